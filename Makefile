@@ -1,0 +1,49 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo check format test campaign requirements clean
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with everything, pinned; does nothing when it is there already
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ithaca needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "The venv module is missing: install python3-venv with your package manager" >&2; exit 1; }
+	@echo "Installing pinned packages into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: setup ## Run the main job: producers, followers, a crash and the recovery, with figures
+	@$(BIN)/ithaca demo
+
+check: setup ## Format, lint, strict types, import direction
+	@$(BIN)/ruff format --check src tests
+	@$(BIN)/ruff check src tests
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: setup ## Rewrite the sources in the house format
+	@$(BIN)/ruff format src tests
+	@$(BIN)/ruff check --fix src tests
+
+test: check ## Check, then all tests with samples of the campaigns
+	@$(BIN)/pytest -n $(WORKERS) -m "not campaign"
+
+campaign: check ## The campaigns at their full counts
+	@$(BIN)/pytest -n $(WORKERS) -m campaign --timeout 7200
+
+requirements: setup ## Pin the newest versions anew (needs uv)
+	@command -v uv >/dev/null || { echo "Pinning needs uv: install it with pip install uv" >&2; exit 1; }
+	@uv pip compile pyproject.toml --extra dev --extra arrow --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/dev.txt
+	@uv pip compile pyproject.toml --extra spark --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
+
+clean: ## Remove what was made here, the virtual environment included
+	rm -rf $(VENV) build dist demo-data bench-data campaign-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info

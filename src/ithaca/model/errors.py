@@ -1,0 +1,224 @@
+"""Every error that Ithaca raises on purpose, as one tree.
+
+```
+IthacaError (retry, refresh, outcome_unknown)
+├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
+├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop)
+├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
+│                                NoSuchLog Unsupported
+├ StorageError                   StorageFull Fenced Corrupt(file, offset)
+├ Unavailable                    Overloaded, DeadlineExceeded (TimeoutError)
+├ SessionError                   SessionFenced SessionExpired SequenceGap PublishConflict WrongLane
+└ ProtocolError                  VersionMismatch AuthenticationFailed
+```
+
+Each class answers three questions a program asks after a failure: may the same call succeed if it is
+repeated (`retry`), should metadata be fetched anew before that (`refresh`), and may the call have taken
+effect all the same (`outcome_unknown`). Messages name the thing, the limit and the way out.
+"""
+
+from typing import Any, ClassVar
+
+
+class IthacaError(Exception):
+    """The root of the tree.
+
+    >>> issubclass(Trimmed, IthacaError), Trimmed("gone", first=7).first
+    (True, 7)
+    """
+
+    retry: ClassVar[bool] = False
+    refresh: ClassVar[bool] = False
+    outcome_unknown: bool = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross processes (multiprocessing, Spark), and their arguments are partly by keyword.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[IthacaError], args: tuple[Any, ...], state: dict[str, Any]) -> IthacaError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class InvalidInput(IthacaError, ValueError):
+    """The caller passed something that can never work."""
+
+
+class RecordTooLarge(InvalidInput):
+    """A record's key and value exceed `limits.RECORD_BYTES_MAX`."""
+
+
+class BatchTooLarge(InvalidInput):
+    """A batch exceeds `limits.BATCH_BYTES_MAX` or `limits.BATCH_RECORDS_MAX`; batches are never split."""
+
+
+class UnknownCompression(InvalidInput):
+    """A compression that this version does not know, asked for or found."""
+
+
+class ConfigError(InvalidInput):
+    """A setting is wrong; `file` and `line` say where (line 0: the file as a whole)."""
+
+    def __init__(self, message: str, *, file: str = "", line: int = 0) -> None:
+        where = f"{file}:{line}: " if line else f"{file}: " if file else ""
+        super().__init__(where + message)
+        self.file = file
+        self.line = line
+
+
+class PositionError(IthacaError, LookupError):
+    """The position cannot be read, for a reason that the subclass names."""
+
+
+class NotWritten(PositionError):
+    """Nothing has been ordered at this position yet; `tail` is the next position to be written."""
+
+    retry = True
+
+    def __init__(self, message: str, *, tail: int) -> None:
+        super().__init__(message)
+        self.tail = tail
+
+
+class Trimmed(PositionError):
+    """The position was trimmed away; `first` is the first one that can still be read."""
+
+    def __init__(self, message: str, *, first: int) -> None:
+        super().__init__(message)
+        self.first = first
+
+
+class Lost(PositionError):
+    """The records of `[start, stop)` were ordered, and no replica holds them any more."""
+
+    def __init__(self, message: str, *, start: int, stop: int) -> None:
+        super().__init__(message)
+        self.start = start
+        self.stop = stop
+
+
+class LogError(IthacaError):
+    """The handle or the log as a whole cannot do this."""
+
+
+class LogInUse(LogError):
+    """Another process has the log open for writing; `pid` is its process id, 0 when it is not known."""
+
+    retry = True
+
+    def __init__(self, message: str, *, pid: int) -> None:
+        super().__init__(message)
+        self.pid = pid
+
+
+class LogClosed(LogError):
+    """The handle was closed."""
+
+
+class ReadOnly(LogError):
+    """The handle was opened for reading, or the directory cannot be written."""
+
+
+class ForkedHandle(LogError):
+    """The handle was inherited through a fork; open the log anew in the child."""
+
+
+class NoSuchLog(LogError):
+    """There is no log at this path."""
+
+
+class FormatTooNew(LogError):
+    """A file or frame was written by a newer version."""
+
+    def __init__(self, message: str, *, found: int, supported: int) -> None:
+        super().__init__(message)
+        self.found = found
+        self.supported = supported
+
+
+class Unsupported(LogError):
+    """This engine cannot do this; the message says which can."""
+
+
+class StorageError(IthacaError):
+    """The disk failed the log."""
+
+
+class StorageFull(StorageError):
+    """No space was left; the append did not happen, and works again when space returns."""
+
+    retry = True
+
+
+class Fenced(StorageError):
+    """A sync failed, so nothing is accepted any more; what was acknowledged is safe and readable."""
+
+    outcome_unknown = True
+
+
+class Corrupt(StorageError):
+    """Bytes that were once synced do not check out; `file` and `offset` say which."""
+
+    def __init__(self, message: str, *, file: str = "", offset: int = 0) -> None:
+        super().__init__(f"{file} at byte {offset}: {message}" if file else message)
+        self.file = file
+        self.offset = offset
+
+
+class Unavailable(IthacaError):
+    """Not now."""
+
+    retry = True
+    refresh = True
+
+
+class Overloaded(Unavailable):
+    """A bound of `limits` was reached; nothing was accepted."""
+
+
+class DeadlineExceeded(Unavailable, TimeoutError):
+    """The time-out passed first; an append may still take effect."""
+
+    outcome_unknown = True
+
+
+class SessionError(IthacaError):
+    """An exactly-once session cannot go on with this batch."""
+
+
+class SessionFenced(SessionError):
+    """The session was opened again elsewhere, under a higher epoch."""
+
+
+class SessionExpired(SessionError):
+    """The session was forgotten; its retries cannot be told from new records, so they are refused."""
+
+
+class SequenceGap(SessionError):
+    """The batch neither continues the session nor repeats one of its last batches."""
+
+
+class PublishConflict(SessionError):
+    """The key was published before, with other parts."""
+
+
+class WrongLane(SessionError):
+    """The session's home is another lane."""
+
+    retry = True
+    refresh = True
+
+
+class ProtocolError(IthacaError):
+    """The peer sent bytes that are not ours, or not well-formed."""
+
+
+class VersionMismatch(ProtocolError):
+    """The peers share no version of the protocol."""
+
+
+class AuthenticationFailed(ProtocolError):
+    """The credentials were refused."""

@@ -1,0 +1,226 @@
+"""The public interface, asynchronous: `interface`, awaited.
+
+Same names, same parameters. What may wait is a coroutine. `read_range` and `subscribe` are plain calls that
+give asynchronous iterators: arguments of a wrong kind are refused by the call, whereas the start, the tail
+and errors about positions may be settled as late as on entering the iterator's context, or at its first step.
+A handle belongs to the event loop in which it was opened. `Batch` is the same class in both twins.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from ithaca.model.interface import Batch
+from ithaca.model.limits import POLL_RECORDS_MAX
+from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+
+__all__ = ["Batch", "Log", "Pending", "Records", "Session", "Subscription"]
+
+
+class Pending(ABC):
+    """An append under way: `await` it for the receipt.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> int:
+    ...     async with ithaca.aio.open("./events") as log:
+    ...         pending = await log.submit(b"hello")
+    ...         return (await pending).position
+    >>> asyncio.run(main())
+    1
+    """
+
+    @abstractmethod
+    async def result(self, timeout: float | None = None) -> Receipt:
+        """Wait for the receipt; raises what the append raised, or `DeadlineExceeded`."""
+
+    @abstractmethod
+    def done(self) -> bool:
+        """Whether `result` would return or raise at once."""
+
+    @abstractmethod
+    def add_done_callback(self, callback: Callable[["Pending"], object]) -> None:
+        """Call `callback(self)` in the event loop when done; in its next turn if it is done already."""
+
+    def __await__(self) -> Generator[Any, None, Receipt]:
+        return self.result().__await__()
+
+
+class Records(ABC, AsyncIterator[Record]):
+    """Records in the order of their positions; also an asynchronous context manager.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> list[bytes]:
+    ...     async with ithaca.aio.open("./events") as log:
+    ...         await log.append_many([b"a", b"b"])
+    ...         return [record.value async for record in log.read_range(1)]
+    >>> asyncio.run(main())
+    [b'a', b'b']
+    """
+
+    @property
+    @abstractmethod
+    def position(self) -> int:
+        """Where the next record will be looked for: resume with `start=records.position`."""
+
+    @abstractmethod
+    def batches(self) -> AsyncIterator[Batch]:
+        """The same records, a batch at a time; goes on where the iteration stands."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop: an iteration waiting in another task ends. Idempotent."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Subscription(Records):
+    """Records as they are appended, without end: iteration waits for the next.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> tuple[bytes, list[ithaca.Record]]:
+    ...     async with ithaca.aio.open("./events") as log, log.subscribe(start="earliest") as subscription:
+    ...         await log.append(b"hello")
+    ...         return (await anext(subscription)).value, await subscription.poll(timeout=0)
+    >>> asyncio.run(main())
+    (b'hello', [])
+    """
+
+    @abstractmethod
+    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        """Up to `max_records` records, waiting up to `timeout` seconds for the first (None: for ever).
+
+        An empty list means that nothing arrived in time.
+        """
+
+
+class Session(ABC):
+    """A named producer whose retries are recognised: same sequence number, same receipt.
+
+    Numbers count records. The name, the number and the last receipts survive restarts; opening the name
+    again fences this handle. A program that stores `next_seq` with its own progress, or derives numbers
+    from its input, appends each record exactly once, whatever crashes.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> tuple[bool, int]:
+    ...     async with ithaca.aio.open("./events") as log:
+    ...         session = await log.session("importer")
+    ...         first = await session.append(b"row 1", seq=1)
+    ...         return await session.append(b"row 1", seq=1) == first, session.next_seq
+    >>> asyncio.run(main())
+    (True, 2)
+    """
+
+    name: str
+
+    @property
+    @abstractmethod
+    def next_seq(self) -> int:
+        """The number that the next new record must have; 1 at first."""
+
+    @abstractmethod
+    async def append(
+        self,
+        value: Buffer,
+        *,
+        key: Buffer | None = None,
+        seq: int | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        """Append one record under `seq` (default: the next number)."""
+
+    @abstractmethod
+    async def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        seq: int | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        """Append one atomic batch whose first record has the number `seq` (default: the next number)."""
+
+
+class Log(ABC):
+    """A totally ordered log of records. `ithaca.aio.open` gives one; `close` is idempotent.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> bytes:
+    ...     async with ithaca.aio.open("./events") as log:
+    ...         receipt = await log.append(b"hello", key=b"user-7")
+    ...         return (await log.read(receipt.position)).value
+    >>> asyncio.run(main())
+    b'hello'
+    """
+
+    @abstractmethod
+    async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
+        """Append one record; returns once it is durable and ordered."""
+
+    @abstractmethod
+    async def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        """Append one atomic batch with consecutive positions; `BatchTooLarge`, never split."""
+
+    @abstractmethod
+    async def submit(self, value: Buffer, *, key: Buffer | None = None) -> Pending:
+        """Append without waiting for the receipt; waits only while too many bytes are in flight."""
+
+    @abstractmethod
+    async def submit_many(self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None) -> Pending:
+        """`append_many` without waiting for the receipt."""
+
+    @abstractmethod
+    async def flush(self, *, timeout: float | None = None) -> None:
+        """Wait for everything submitted before; raises the first failure since the last flush."""
+
+    @abstractmethod
+    async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+        """The record at `position`; `NotWritten` unless it appears within `wait` seconds."""
+
+    @abstractmethod
+    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> Records:
+        """The records of `[start, stop)`, by default up to the tail at the time of the call."""
+
+    @abstractmethod
+    def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> Subscription:
+        """Records from `start` on, for ever: a position, "earliest", "latest" or an aware datetime."""
+
+    @abstractmethod
+    async def first(self) -> int:
+        """The first position that can be read; equal to `tail()` when there is none."""
+
+    @abstractmethod
+    async def tail(self) -> int:
+        """The next position to be written; 1 when nothing ever was."""
+
+    @abstractmethod
+    async def trim(self, before: int) -> None:
+        """Give up every record below `before`, for good."""
+
+    @abstractmethod
+    async def session(self, name: str) -> Session:
+        """Open the named exactly-once session, fencing whoever had it open."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Flush, release everything; raises what failed. Idempotent."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()

@@ -1,0 +1,103 @@
+"""Every bound, by name. A bound that is reached raises a typed error or makes the caller wait."""
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+
+RECORD_BYTES_MAX = 16 * MIB
+"""Key and value of one record together."""
+BATCH_BYTES_MAX = 32 * MIB
+"""Header and body of one batch, before compression."""
+BATCH_RECORDS_MAX = 1 << 20
+"""Records in one batch; a run of no-ops is not bound by it."""
+COALESCE_BYTES_MAX = MIB
+"""Single records that wait together become one batch of at most this size."""
+
+FRAME_BYTES_MAX = BATCH_BYTES_MAX + 64 * KIB + 16
+"""One frame: its prefix, its header and a batch."""
+FRAME_HEADER_BYTES_MAX = 65_528
+"""The message part of a frame: what a u16 can say, rounded down to 8."""
+HELLO_BYTES_MAX = 4 * KIB
+"""What a peer may send before it has said hello."""
+
+INFLIGHT_BYTES_MAX = 64 * MIB
+"""Appended and not yet acknowledged, per handle or connection; more makes the producer wait."""
+GROUP_BYTES_MAX = 32 * MIB
+"""Written and synced together; a larger batch goes alone."""
+
+SEGMENT_BYTES_MAX = 256 * MIB
+"""A segment is rolled before it grows past this, unless a single batch is larger."""
+SEGMENT_BYTES_MIN = 64 * KIB
+"""The smallest roll size that may be asked for."""
+ALLOCATE_AHEAD_BYTES = 16 * MIB
+"""How far ahead of the writer a segment's space is allocated."""
+ZERO_AHEAD_BYTES = MIB
+"""How far ahead zeros are written, so that a sync of a small group changes no metadata."""
+ZERO_GROUP_BYTES_MAX = 128 * KIB
+"""Groups above this gain nothing from zeros written ahead (docs/performance.md), and skip them."""
+RECYCLED_SEGMENTS_MAX = 2
+"""Trimmed segments kept to be written over."""
+OPEN_SEGMENTS_MAX = 64
+"""Descriptors of segments that a lane keeps open for reading."""
+CHECKPOINT_BYTES = 16 * MIB
+"""Distance between checkpoints of a segment, and so what recovery scans at most."""
+INDEX_STRIDE_BYTES = 64 * KIB
+"""Distance between entries of the sparse index."""
+READ_CHUNK_BYTES = MIB
+"""One cold read."""
+TAIL_CACHE_BYTES_MAX = 8 * MIB
+"""The newest batches of a lane, kept in memory."""
+RUNS_PAGE_ENTRIES = 128
+"""Runs in one checksummed page of the runs file."""
+RUNS_PAGES_CACHED_MAX = 256
+"""Pages of the runs file kept in memory."""
+IOV_MAX = 1024
+"""Buffers that one writev takes."""
+
+SESSIONS_MAX = 4096
+"""Named sessions of one lane; opening one more expires the one unused for longest."""
+SESSION_NAME_BYTES_MAX = 255
+SESSION_BATCHES_MAX = 8
+"""Last batches of a session whose receipts a retry can still get."""
+
+POLL_RECORDS_MAX = 1000
+"""Records that one poll returns unless told otherwise."""
+FOLLOW_POLL_MS_MIN = 0.5
+FOLLOW_POLL_MS_MAX = 10.0
+"""A follower in another process looks for news this often: the first while busy, the second when idle."""
+CLOSE_TIMEOUT_S = 30.0
+"""How long leaving a handle's context waits for what is in flight."""
+
+COMMAND_PENDING_MAX = 4096
+"""Appends that the command line has under way before it waits for the oldest."""
+
+RETENTION_AGE_S_MIN = 1e-6
+RETENTION_AGE_S_MAX = 100 * 365 * 86_400
+"""What may be asked for: from the finest time there is to a hundred years, well within a `timedelta`."""
+RETENTION_BYTES_MAX = 1 << 62
+
+RAFT_ENTRY_BYTES_MAX = 4 * MIB
+"""Payload of one Raft entry."""
+RAFT_PROPOSAL_ENTRIES_MAX = 1024
+"""Payloads proposed together."""
+RAFT_APPEND_BYTES_MAX = MIB
+RAFT_APPEND_ENTRIES_MAX = 1024
+"""One AppendEntries; a single larger entry goes alone."""
+RAFT_INFLIGHT_APPENDS_MAX = 64
+RAFT_INFLIGHT_BYTES_MAX = 8 * MIB
+"""Sent to one follower and not yet answered; more waits."""
+RAFT_UNCOMMITTED_ENTRIES_MAX = 65_536
+RAFT_UNCOMMITTED_BYTES_MAX = 64 * MIB
+"""Proposed and not yet committed; more is refused."""
+RAFT_READS_MAX = 65_536
+"""Linearizable reads that wait for a leader's confirmation; more is refused."""
+RAFT_PERSISTS_MAX = 2
+"""Persists handed out and not yet reported; what comes meanwhile goes into the next one."""
+RAFT_APPLY_ENTRIES_MAX = 4096
+"""Entries in one Apply."""
+RAFT_SNAPSHOT_BYTES_MAX = 32 * MIB
+"""A state machine's snapshot: it travels in one message."""
+RAFT_MEMBERS_MAX = 64
+"""Voters and learners of one group."""
+RAFT_LEARNER_LAG_ENTRIES_MAX = 1024
+"""A learner that is further behind cannot become a voter yet."""

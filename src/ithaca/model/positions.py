@@ -1,0 +1,36 @@
+"""Places in the log, as distinct types, and the only conversions between them.
+
+A *position* is a record's place in the total order: positions start at 1, are dense and never reused,
+and 0 means "before the first". An *LSN* is a record's place in one lane, from 0. Ranges are half-open.
+"""
+
+from typing import NamedTuple, NewType
+
+Position = NewType("Position", int)
+Lsn = NewType("Lsn", int)
+Epoch = NewType("Epoch", int)
+ProducerId = NewType("ProducerId", int)
+
+BEFORE_FIRST = Position(0)
+FIRST = Position(1)
+
+
+class LaneId(NamedTuple):
+    """The FIFO sequence of records that one start of one replica accepted. Lanes sort in this order."""
+
+    shard: int
+    replica: int
+    incarnation: int
+
+    def __str__(self) -> str:
+        return f"{self.shard}-{self.replica}-{self.incarnation}"
+
+
+def position_of(lsn: int) -> Position:
+    """The position of a record in a log that has a single lane (the embedded log)."""
+    return Position(lsn + 1)
+
+
+def lsn_of(position: int) -> Lsn:
+    """The inverse of `position_of`."""
+    return Lsn(position - 1)

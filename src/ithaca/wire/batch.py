@@ -1,0 +1,455 @@
+"""The batch: 1..n records that one producer sent together, or one entry of the log's own bookkeeping.
+
+```
+ 0 magic u32 | 4 body_crc u32: CRC32C over bytes 8..48 and 60..end (all that the producer says)
+ 8 version u8 | 9 kind u8 | 10 flags u16 | 12 count u32 | 16 body_bytes u32 (stored, multiple of 8)
+20 producer_epoch u32 | 24 producer_id u64 | 32 first_seq u64 (counts records) | 40 timestamp_us i64
+48 base_lsn u64 | 56 head_crc u32: over base_lsn and body_crc, seeded with (shard, replica, incarnation)
+60 raw_bytes u32 (body before compression; for bookkeeping kinds, before padding)
+64 body: value_offsets i32[count+1] | values | [key validity bitmap | key_offsets i32[count+1] | keys]
+   each part and the end zero-padded to 8; offsets start at 0, never fall, end inside
+```
+
+All little-endian. Kinds: data, a run of no-ops (count, no body), and the bookkeeping of a lane, which
+counts no records: control, mark, snapshot. Flags: bits 0–1 compression (of the body only), bit 2 keys.
+
+Offsets and data are Arrow's binary layout, validity is Arrow's bitmap. Bytes 0..8 and what body_crc covers
+stay the same in every version, so an unknown version can be told from damage.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
+from typing import Any, Final, NamedTuple
+
+import google_crc32c
+import numpy as np
+from numpy.typing import NDArray
+
+from ithaca.model.errors import BatchTooLarge, Corrupt, FormatTooNew, InvalidInput, RecordTooLarge
+from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_BYTES_MAX
+from ithaca.model.positions import LaneId
+from ithaca.model.records import Buffer, Compression, Record
+from ithaca.wire import arrow, compression
+
+MAGIC: Final = 0x41485449  # "ITHA"
+VERSION: Final = 1
+HEAD_BYTES: Final = 64
+
+DATA, NOOPS, CONTROL, MARK, SNAPSHOT = 1, 2, 3, 4, 5
+_BOOKKEEPING: Final = frozenset({CONTROL, MARK, SNAPSHOT})
+
+_COMPRESSION_MASK: Final = 0b011
+_KEYS: Final = 0b100
+
+_HEAD = struct.Struct("<IIBBHIIIQQqQII")
+_SIZE = struct.Struct("<I12xI")
+_PRODUCER_PART = struct.Struct("<BBHIIIQQq")
+_PLACE = struct.Struct("<QI")
+_LANE = struct.Struct("<III")
+_PADDING: Final = tuple(bytes(n) for n in range(8))
+
+Offsets = NDArray[np.int32]
+crc32c = google_crc32c.value
+_extend = google_crc32c.extend
+
+
+class Columns(NamedTuple):
+    """Where keys and values lie in `raw`, the uncompressed bytes."""
+
+    raw: Buffer
+    value_offsets: Offsets
+    values_at: int
+    key_valid_at: int
+    key_offsets: Offsets | None
+    keys_at: int
+
+
+class Batch:
+    """A parsed or built batch. `data[start:start + body_bytes]` is the stored body; nothing is copied."""
+
+    __slots__ = (
+        "_columns",
+        "base_lsn",
+        "body_bytes",
+        "body_crc",
+        "count",
+        "data",
+        "first_seq",
+        "flags",
+        "head",
+        "head_crc",
+        "kind",
+        "producer_epoch",
+        "producer_id",
+        "raw_bytes",
+        "start",
+        "timestamp_us",
+        "version",
+    )
+
+    body_crc: int
+    version: int
+    kind: int
+    flags: int
+    count: int
+    body_bytes: int
+    producer_epoch: int
+    producer_id: int
+    first_seq: int
+    timestamp_us: int
+    base_lsn: int
+    head_crc: int
+    raw_bytes: int
+
+    def __init__(self, head: bytes, data: Buffer, start: int) -> None:
+        (
+            _,
+            self.body_crc,
+            self.version,
+            self.kind,
+            self.flags,
+            self.count,
+            self.body_bytes,
+            self.producer_epoch,
+            self.producer_id,
+            self.first_seq,
+            self.timestamp_us,
+            self.base_lsn,
+            self.head_crc,
+            self.raw_bytes,
+        ) = _HEAD.unpack(head)
+        self.head = head
+        self.data = data
+        self.start = start
+        self._columns: Columns | None = None
+
+    @property
+    def total_bytes(self) -> int:
+        return HEAD_BYTES + self.body_bytes
+
+    @property
+    def end_lsn(self) -> int:
+        """The LSN after the last record."""
+        return self.base_lsn + self.count
+
+    @property
+    def has_keys(self) -> bool:
+        return bool(self.flags & _KEYS)
+
+    @property
+    def body(self) -> Buffer:
+        """The stored body, without copying it."""
+        if self.start == 0 and len(self.data) == self.body_bytes:
+            return self.data
+        return memoryview(self.data)[self.start : self.start + self.body_bytes]
+
+    def buffers(self) -> tuple[bytes, Buffer]:
+        """Head and body, to be written one after the other."""
+        return self.head, self.body
+
+    def placed(self, base_lsn: int, seed: int) -> "Batch":
+        """The same batch at its place in a lane; `seed` comes from `lane_seed`."""
+        return self._with_place(base_lsn, _place_crc(base_lsn, self.body_crc, seed))
+
+    def _with_place(self, base_lsn: int, head_crc: int) -> "Batch":
+        head = b"".join((self.head[:48], _PLACE.pack(base_lsn, head_crc), self.head[60:]))
+        batch = Batch(head, self.data, self.start)
+        batch._columns = self._columns
+        return batch
+
+    def belongs_to(self, seed: int) -> bool:
+        """Whether the accepting replica of that lane placed the batch at its base LSN."""
+        return self.head_crc == _place_crc(self.base_lsn, self.body_crc, seed)
+
+    def control_body(self) -> bytes:
+        """The bytes of a bookkeeping entry, without padding."""
+        return bytes(memoryview(self.data)[self.start : self.start + self.raw_bytes])
+
+    def columns(self) -> Columns:
+        """Keys and values as vectors, decompressed if need be, with every offset checked."""
+        if self._columns is None:
+            self._columns = self._decode_columns()
+        return self._columns
+
+    def _decode_columns(self) -> Columns:
+        code = self.flags & _COMPRESSION_MASK
+        raw, at = self.data, self.start
+        if code:
+            raw, at = compression.decompress(code, self.body, self.raw_bytes), 0
+        end = at + self.raw_bytes
+        value_offsets, at = _read_offsets(raw, at, end, self.count)
+        values_at = at
+        at += _padded(int(value_offsets[-1]))
+        key_offsets: Offsets | None = None
+        key_valid_at = keys_at = 0
+        if self.flags & _KEYS:
+            key_valid_at = at
+            key_offsets, at = _read_offsets(raw, at + _padded((self.count + 7) // 8), end, self.count)
+            keys_at = at
+            at += _padded(int(key_offsets[-1]))
+        if at != end:
+            raise Corrupt(f"the columns of a batch end at byte {at} of {end}")
+        return Columns(raw, value_offsets, values_at, key_valid_at, key_offsets, keys_at)
+
+    def key_vectors(self) -> tuple[Offsets, NDArray[np.uint8], NDArray[np.bool_]]:
+        """Key offsets, key bytes and which records have a key; for `keys.select`."""
+        columns = self.columns()
+        assert columns.key_offsets is not None
+        everything = np.frombuffer(columns.raw, np.uint8)
+        bitmap = everything[columns.key_valid_at : columns.key_valid_at + (self.count + 7) // 8]
+        valid = np.unpackbits(bitmap, count=self.count, bitorder="little").astype(np.bool_)
+        return columns.key_offsets, everything[columns.keys_at :], valid
+
+    def records(self, position: int, shard: int, rows: slice | NDArray[np.int64] = slice(None)) -> list[Record]:
+        """Some records of the batch, whose first record has the given position."""
+        columns = self.columns()
+        raw = columns.raw if isinstance(columns.raw, bytes) else memoryview(columns.raw)
+        stamp = self.timestamp_us
+        places = np.arange(position, position + self.count)[rows].tolist()
+        values = _cut(raw, columns.values_at, columns.value_offsets, rows)
+        if columns.key_offsets is None:
+            return [Record(place, value, None, stamp, shard) for place, value in zip(places, values, strict=True)]
+        valid = self.key_vectors()[2][rows].tolist()
+        keys = _cut(raw, columns.keys_at, columns.key_offsets, rows)
+        return [
+            Record(place, value, key if has_key else None, stamp, shard)
+            for place, value, key, has_key in zip(places, values, keys, valid, strict=True)
+        ]
+
+    def to_arrow(self, positions: NDArray[np.int64], shard: int) -> Any:
+        """A `pyarrow.RecordBatch` of all records over the same memory."""
+        columns = self.columns()
+        raw = memoryview(columns.raw)
+        keys: tuple[Buffer, Offsets, Buffer] | tuple[None, None, None] = (None, None, None)
+        if columns.key_offsets is not None:
+            bitmap = raw[columns.key_valid_at : columns.key_valid_at + (self.count + 7) // 8]
+            keys = (bitmap, columns.key_offsets, raw[columns.keys_at :])
+        return arrow.to_record_batch(
+            positions,
+            shard,
+            self.timestamp_us,
+            self.count,
+            columns.value_offsets,
+            raw[columns.values_at :],
+            *keys,
+        )
+
+
+def lane_seed(lane: LaneId) -> int:
+    """What ties the head of a batch to one lane."""
+    return int(crc32c(_LANE.pack(*lane)))
+
+
+def _place_crc(base_lsn: int, body_crc: int, seed: int) -> int:
+    return int(_extend(seed, _PLACE.pack(base_lsn, body_crc)))
+
+
+def _padded(count: int) -> int:
+    return (count + 7) & ~7
+
+
+def _read_offsets(raw: Buffer, at: int, end: int, count: int) -> tuple[Offsets, int]:
+    """Offsets at `at`, checked to lie within the body with the data they describe, and where they end."""
+    after = at + _padded(4 * (count + 1))
+    if after > end:
+        raise Corrupt(f"the offsets of {count} records do not fit into a batch")
+    offsets: Offsets = np.frombuffer(raw, np.dtype("<i4"), count + 1, at)
+    if offsets[0] != 0 or int(offsets[-1]) > end - after or bool((offsets[1:] < offsets[:-1]).any()):
+        raise Corrupt("the offsets of a batch do not start at 0, fall, or point outside")
+    return offsets, after
+
+
+def _cut(raw: Buffer, at: int, offsets: Offsets, rows: slice | NDArray[np.int64]) -> list[bytes]:
+    starts = (offsets[:-1][rows] + np.int64(at)).tolist()
+    stops = (offsets[1:][rows] + np.int64(at)).tolist()
+    if isinstance(raw, bytes):  # slicing bytes copies once; slicing a view makes a view first
+        return [raw[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    return [bytes(raw[start:stop]) for start, stop in zip(starts, stops, strict=True)]
+
+
+def stored_bytes(data: Buffer, offset: int) -> int:
+    """How long the batch whose head starts at `offset` says it is; 0 when no batch starts there."""
+    if len(data) - offset < HEAD_BYTES:
+        return 0
+    magic: int
+    body_bytes: int
+    magic, body_bytes = _SIZE.unpack_from(data, offset)
+    if magic != MAGIC or body_bytes % 8 or body_bytes > BATCH_BYTES_MAX:
+        return 0
+    return HEAD_BYTES + body_bytes
+
+
+def parse(data: Buffer, offset: int = 0) -> Batch:
+    """The batch at `offset`, its body checked; raises `Corrupt` or `FormatTooNew`."""
+    total = stored_bytes(data, offset)
+    if total == 0 or offset + total > len(data):
+        raise Corrupt("no batch starts here" if total == 0 else f"a batch of {total} bytes is cut short")
+    batch = Batch(bytes(data[offset : offset + HEAD_BYTES]), data, offset + HEAD_BYTES)
+    if _crc_of(batch.head, batch.body) != batch.body_crc:
+        raise Corrupt("the checksum of a batch does not match")
+    if batch.version != VERSION:
+        raise FormatTooNew(
+            f"a batch has format version {batch.version}, and this Ithaca knows {VERSION}: use a newer Ithaca",
+            found=batch.version,
+            supported=VERSION,
+        )
+    _check_kind(batch)
+    return batch
+
+
+def _crc_of(head: bytes, body: Buffer) -> int:
+    crc = _extend(crc32c(head[8:48]), head[60:64])
+    return int(_extend(crc, body if isinstance(body, bytes) else np.frombuffer(body, np.uint8)))
+
+
+def _check_kind(batch: Batch) -> None:
+    """What a checksum cannot say: a producer that computes checksums can still send nonsense."""
+    if batch.flags & ~(_COMPRESSION_MASK | _KEYS) or (batch.kind != DATA and batch.flags):
+        raise Corrupt(f"a batch of kind {batch.kind} has flags {batch.flags:#x}, which nobody sets")
+    if batch.kind == DATA:
+        stored = batch.raw_bytes == batch.body_bytes or batch.flags & _COMPRESSION_MASK
+        well_formed = 0 < batch.count <= BATCH_RECORDS_MAX and stored and batch.raw_bytes <= BATCH_BYTES_MAX
+    elif batch.kind == NOOPS:
+        well_formed = batch.count > 0 and batch.body_bytes == batch.raw_bytes == 0
+    elif batch.kind in _BOOKKEEPING:
+        well_formed = batch.count == 0 and _padded(batch.raw_bytes) == batch.body_bytes
+    else:
+        well_formed = False
+    if not well_formed:
+        raise Corrupt(f"a batch of kind {batch.kind} with {batch.count} records is not well-formed")
+
+
+def build(
+    values: Iterable[Buffer],
+    keys: Iterable[Buffer | None] | None = None,
+    *,
+    timestamp_us: int,
+    compress: Compression = "none",
+    producer: tuple[int, int, int] = (0, 0, 0),
+) -> Batch:
+    """A data batch; `producer` is (id, epoch, number of the first record), zeros for none."""
+    parts = list(islice(values, BATCH_RECORDS_MAX + 1))
+    value_lengths = _lengths(parts, "value")
+    if keys is None:
+        _check_sizes(value_lengths)
+        return build_columns(_offsets(value_lengths), parts, None, timestamp_us, compress, producer)
+    key_parts = list(islice(keys, BATCH_RECORDS_MAX + 1))
+    if len(key_parts) != len(parts):
+        raise InvalidInput(f"{len(parts)} values came with {len(key_parts)} keys: pass as many keys as values")
+    valid = np.fromiter((key is not None for key in key_parts), np.bool_, len(key_parts))
+    key_data: list[Buffer] = [b"" if key is None else key for key in key_parts]
+    key_lengths = _lengths(key_data, "key")
+    _check_sizes(value_lengths, key_lengths)
+    bitmap = np.packbits(valid, bitorder="little").tobytes()
+    key_columns = (bitmap, _offsets(key_lengths), key_data)
+    return build_columns(_offsets(value_lengths), parts, key_columns, timestamp_us, compress, producer)
+
+
+def build_columns(
+    value_offsets: Offsets,
+    values: Sequence[Buffer],
+    keys: tuple[Buffer, Offsets, Sequence[Buffer]] | None,
+    timestamp_us: int,
+    compress: Compression = "none",
+    producer: tuple[int, int, int] = (0, 0, 0),
+) -> Batch:
+    """A data batch from columns; `values` (and the keys' data) may be in any number of pieces."""
+    pieces: list[Any] = [value_offsets, _pad(4 * len(value_offsets)), *values, _pad(int(value_offsets[-1]))]
+    if keys is not None:
+        bitmap, key_offsets, key_data = keys
+        pieces += (bitmap, _pad(len(bitmap)), key_offsets, _pad(4 * len(key_offsets)))
+        pieces += chain(key_data, (_pad(int(key_offsets[-1])),))
+    body = b"".join(pieces)
+    if len(body) + HEAD_BYTES > BATCH_BYTES_MAX:
+        raise BatchTooLarge(f"a batch of {len(body)} bytes exceeds {BATCH_BYTES_MAX}: append it in parts")
+    raw_bytes, flags = len(body), _KEYS if keys is not None else 0
+    if compress != "none":
+        packed = compression.compress(compress, body)
+        if len(packed) < len(body):
+            body = packed + _pad(len(packed))
+            flags |= compression.code_of(compress)
+    return _sealed(DATA, flags, len(value_offsets) - 1, timestamp_us, producer, body, raw_bytes)
+
+
+def build_arrow(values: Any, keys: Any = None, *, timestamp_us: int, compress: Compression = "none") -> Batch:
+    """A data batch from Arrow arrays of binary or string type, by one copy of their buffers."""
+    _, value_offsets, value_data, bitmap, key_offsets, key_data = arrow.from_arrow(values, keys)
+    _check_sizes(np.diff(value_offsets), None if key_offsets is None else np.diff(key_offsets))
+    columns = None if key_offsets is None else (bitmap, key_offsets, [key_data])
+    return build_columns(value_offsets, [value_data], columns, timestamp_us, compress)
+
+
+def bookkeeping(kind: int, body: bytes = b"", *, timestamp_us: int = 0) -> Batch:
+    """An entry of the lane's own: it counts no records."""
+    assert kind in _BOOKKEEPING
+    return _sealed(kind, 0, 0, timestamp_us, (0, 0, 0), body + _pad(len(body)), len(body))
+
+
+def noops(count: int, *, timestamp_us: int) -> Batch:
+    """A run of no-ops: positions that readers skip."""
+    return _sealed(NOOPS, 0, count, timestamp_us, (0, 0, 0), b"", 0)
+
+
+def _sealed(
+    kind: int,
+    flags: int,
+    count: int,
+    timestamp_us: int,
+    producer: tuple[int, int, int],
+    body: bytes,
+    raw_bytes: int,
+) -> Batch:
+    producer_id, epoch, first_seq = producer
+    said = _PRODUCER_PART.pack(VERSION, kind, flags, count, len(body), epoch, producer_id, first_seq, timestamp_us)
+    raw = raw_bytes.to_bytes(4, "little")
+    crc = _extend(_extend(crc32c(said), raw), body)
+    head = b"".join((MAGIC.to_bytes(4, "little"), crc.to_bytes(4, "little"), said, bytes(12), raw))
+    return Batch(head, body, 0)
+
+
+def _pad(count: int) -> bytes:
+    return _PADDING[-count & 7]
+
+
+def _offsets(lengths: NDArray[np.int64]) -> Offsets:
+    offsets = np.zeros(len(lengths) + 1, np.dtype("<i4"))
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _lengths(parts: list[Buffer], what: str) -> NDArray[np.int64]:
+    """The length of each buffer; turns views of wide items into bytes, and names what is no buffer."""
+    for kind in set(map(type, parts)):
+        if kind not in (bytes, bytearray):
+            break
+    else:
+        return np.fromiter(map(len, parts), np.int64, len(parts))
+    for index, part in enumerate(parts):
+        if isinstance(part, memoryview):
+            if part.itemsize != 1 or not part.c_contiguous or part.ndim != 1:
+                parts[index] = part.tobytes()
+        elif not isinstance(part, bytes | bytearray):
+            raise InvalidInput(
+                f"the {what} of record {index} is {type(part).__name__}, not bytes, bytearray or memoryview: "
+                "encode it first"
+            )
+    return np.fromiter(map(len, parts), np.int64, len(parts))
+
+
+def _check_sizes(value_lengths: NDArray[Any], key_lengths: NDArray[Any] | None = None) -> None:
+    count = len(value_lengths)
+    if count == 0:
+        raise InvalidInput("a batch needs at least one record")
+    if count > BATCH_RECORDS_MAX:
+        raise BatchTooLarge(f"a batch holds at most {BATCH_RECORDS_MAX} records: append it in parts")
+    sizes = value_lengths if key_lengths is None else value_lengths + key_lengths
+    largest = int(sizes.argmax())
+    if sizes[largest] > RECORD_BYTES_MAX:
+        raise RecordTooLarge(
+            f"record {largest} has {int(sizes[largest])} bytes of key and value, and a record holds at most "
+            f"{RECORD_BYTES_MAX}: split it, or store it elsewhere and append a reference"
+        )
+    total = int(sizes.sum())
+    if total > BATCH_BYTES_MAX - HEAD_BYTES:
+        raise BatchTooLarge(f"a batch of {total} bytes exceeds {BATCH_BYTES_MAX}: append it in parts")

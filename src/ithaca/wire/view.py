@@ -1,0 +1,62 @@
+"""A batch at its positions: what readers and Arrow get (`ithaca.Batch`)."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ithaca.model import interface
+from ithaca.model.records import KeyFilter, Record
+from ithaca.wire import batch as batches
+from ithaca.wire import keys
+
+
+class PositionedBatch(interface.Batch):
+    """The records `[low, high)` of a batch whose first record is at `base`, or some rows of those."""
+
+    __slots__ = ("_base", "_batch", "_high", "_low", "_rows", "shard", "timestamp_us")
+
+    def __init__(
+        self,
+        batch: batches.Batch,
+        base: int,
+        shard: int,
+        low: int,
+        high: int,
+        rows: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._batch = batch
+        self._base = base
+        self._low = low
+        self._high = high
+        self._rows = rows
+        self.shard = shard
+        self.timestamp_us = batch.timestamp_us
+
+    def __len__(self) -> int:
+        return self._high - self._low if self._rows is None else len(self._rows)
+
+    def where(self, key_filter: KeyFilter) -> "PositionedBatch":
+        """Only the records that the filter selects."""
+        assert self._rows is None
+        rows = np.empty(0, np.int64)
+        if self._batch.has_keys:
+            rows = keys.select(key_filter, *self._batch.key_vectors())
+            rows = rows[(rows >= self._low) & (rows < self._high)]
+        return PositionedBatch(self._batch, self._base, self.shard, self._low, self._high, rows)
+
+    def positions(self) -> list[int]:
+        if self._rows is None:
+            return list(range(self._base + self._low, self._base + self._high))
+        return (self._rows + self._base).tolist()  # type: ignore[no-any-return]
+
+    def records(self) -> list[Record]:
+        rows = slice(self._low, self._high) if self._rows is None else self._rows
+        return self._batch.records(self._base, self.shard, rows)
+
+    def to_arrow(self) -> Any:
+        positions = np.arange(self._base, self._base + self._batch.count, dtype=np.int64)
+        table = self._batch.to_arrow(positions, self.shard)
+        if self._rows is not None:
+            return table.take(self._rows)
+        return table.slice(self._low, self._high - self._low)
