@@ -1,0 +1,324 @@
+"""Group commit: whatever arrived during the last sync goes into the next (design §5).
+
+Appends queue up as tickets. Whoever needs one done takes the commit lock and commits everything that is
+waiting: an appender that waits for its own receipt (the embedded log: no thread hop, and the first waiter
+syncs for all), or the disk thread, which runs once something was submitted without waiting.
+
+A commit can be interrupted anywhere by Ctrl-C in the thread that runs it. So tickets leave the queue only
+when they are done, the group under way is kept until it is through, and each step may be repeated.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ithaca.model.errors import IthacaError
+from ithaca.model.limits import COALESCE_BYTES_MAX, GROUP_BYTES_MAX
+from ithaca.model.records import Compression
+from ithaca.storage.lane import Group, Lane
+from ithaca.storage.state import LaneState
+from ithaca.wire.batch import HEAD_BYTES, Batch, build
+
+_log = logging.getLogger("ithaca")
+
+EVERY_SESSION = -1
+"""The `touches` of a change that must see all earlier ones applied."""
+
+Decide = Callable[[LaneState], "list[Batch] | int"]
+"""Entries to append given the lane's state, or the LSN at which an equal batch was appended before."""
+
+
+class Ticket:
+    """One append on its way: a record to be coalesced, a batch, or entries to be decided on late."""
+
+    __slots__ = (
+        "_callbacks",
+        "batch",
+        "bytes",
+        "count",
+        "decide",
+        "done",
+        "error",
+        "key",
+        "lsn",
+        "on_failure",
+        "touches",
+        "value",
+    )
+
+    def __init__(
+        self,
+        *,
+        value: bytes | None = None,
+        key: bytes | None = None,
+        batch: Batch | None = None,
+        decide: Decide | None = None,
+        touches: int = 0,
+    ) -> None:
+        self.value = value
+        self.key = key
+        self.batch = batch
+        self.decide = decide
+        self.touches = touches
+        """The producer whose session `decide` looks at; 0 for none."""
+        self.lsn = -1
+        self.error: IthacaError | None = None
+        self.on_failure: Callable[[IthacaError], object] | None = None
+        self.done = False
+        self._callbacks: list[Callable[[Ticket], object]] | None = None
+        if value is not None:
+            self.count, self.bytes = 1, len(value) + (len(key) if key else 0) + HEAD_BYTES
+        else:
+            self.count, self.bytes = (batch.count, batch.total_bytes) if batch else (0, HEAD_BYTES)
+
+
+class _Gathered(NamedTuple):
+    tickets: list[Ticket]
+    group: Group | None
+    places: list[tuple[Ticket, int, int]]
+    """Ticket, which of the group's entries it is in, at which row."""
+
+
+class GroupCommit:
+    """The queue before one lane."""
+
+    def __init__(
+        self,
+        lane: Lane,
+        *,
+        compression: Compression,
+        clock_us: Callable[[], int],
+        inflight_bytes_max: int,
+        after_commit: Callable[[], None],
+    ) -> None:
+        self._lane = lane
+        self._compression = compression
+        self._clock_us = clock_us
+        self._inflight_bytes_max = inflight_bytes_max
+        self._after_commit = after_commit
+        self._queue: deque[Ticket] = deque()
+        self._queue_lock = threading.Lock()
+        self._inflight_bytes = 0
+        self._commit_lock = threading.Lock()
+        self._gathered: _Gathered | None = None
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._refusal: IthacaError | None = None
+
+    def add(self, ticket: Ticket) -> Ticket:
+        """Queue a ticket; it is committed by whoever waits next, or by the disk thread."""
+        with self._queue_lock:
+            if self._refusal is not None:
+                raise self._refusal
+            self._queue.append(ticket)
+            self._inflight_bytes += ticket.bytes
+        return ticket
+
+    def add_from_commit(self, ticket: Ticket) -> None:
+        """Queue a ticket from `after_commit`, unless the queue is being closed."""
+        with self._queue_lock:
+            if self._refusal is None:
+                self._queue.append(ticket)
+                self._inflight_bytes += ticket.bytes
+
+    def add_in_background(self, ticket: Ticket) -> Ticket:
+        """Queue a ticket for the disk thread."""
+        self.add(ticket)
+        self.start()
+        return ticket
+
+    def start(self) -> None:
+        """Have the disk thread commit what is queued."""
+        if not self._wake.is_set():
+            self._wake.set()
+        if self._thread is None:
+            self._start_thread()
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many bytes are waiting that a producer must wait too."""
+        return self._inflight_bytes > self._inflight_bytes_max
+
+    def relieve(self) -> None:
+        """Commit in this thread until there is room."""
+        while self.crowded:
+            with self._commit_lock:
+                self._commit_waiting()
+
+    def wait(self, ticket: Ticket) -> None:
+        """Commit in this thread until the ticket is done."""
+        while not ticket.done:
+            with self._commit_lock:
+                if not ticket.done:
+                    self._commit_waiting()
+
+    def wait_all(self) -> None:
+        """Commit in this thread everything that was queued before the call."""
+        last = self.newest()
+        if last is not None:
+            self.wait(last)
+
+    def wait_in_background(self, ticket: Ticket, timeout_s: float) -> bool:
+        """Have the disk thread commit, since a sync cannot be abandoned; False when the time is up."""
+        done = threading.Event()
+        self.when_done(ticket, lambda _: done.set())
+        self.start()
+        return done.wait(timeout_s)
+
+    def newest(self) -> Ticket | None:
+        with self._queue_lock:
+            return self._queue[-1] if self._queue else None
+
+    def when_done(self, ticket: Ticket, callback: Callable[[Ticket], object]) -> None:
+        """Call back from the committing thread, or at once if the ticket is done."""
+        with self._queue_lock:
+            if not ticket.done:
+                if ticket._callbacks is None:
+                    ticket._callbacks = []
+                ticket._callbacks.append(callback)
+                return
+        callback(ticket)
+
+    def close(self, refusal: IthacaError) -> None:
+        """Refuse what comes from now on, commit what is queued, end the disk thread, close the lane."""
+        with self._queue_lock:
+            self._refusal = refusal
+        self.wait_all()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._commit_lock:
+            self._lane.close()
+
+    def _start_thread(self) -> None:
+        with self._queue_lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="ithaca-disk", daemon=True)
+                thread.start()
+                self._thread = thread
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            while self._queue:
+                with self._commit_lock:
+                    self._commit_waiting()
+            if self._refusal is not None:
+                return
+
+    def _commit_waiting(self) -> None:
+        """Commit one group; the caller holds the commit lock."""
+        gathered = self._gathered
+        if gathered is None:
+            gathered = self._gathered = self._gather()
+        if gathered.group is not None:
+            try:
+                self._lane.commit(gathered.group)
+            except IthacaError as error:
+                for ticket, _, _ in gathered.places:
+                    ticket.error = error
+            else:
+                for ticket, at, row in gathered.places:
+                    ticket.lsn = gathered.group.entries[at].base_lsn + row
+        callbacks = self._finish(gathered.tickets)
+        self._gathered = None
+        self._after_commit()
+        for callback, ticket in callbacks:
+            try:
+                callback(ticket)
+            except Exception:
+                _log.exception("a callback of an append failed")
+
+    def _finish(self, tickets: list[Ticket]) -> list[tuple[Callable[[Ticket], object], Ticket]]:
+        callbacks = []
+        with self._queue_lock:
+            for ticket in tickets:
+                ticket.done = True
+                if ticket.error is not None and ticket.on_failure is not None:
+                    ticket.on_failure(ticket.error)
+                if ticket._callbacks:
+                    callbacks += [(callback, ticket) for callback in ticket._callbacks]
+            while self._queue and self._queue[0].done:
+                self._inflight_bytes -= self._queue.popleft().bytes
+            if not self._queue:
+                self._inflight_bytes = 0
+        return callbacks
+
+    def _gather(self) -> _Gathered:
+        """The tickets at the head of the queue that can be committed together, as entries with places."""
+        tickets = self._take()
+        entries: list[Batch] = []
+        places: list[tuple[Ticket, int, int]] = []
+        singles: list[Ticket] = []
+        singles_bytes = 0
+        for ticket in tickets:
+            if ticket.value is not None and singles_bytes < COALESCE_BYTES_MAX:
+                singles.append(ticket)
+                singles_bytes += ticket.bytes
+                continue
+            if singles:
+                self._coalesce(singles, entries, places)
+                singles, singles_bytes = [], 0
+            if ticket.value is not None:
+                singles, singles_bytes = [ticket], ticket.bytes
+            else:
+                self._place(ticket, entries, places)
+        if singles:
+            self._coalesce(singles, entries, places)
+        if not entries:
+            return _Gathered(tickets, None, places)
+        try:
+            return _Gathered(tickets, self._lane.prepare(entries), places)
+        except IthacaError as error:
+            for ticket, _, _ in places:
+                ticket.error = error
+            return _Gathered(tickets, None, [])
+
+    def _take(self) -> list[Ticket]:
+        tickets: list[Ticket] = []
+        touched: set[int] = set()
+        total = 0
+        with self._queue_lock:
+            for ticket in self._queue:
+                total += ticket.bytes
+                if tickets and total > GROUP_BYTES_MAX:
+                    break
+                if ticket.touches:
+                    alone = ticket.touches == EVERY_SESSION and touched
+                    if alone or ticket.touches in touched or EVERY_SESSION in touched:
+                        break  # it must see the earlier one applied
+                    touched.add(ticket.touches)
+                tickets.append(ticket)
+        return tickets
+
+    def _coalesce(self, singles: list[Ticket], entries: list[Batch], places: list[tuple[Ticket, int, int]]) -> None:
+        values = [ticket.value for ticket in singles if ticket.value is not None]
+        keys = [ticket.key for ticket in singles]
+        batch = build(
+            values,
+            None if keys.count(None) == len(keys) else keys,
+            timestamp_us=self._clock_us(),
+            compress=self._compression,
+        )
+        places += [(ticket, len(entries), row) for row, ticket in enumerate(singles)]
+        entries.append(batch)
+
+    def _place(self, ticket: Ticket, entries: list[Batch], places: list[tuple[Ticket, int, int]]) -> None:
+        decided: list[Batch] | int
+        if ticket.decide is None:
+            assert ticket.batch is not None
+            decided = [ticket.batch]
+        else:
+            try:
+                decided = ticket.decide(self._lane.state)
+            except IthacaError as error:
+                ticket.error = error
+                return
+        if isinstance(decided, int):
+            ticket.lsn = decided
+        elif decided:
+            places.append((ticket, len(entries), 0))
+            entries += decided

@@ -1,0 +1,162 @@
+"""The disk port: the few operations that storage needs, so that a simulated disk can stand in.
+
+Only `File.sync` (contents) and `Disk.sync_directory` (names) make anything durable. Errors are `OSError`s,
+untranslated: what they mean is decided above, where it is known what was at stake.
+"""
+
+import fcntl
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+from ithaca.model.limits import IOV_MAX
+from ithaca.model.records import Buffer
+
+
+class File(Protocol):
+    """An open file. It is closed when the last reference goes, so a reader never loses it midway."""
+
+    path: str
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Up to `count` bytes at `offset`; fewer only at the end of the file."""
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        """Write all buffers, one after the other, at `offset`."""
+
+    def sync(self) -> None:
+        """Make contents and size durable. A failure must never be retried."""
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def allocate(self, offset: int, count: int) -> None:
+        """Reserve space, growing the file; what is reserved reads as zeros."""
+
+
+class Disk(Protocol):
+    """Files by path. Directories are made with mode 0700."""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
+        """Open a file for reading and, unless told otherwise, writing; `create` makes it if missing."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, directory: str) -> list[str]:
+        """The names in a directory, sorted; empty when it does not exist."""
+
+    def make_directory(self, directory: str) -> None:
+        """Make it and its parents, unless they exist."""
+
+    def rename(self, old: str, new: str) -> None: ...
+
+    def remove(self, path: str) -> None: ...
+
+    def sync_directory(self, directory: str) -> None:
+        """Make the names in the directory durable."""
+
+
+class OsFile:
+    """A descriptor; positioned reads and writes only, so it can be shared between threads."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: str, flags: int) -> None:
+        self._fd = -1
+        self.path = path
+        self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+    def read(self, offset: int, count: int) -> bytes:
+        data = os.pread(self._fd, count, offset)
+        if len(data) == count or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < count:
+            data = os.pread(self._fd, count - got, offset + got)
+            if not data:
+                break
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        if len(buffers) > IOV_MAX:
+            for first in range(0, len(buffers), IOV_MAX):
+                part = buffers[first : first + IOV_MAX]
+                self.write(offset, part)
+                offset += sum(map(len, part))
+            return
+        total = sum(map(len, buffers))
+        done = os.pwritev(self._fd, buffers, offset)
+        while done < total:  # a short write: go on behind it
+            rest, skip = [], done
+            for buffer in buffers:
+                if skip < len(buffer):
+                    rest.append(memoryview(buffer)[skip:])
+                skip = max(0, skip - len(buffer))
+            wrote = os.pwritev(self._fd, rest, offset + done)
+            done += wrote
+
+    def sync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def allocate(self, offset: int, count: int) -> None:
+        os.posix_fallocate(self._fd, offset, count)
+
+    def try_lock(self) -> bool:
+        """Take the file's advisory lock for as long as it is open; False when another holder has it."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let go at once; for files that no other thread can be reading."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class OsDisk:
+    """The operating system's files."""
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> OsFile:
+        flags = os.O_RDWR if writable else os.O_RDONLY
+        return OsFile(path, flags | (os.O_CREAT if create else 0))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list(self, directory: str) -> list[str]:
+        try:
+            return sorted(os.listdir(directory))
+        except FileNotFoundError:
+            return []
+
+    def make_directory(self, directory: str) -> None:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(old, new)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync_directory(self, directory: str) -> None:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

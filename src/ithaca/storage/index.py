@@ -1,0 +1,102 @@
+"""The sparse index of a segment: from LSN and time to a byte offset.
+
+The file `<first lsn>.idx` is a sequence of blocks, one per checkpoint of the segment:
+
+```
+ 0 magic u32 "ITHX" | 4 crc u32: CRC32C over bytes 8..end of the block
+ 8 version u32 | 12 count u32 | 16 end_offset u64 | 24 end_lsn u64
+32 entries: count × (lsn u64, offset u64, time_us i64)
+```
+
+`end_offset` is where the checkpoint's snapshot entry starts, or the end of a sealed segment. A block is
+written once everything below `end_offset` has been synced, so it is a synced mark too. The index holds
+nothing that the segment does not: when it is missing or damaged it is made anew from there. `time_us` is
+the order's own time, the running maximum of the batches' timestamps.
+"""
+
+import struct
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+import numpy as np
+
+from ithaca.model.limits import INDEX_STRIDE_BYTES
+from ithaca.storage.disk import File
+from ithaca.wire.batch import HEAD_BYTES, crc32c
+
+_MAGIC = 0x58485449
+_VERSION = 1
+_HEAD = struct.Struct("<IIIIQQ")
+_ENTRY_BYTES = 24
+
+
+class Block(NamedTuple):
+    """What a block says beside its entries."""
+
+    end_offset: int
+    end_lsn: int
+
+
+class Index:
+    """Entries in memory, in the order of the lane; the newest block's are the ones not yet stored."""
+
+    def __init__(self) -> None:
+        self._lsns: list[int] = []
+        self._offsets: list[int] = []
+        self._times: list[int] = []
+        self._stored = 0
+        self.blocks: list[Block] = []
+        self.blocks_bytes = 0
+
+    def note(self, lsn: int, offset: int, time_us: int) -> None:
+        """A batch starts here; kept if the last entry is a stride behind."""
+        if not self._offsets or offset >= self._offsets[-1] + INDEX_STRIDE_BYTES:
+            self._lsns.append(lsn)
+            self._offsets.append(offset)
+            self._times.append(time_us)
+
+    def floor(self, lsn: int) -> tuple[int, int]:
+        """LSN and offset of the last entry at or below `lsn`; the segment's start is the caller's."""
+        at = bisect_right(self._lsns, lsn) - 1
+        return (self._lsns[at], self._offsets[at]) if at >= 0 else (-1, 0)
+
+    def floor_time(self, time_us: int) -> tuple[int, int]:
+        """LSN and offset of the last entry before `time_us`."""
+        at = bisect_left(self._times, time_us) - 1
+        return (self._lsns[at], self._offsets[at]) if at >= 0 else (-1, 0)
+
+    def store_block(self, file: File, end_offset: int, end_lsn: int) -> None:
+        """Append the entries since the last block; everything below `end_offset` must be synced."""
+        if self.blocks and self.blocks[-1].end_offset >= end_offset:
+            return
+        count = len(self._lsns) - self._stored
+        entries = np.array([self._lsns, self._offsets, self._times], np.int64).T[self._stored :]
+        body = struct.pack("<IIQQ", _VERSION, count, end_offset, end_lsn) + entries.astype("<i8").tobytes()
+        block = struct.pack("<II", _MAGIC, crc32c(body)) + body
+        file.write(self.blocks_bytes, [block])
+        self._stored = len(self._lsns)
+        self.blocks_bytes += len(block)
+        self.blocks.append(Block(end_offset, end_lsn))
+
+
+def load(data: bytes, *, segment_bytes: int) -> tuple[Index, str]:
+    """The blocks that check out, up to the first that does not, and what is wrong with that one."""
+    index = Index()
+    at, previous_end = 0, HEAD_BYTES
+    while at < len(data):
+        if len(data) - at < _HEAD.size:
+            return index, f"block at byte {at} is cut short"
+        magic, crc, version, count, end_offset, end_lsn = _HEAD.unpack_from(data, at)
+        stop = at + _HEAD.size + count * _ENTRY_BYTES
+        if magic != _MAGIC or stop > len(data) or crc != crc32c(data[at + 8 : stop]):
+            return index, f"block at byte {at} does not match its checksum"
+        if version != _VERSION or not previous_end <= end_offset <= segment_bytes:
+            return index, f"block at byte {at} (version {version}) does not fit the segment"
+        entries = np.frombuffer(data, "<i8", 3 * count, at + _HEAD.size).reshape(count, 3)
+        index._lsns += entries[:, 0].tolist()
+        index._offsets += entries[:, 1].tolist()
+        index._times += entries[:, 2].tolist()
+        index.blocks.append(Block(end_offset, end_lsn))
+        at, previous_end = stop, end_offset
+        index.blocks_bytes, index._stored = at, len(index._lsns)
+    return index, ""

@@ -1,0 +1,273 @@
+"""A lane that this process writes: groups of batches, committed one after the other.
+
+A lane's directory holds `<first lsn>.seg` files with an `.idx` each, `synced`, and up to
+`RECYCLED_SEGMENTS_MAX` trimmed segments waiting to be written over. One thread at a time may call
+`prepare`, `commit` and the methods that change the lane; reading needs no lock (`reader`).
+
+Invariants:
+
+1. `length`, what readers may see, never exceeds what was synced (unless durability is "os").
+2. A failed sync fences the lane for good: nothing is committed after it.
+3. A failed write leaves nothing behind that could be taken for an entry.
+4. `commit` may be repeated for the same group until it returns: each step changes nothing the second time.
+   An interrupt in the middle of it loses nothing.
+"""
+
+import errno
+from typing import NamedTuple
+
+from ithaca.model.errors import Fenced, StorageError, StorageFull
+from ithaca.model.limits import CHECKPOINT_BYTES, RECYCLED_SEGMENTS_MAX, SEGMENT_BYTES_MAX
+from ithaca.model.positions import LaneId
+from ithaca.model.records import Buffer, Durability
+from ithaca.storage.disk import Disk
+from ithaca.storage.reader import LaneReader
+from ithaca.storage.recovery import NEW_SUFFIX, Inspected, inspect, settle
+from ithaca.storage.segment import Segment, SegmentWriter, index_name_of, name_of
+from ithaca.storage.state import LaneState
+from ithaca.storage.synced import Progress, ProgressFile
+from ithaca.wire.batch import HEAD_BYTES, MARK, Batch, bookkeeping, lane_seed
+
+_RECYCLED_PREFIX = "recycled-"
+_MARK = bookkeeping(MARK)
+
+
+class Group(NamedTuple):
+    """Entries with their places, to be written and synced together."""
+
+    entries: list[Batch]
+    """What the caller asked for, placed."""
+    buffers: list[Buffer]
+    offset: int
+    entries_offset: int
+    """Where the first of `entries` goes, behind a mark and perhaps a snapshot."""
+    end_offset: int
+    checkpoint_offset: int
+    """Where the group's snapshot goes; 0 when it has none."""
+
+
+def create(disk: Disk, directory: str, lane: LaneId) -> None:
+    """Make the directory of a lane that holds nothing yet."""
+    disk.make_directory(directory)
+    _new_segment(disk, directory, lane_seed(lane), LaneState(), recycled=None)
+
+
+def _new_segment(disk: Disk, directory: str, seed: int, state: LaneState, recycled: str | None) -> tuple[Segment, int]:
+    """A segment that starts at the lane's end; its opening snapshot is durable before its name is."""
+    path = f"{directory}/{name_of(state.length)}"
+    if recycled is not None:
+        disk.rename(f"{directory}/{recycled}", path + NEW_SUFFIX)
+    file = disk.open(path + NEW_SUFFIX, create=True)
+    snapshot = state.snapshot_entry().placed(state.length, seed)
+    file.write(0, snapshot.buffers())
+    file.sync()
+    disk.rename(path + NEW_SUFFIX, path)
+    disk.sync_directory(directory)
+    return Segment(disk, directory, state.length, seed, writable=True), snapshot.total_bytes
+
+
+class Lane(LaneReader):
+    """A lane open for writing."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        lane: LaneId,
+        *,
+        durability: Durability = "fsync",
+        segment_bytes: int = SEGMENT_BYTES_MAX,
+    ) -> None:
+        """Open a lane, recovering what a crash left; `Corrupt` when synced entries are damaged."""
+        super().__init__(disk, directory, lane)
+        self._durability = durability
+        self._segment_bytes = segment_bytes
+        self.fenced: Fenced | None = None
+        self._progress = ProgressFile(disk, directory, writable=True)
+        found = inspect(disk, directory, lane, self._progress.load(), writable=True)
+        self._adopt(settle(disk, directory, found, self._progress))
+
+    def _adopt(self, found: Inspected) -> None:
+        self.first_lsns = found.first_lsns
+        self.state = found.state
+        self.trim_lsn, self.length = found.state.trim_lsn, found.state.length
+        self._active = found.segment
+        self._writer = SegmentWriter(found.segment.file, found.end_offset)
+        self._checkpoint_offset = found.checkpoint_offset
+        for note in found.notes:
+            found.segment.index.note(*note)
+        self._synced_offset, self._synced_length = found.end_offset, self.length
+        self._mark_due = True  # all that was found is synced by now
+        self._index_file = self.disk.open(found.segment.index_path, create=True)
+        self._store_progress()
+        self.drop_trimmed()
+
+    def segment(self, first_lsn: int) -> Segment:
+        active = self._active
+        return active if first_lsn == active.first_lsn else super().segment(first_lsn)
+
+    def prepare(self, batches: list[Batch]) -> Group:
+        """Give batches their places behind the lane's end, rolling to a new segment when this one is full."""
+        self._check_fence()
+        count = sum(batch.total_bytes for batch in batches)
+        lead = self._lead()
+        lead_bytes = sum(entry.total_bytes for entry in lead)
+        if self._writer.offset + lead_bytes + count > self._segment_bytes and self._holds_entries():
+            self._roll()
+            lead, lead_bytes = [], 0
+        offset, lsn = self._writer.offset, self.state.length
+        entries_offset = offset + lead_bytes
+        entries: list[Batch] = []
+        for batch in batches:
+            entries.append(batch.placed(lsn, self.seed))
+            lsn += batch.count
+        buffers: list[Buffer] = [buffer for entry in lead for buffer in entry.buffers()]
+        for entry in entries:
+            buffers += entry.buffers()
+        has_snapshot = len(lead) == 2
+        checkpoint = offset + HEAD_BYTES if has_snapshot else 0
+        return Group(entries, buffers, offset, entries_offset, entries_offset + count, checkpoint)
+
+    def _holds_entries(self) -> bool:
+        return self.state.length > self._active.first_lsn or self._writer.offset > self._segment_bytes
+
+    def _lead(self) -> list[Batch]:
+        """What goes before the caller's batches: the mark that is due, and at a checkpoint a snapshot."""
+        if not self._mark_due:
+            return []
+        lead = [_MARK.placed(self.state.length, self.seed)]
+        if self._writer.offset - self._checkpoint_offset >= CHECKPOINT_BYTES:
+            lead.append(self.state.snapshot_entry().placed(self.state.length, self.seed))
+        return lead
+
+    def commit(self, group: Group) -> None:
+        """Write and sync a group, then let readers see it."""
+        self._check_fence()
+        try:
+            self._writer.write(group.offset, group.buffers, group.end_offset - group.offset)
+        except OSError as error:
+            self._take_back(group.offset)
+            raise _translated(error, self._active.path) from error
+        if self._durability == "fsync":
+            self._sync()
+        offset = group.entries_offset
+        for entry in group.entries:
+            self.state.apply(entry)
+            if entry.count:
+                self._active.index.note(entry.base_lsn, offset, self.state.time_us)
+                self.cache.add(entry)
+            offset += entry.total_bytes
+        self._writer.offset = group.end_offset
+        self._mark_due = self._durability == "fsync"
+        if self._mark_due:
+            self._synced_offset, self._synced_length = group.end_offset, self.state.length
+        self.trim_lsn, self.length = self.state.trim_lsn, self.state.length
+        try:
+            if group.checkpoint_offset and self._mark_due:
+                self._checkpoint_offset = group.checkpoint_offset
+                base = group.entries[0].base_lsn
+                self._active.index.store_block(self._index_file, group.checkpoint_offset, base)
+            self._store_progress()
+        except OSError as error:
+            raise self._fence(error, "noting the progress of") from error
+
+    def _check_fence(self) -> None:
+        if self.fenced is not None:
+            raise self.fenced
+
+    def _sync(self) -> None:
+        try:
+            self._writer.file.sync()
+        except OSError as error:
+            raise self._fence(error, "syncing") from error
+
+    def _take_back(self, offset: int) -> None:
+        try:
+            self._writer.cut(offset)
+        except OSError as error:
+            raise self._fence(error, "taking back a failed write to") from error
+
+    def _fence(self, error: OSError, doing: str) -> Fenced:
+        self.fenced = Fenced(
+            f"{doing} {self._active.path} failed ({error.strerror}), so nothing is accepted any more; what was "
+            "acknowledged is safe: look after the disk, then open the log anew"
+        )
+        return self.fenced
+
+    def _store_progress(self) -> None:
+        self._progress.store(
+            Progress(self.length, self.trim_lsn, self._active.first_lsn, self._synced_offset, self._synced_length)
+        )
+
+    def _roll(self) -> None:
+        """Seal the active segment and start the next, which may take its name if it holds no records."""
+        if self._durability == "os":
+            self._sync()
+        sealed, end_offset = self._active, self._writer.offset
+        recycled = next((name for name in self.disk.list(self.directory) if name.startswith(_RECYCLED_PREFIX)), None)
+        try:
+            if sealed.first_lsn == self.state.length:
+                # What is said of the old file's offsets must not outlive it.
+                self._synced_offset = self._synced_length = 0
+                self._store_progress()
+                self.disk.remove(sealed.index_path)
+            segment, offset = _new_segment(self.disk, self.directory, self.seed, self.state, recycled)
+            if sealed.first_lsn != segment.first_lsn:
+                # Only now: a block that ends where no snapshot follows needs a next segment.
+                sealed.index.store_block(self._index_file, end_offset, self.state.length)
+            self._index_file = self.disk.open(segment.index_path, create=True)
+        except OSError as error:
+            raise _translated(error, self.directory) from error
+        self.first_lsns = [
+            *(first for first in self.first_lsns if first != segment.first_lsn),
+            segment.first_lsn,
+        ]
+        self._active = segment
+        self._writer = SegmentWriter(segment.file, offset)
+        self._synced_offset, self._synced_length = offset, self.state.length
+        self._checkpoint_offset = 0
+        self._mark_due = False
+        self.drop_trimmed()
+
+    def drop_trimmed(self) -> None:
+        """Remove, or keep for recycling, the segments that lie wholly below the trim point."""
+        while len(self.first_lsns) > 1 and self.first_lsns[1] <= self.trim_lsn:
+            first = self.first_lsns[0]
+            self.first_lsns = self.first_lsns[1:]
+            size = self.segment(first).file.size()
+            self.forget_segment(first)
+            path = f"{self.directory}/{name_of(first)}"
+            spare = sum(name.startswith(_RECYCLED_PREFIX) for name in self.disk.list(self.directory))
+            if spare < RECYCLED_SEGMENTS_MAX and size * 2 >= self._segment_bytes:
+                self.disk.rename(path, f"{self.directory}/{_RECYCLED_PREFIX}{first:020d}")
+            else:
+                self.disk.remove(path)
+            if self.disk.exists(f"{self.directory}/{index_name_of(first)}"):
+                self.disk.remove(f"{self.directory}/{index_name_of(first)}")
+
+    def oldest_beyond(self, bytes_max: int) -> int:
+        """The LSN before which whole segments must go so that the rest is within `bytes_max`."""
+        kept = self._writer.offset
+        for at in range(len(self.first_lsns) - 2, -1, -1):
+            kept += self.segment(self.first_lsns[at]).file.size()
+            if kept > bytes_max:
+                return self.first_lsns[at + 1]
+        return self.first_lsns[0]
+
+    def close(self) -> None:
+        """Leave a lane that needs no recovery: synced, with a mark at its end, and no space held ahead."""
+        if self.fenced is None:
+            try:
+                mark = _MARK.placed(self.state.length, self.seed)
+                self._sync()
+                self._writer.file.write(self._writer.offset, mark.buffers())
+                self._writer.file.truncate(self._writer.offset + mark.total_bytes)
+                self._sync()
+            except OSError as error:
+                raise _translated(error, self._active.path) from error
+
+
+def _translated(error: OSError, path: str) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(f"no space is left for {path}: the append did not happen; free some space and repeat it")
+    return StorageError(f"writing {path} failed: {error.strerror}")

@@ -1,0 +1,348 @@
+"""A Raft server's term, vote, snapshot and entries, in one append-only file with checksums.
+
+The file `raft.log` (little-endian, everything 8-aligned) is a header, then groups. A group is what one
+`Persist` wrote and synced; it counts as a whole or not at all.
+
+```
+header  0 magic 8 bytes "ithacarl" | 8 version u32 | 12 crc u32, over the header without this field
+       16 generation u64: one more with each rewrite | 24 synced_bytes u64: synced before the file got its name
+
+group   0 magic 4 bytes "rgrp" | 4 head_crc u32, over bytes 8..32
+        8 offset u64: where this group begins; everything below was synced before this was written
+       16 body_bytes u32, multiple of 8 | 20 body_crc u32, over the body | 24 generation u64
+       32 body: records
+
+record  0 length u32 of the msgpack | 4 type u8 | 5 zeros | 8 msgpack, zero-padded to 8
+        type 1: HardState   2: Snapshot, drops all entries   3: entries, replace all from their first index on
+```
+
+Checksums are CRC32C.
+
+**Torn or damaged?** A group that does not check out is a torn tail only if its sync had not finished. Each
+group's head is proof that everything below it was synced, and it is found again, behind any damage, by its
+magic, its own offset, its generation and its checksum. So when a group is bad, recovery looks for a head
+further on: if there is one, or if the place lies below the header's `synced_bytes`, the file is `Corrupt`
+at that offset; if not, the file ends there. For the newest group to be protected too, a bare head (a group
+without a body, the *mark*) is written behind it once its sync has returned, and not synced: the next group
+overwrites it and says the same. Only a power loss just after a sync, before the mark reached the disk,
+leaves the newest group looking like a possible torn tail.
+
+**A failed sync** fences the log for good. The kernel may show its data to the next process although it is
+not on the disk; so recovery never trusts what it read to be there: it writes everything into a new file,
+syncs it, and only then gives it the name. Compaction (a `Persist` with a snapshot) is the same rewrite.
+
+**A full disk** takes nothing away: what was half written is cut off again, and the persist can be repeated.
+"""
+
+import errno
+import posixpath
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NoReturn
+
+import google_crc32c
+import msgspec
+
+from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, LogError, NoSuchLog, StorageFull
+from ithaca.model.limits import GROUP_BYTES_MAX
+from ithaca.raft.events import Persist
+from ithaca.raft.log import entry_bytes
+from ithaca.raft.messages import DurableState, Entry, HardState, Snapshot
+from ithaca.storage.disk import Disk, File
+
+VERSION = 1
+FILE_NAME = "raft.log"
+NEW_NAME = "raft.log.new"
+
+_FILE_MAGIC = b"ithacarl"
+_FILE_HEAD = struct.Struct("<8sIIQQ")
+_GROUP_MAGIC = b"rgrp"
+_GROUP_HEAD = struct.Struct("<4sIQIIQ")
+_RECORD_HEAD = struct.Struct("<IB3x")
+_HARD_STATE, _SNAPSHOT, _ENTRIES = 1, 2, 3
+
+_encoder = msgspec.msgpack.Encoder()
+_hard_state_decoder = msgspec.msgpack.Decoder(HardState)
+_snapshot_decoder = msgspec.msgpack.Decoder(Snapshot)
+_entries_decoder = msgspec.msgpack.Decoder(tuple[Entry, ...])
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What `verify` found: everything up to `valid_bytes` checks out, and nothing behind it was synced."""
+
+    state: DurableState
+    groups: int
+    valid_bytes: int
+    torn_bytes: int
+
+
+class RaftLog:
+    """The open log of one server. The directory exists, and belongs to it alone."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._generation = 0
+        self._end = 0
+        self._file: File | None = None
+        self._fenced = False
+
+    @classmethod
+    def create(cls, disk: Disk, directory: str, state: DurableState) -> "RaftLog":
+        """Start a new server's log; a server that ever had one must `open` it."""
+        path = posixpath.join(directory, FILE_NAME)
+        if disk.exists(path):
+            raise LogError(f"{path} exists already: open it, or give the new server another directory")
+        log = cls(disk, directory)
+        log._rewrite(state)
+        return log
+
+    @classmethod
+    def open(cls, disk: Disk, directory: str) -> tuple["RaftLog", DurableState]:
+        """Recover what is durable, and make durable what was found; raises `Corrupt`."""
+        found, generation = _scan(disk, directory)
+        log = cls(disk, directory)
+        log._generation = generation
+        log._rewrite(found.state)
+        return log, found.state
+
+    def persist(self, effect: Persist) -> None:
+        """Write and sync. `StorageFull`: nothing happened, try again; `Fenced`: stop this server."""
+        if self._fenced:
+            raise Fenced(f"{self._directory}: an earlier sync failed; this server must be replaced")
+        if effect.snapshot is not None:
+            assert effect.hard_state is not None
+            self._rewrite(DurableState(effect.hard_state, effect.snapshot, effect.entries))
+        elif not effect.is_barrier:
+            self._append(effect)
+
+    def _append(self, effect: Persist) -> None:
+        records: list[bytes] = []
+        if effect.hard_state is not None:
+            records.append(_record(_HARD_STATE, effect.hard_state))
+        if effect.entries:
+            records.append(_record(_ENTRIES, effect.entries))
+        group = _group(self._end, self._generation, records)
+        file = self._file
+        assert file is not None
+        try:
+            file.write(self._end, group)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                self._fence(error)
+            try:
+                file.truncate(self._end)
+            except OSError as second:
+                self._fence(second)
+            raise StorageFull(f"{file.path}: no space for {sum(map(len, group))} bytes; free some") from error
+        try:
+            file.sync()
+        except OSError as error:
+            self._fence(error)
+        self._end += sum(map(len, group))
+        self._mark()
+
+    def _mark(self) -> None:
+        """Say, without a sync, that everything so far is synced; the next group says it again."""
+        assert self._file is not None
+        try:
+            self._file.write(self._end, _group(self._end, self._generation, ()))
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                self._fence(error)
+
+    def _rewrite(self, state: DurableState) -> None:
+        """Put a new file with exactly this state in the place of the old one."""
+        path = posixpath.join(self._directory, NEW_NAME)
+        generation = self._generation + 1
+        groups = list(_state_groups(state, generation))
+        end = _FILE_HEAD.size + sum(map(len, groups))
+        try:
+            if self._disk.exists(path):
+                self._disk.remove(path)
+            file = self._disk.open(path, create=True)
+            file.write(0, [_file_head(generation, end), *groups])
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                self._fence(error)
+            if self._disk.exists(path):
+                self._disk.remove(path)
+            raise StorageFull(f"{path}: no space for {end} bytes; free some") from error
+        final = posixpath.join(self._directory, FILE_NAME)
+        try:
+            file.sync()
+            self._disk.rename(path, final)
+            self._disk.sync_directory(self._directory)
+        except OSError as error:
+            self._fence(error)
+        self._file, self._generation, self._end = file, generation, end
+        self._mark()
+
+    def _fence(self, error: OSError) -> NoReturn:
+        self._fenced = True
+        raise Fenced(f"{self._directory}: {error}; nothing more is written, replace this server") from error
+
+
+def verify(disk: Disk, directory: str) -> Verified:
+    """Check every byte, change nothing; raises `Corrupt` for damage below what was synced."""
+    return _scan(disk, directory)[0]
+
+
+def _file_head(generation: int, synced_bytes: int) -> bytes:
+    blank = _FILE_HEAD.pack(_FILE_MAGIC, VERSION, 0, generation, synced_bytes)
+    return _FILE_HEAD.pack(_FILE_MAGIC, VERSION, google_crc32c.value(blank), generation, synced_bytes)
+
+
+def _group(offset: int, generation: int, records: Iterable[bytes]) -> list[bytes]:
+    body = b"".join(records)
+    fields = (offset, len(body), google_crc32c.value(body), generation)
+    crc = google_crc32c.value(_GROUP_HEAD.pack(_GROUP_MAGIC, 0, *fields)[8:])
+    head = _GROUP_HEAD.pack(_GROUP_MAGIC, crc, *fields)
+    return [head, body] if body else [head]
+
+
+def _record(kind: int, value: HardState | Snapshot | tuple[Entry, ...]) -> bytes:
+    data = _encoder.encode(value)
+    return _RECORD_HEAD.pack(len(data), kind) + data + bytes(-len(data) % 8)
+
+
+def _state_groups(state: DurableState, generation: int) -> Iterator[bytes]:
+    """A whole state as the groups of a new file; entries are divided, so that no group is too large."""
+    offset = _FILE_HEAD.size
+    records = [_record(_HARD_STATE, state.hard_state), _record(_SNAPSHOT, state.snapshot)]
+    for part in _parts(state.entries):
+        group = b"".join(_group(offset, generation, records))
+        yield group
+        offset += len(group)
+        records = [_record(_ENTRIES, part)]
+    yield b"".join(_group(offset, generation, records))
+
+
+def _parts(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
+    start = total = 0
+    for place, entry in enumerate(entries):
+        total += entry_bytes(entry)
+        if total > GROUP_BYTES_MAX and place > start:
+            yield entries[start:place]
+            start, total = place, entry_bytes(entry)
+    if start < len(entries):
+        yield entries[start:]
+
+
+class _Replay:
+    """The state that the records so far add up to."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._hard_state = HardState()
+        self._snapshot = Snapshot()
+        self._entries: list[Entry] = []
+
+    @property
+    def state(self) -> DurableState:
+        return DurableState(self._hard_state, self._snapshot, tuple(self._entries))
+
+    def group(self, body: bytes, offset: int) -> None:
+        """Take the records of one checked group; what does not fit was never written by us."""
+        place = 0
+        try:
+            while place < len(body):
+                length, kind = _RECORD_HEAD.unpack_from(body, place)
+                place += _RECORD_HEAD.size
+                if length > len(body) - place:
+                    raise ValueError(f"a record of {length} bytes does not fit its group")
+                self._record(kind, body[place : place + length])
+                place += length + -length % 8
+        except (ValueError, struct.error) as error:  # msgspec's errors are ValueErrors
+            raise Corrupt(str(error), file=self._path, offset=offset) from error
+
+    def _record(self, kind: int, data: bytes) -> None:
+        if kind == _HARD_STATE:
+            self._hard_state = _hard_state_decoder.decode(data)
+        elif kind == _SNAPSHOT:
+            self._snapshot = _snapshot_decoder.decode(data)
+            self._entries = []
+        elif kind == _ENTRIES:
+            self._append(_entries_decoder.decode(data))
+        else:
+            raise ValueError(f"record type {kind} is unknown")
+
+    def _append(self, entries: tuple[Entry, ...]) -> None:
+        base = self._snapshot.index + 1
+        if not entries or not base <= entries[0].index <= base + len(self._entries):
+            raise ValueError("entries do not continue the log")
+        del self._entries[entries[0].index - base :]
+        for entry in entries:
+            if entry.index != base + len(self._entries):
+                raise ValueError(f"entry {entry.index} is not in its place")
+            self._entries.append(entry)
+
+
+def _scan(disk: Disk, directory: str) -> tuple[Verified, int]:
+    """Read the whole file; also returns its generation."""
+    path = posixpath.join(directory, FILE_NAME)
+    if not disk.exists(path):
+        raise NoSuchLog(f"{path} does not exist: a new server starts with RaftLog.create")
+    file = disk.open(path, writable=False)
+    data = file.read(0, file.size())
+    generation, synced_bytes = _check_file_head(data, path)
+    replay = _Replay(path)
+    offset, groups = _FILE_HEAD.size, 0
+    while offset < len(data):
+        body = _whole_group(data, offset, generation)
+        if body is None:
+            if offset < synced_bytes or _has_head_behind(data, offset, generation):
+                raise Corrupt("a group that was synced does not check out", file=path, offset=offset)
+            break
+        replay.group(body, offset)
+        offset += _GROUP_HEAD.size + len(body)
+        groups += bool(body)
+    if offset < synced_bytes:
+        raise Corrupt(f"the file ends before its {synced_bytes} synced bytes", file=path, offset=offset)
+    return Verified(replay.state, groups, offset, len(data) - offset), generation
+
+
+def _check_file_head(data: bytes, path: str) -> tuple[int, int]:
+    if len(data) < _FILE_HEAD.size:
+        raise Corrupt("the header is missing", file=path, offset=0)
+    magic, version, crc, generation, synced_bytes = _FILE_HEAD.unpack_from(data)
+    blank = _FILE_HEAD.pack(magic, version, 0, generation, synced_bytes)
+    if magic != _FILE_MAGIC or google_crc32c.value(blank) != crc:
+        raise Corrupt("the header does not check out", file=path, offset=0)
+    if version != VERSION:
+        raise FormatTooNew(
+            f"{path} has version {version}, this program reads {VERSION}: use a newer one",
+            found=version,
+            supported=VERSION,
+        )
+    return generation, synced_bytes
+
+
+def _group_head(data: bytes, offset: int, generation: int) -> tuple[int, int] | None:
+    """Length and checksum of the body, if a head stands here that was written for this place."""
+    if offset + _GROUP_HEAD.size > len(data):
+        return None
+    magic, crc, place, body_bytes, body_crc, of_generation = _GROUP_HEAD.unpack_from(data, offset)
+    if (magic, place, of_generation) != (_GROUP_MAGIC, offset, generation):
+        return None
+    if google_crc32c.value(data[offset + 8 : offset + _GROUP_HEAD.size]) != crc:
+        return None
+    return body_bytes, body_crc
+
+
+def _whole_group(data: bytes, offset: int, generation: int) -> bytes | None:
+    head = _group_head(data, offset, generation)
+    if head is None:
+        return None
+    start = offset + _GROUP_HEAD.size
+    body = data[start : start + head[0]]
+    return body if len(body) == head[0] and google_crc32c.value(body) == head[1] else None
+
+
+def _has_head_behind(data: bytes, offset: int, generation: int) -> bool:
+    place = data.find(_GROUP_MAGIC, offset + 1)
+    while place >= 0:
+        if _group_head(data, place, generation) is not None:
+            return True
+        place = data.find(_GROUP_MAGIC, place + 1)
+    return False

@@ -1,0 +1,150 @@
+"""Reading a lane: from memory where it is hot, by positioned reads where it is cold.
+
+A `LaneReader` knows which segments there are; a `Cursor` walks through them. Readers take no lock: the
+writer replaces what they look at as a whole, and a segment that is dropped or written over while it is
+being read shows up as a batch that does not continue the lane, which is then what it is: trimmed.
+"""
+
+from bisect import bisect_right
+from threading import Lock
+
+from ithaca.model.errors import Corrupt, Trimmed
+from ithaca.model.limits import OPEN_SEGMENTS_MAX, READ_CHUNK_BYTES, TAIL_CACHE_BYTES_MAX
+from ithaca.model.positions import LaneId, position_of
+from ithaca.storage.cache import TailCache
+from ithaca.storage.disk import Disk
+from ithaca.storage.segment import Segment
+from ithaca.wire.batch import Batch, lane_seed
+
+
+class LaneReader:
+    """The segments of one lane, for reading."""
+
+    def __init__(self, disk: Disk, directory: str, lane: LaneId) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.lane = lane
+        self.seed = lane_seed(lane)
+        self.cache = TailCache(TAIL_CACHE_BYTES_MAX)
+        self.first_lsns: list[int] = []
+        self.length = 0
+        """Records that may be read: synced, unless durability is "os"."""
+        self.trim_lsn = 0
+        self._segments: dict[int, Segment] = {}
+        self._segments_lock = Lock()
+
+    def refresh(self) -> None:
+        """Learn what a writer elsewhere has done since; a lane that is its own writer knows already."""
+
+    def segment_of(self, lsn: int) -> tuple[Segment, int]:
+        """The segment that holds `lsn`, and the LSN at which the next one starts (or the length)."""
+        first_lsns = self.first_lsns
+        at = bisect_right(first_lsns, lsn) - 1
+        if at < 0:
+            raise Corrupt(f"the segment that held LSN {lsn} is missing", file=self.directory)
+        end = first_lsns[at + 1] if at + 1 < len(first_lsns) else self.length
+        return self.segment(first_lsns[at]), end
+
+    def segment(self, first_lsn: int) -> Segment:
+        segment = self._segments.get(first_lsn)
+        if segment is None:
+            try:
+                segment = Segment(self.disk, self.directory, first_lsn, self.seed)
+            except FileNotFoundError:
+                raise Corrupt(f"the segment from LSN {first_lsn} on is missing", file=self.directory) from None
+            with self._segments_lock:
+                self._segments[first_lsn] = segment
+                while len(self._segments) > OPEN_SEGMENTS_MAX:
+                    del self._segments[next(iter(self._segments))]
+        return segment
+
+    def forget_segment(self, first_lsn: int) -> None:
+        with self._segments_lock:
+            self._segments.pop(first_lsn, None)
+
+    def check_not_trimmed(self, lsn: int) -> None:
+        if lsn < self.trim_lsn:
+            first = position_of(self.trim_lsn)
+            raise Trimmed(f"position {position_of(lsn)} was trimmed; the first one left is {first}", first=first)
+
+    def start_time(self, first_lsn: int) -> int:
+        """The order's time at which a segment starts."""
+        return next(self.segment(first_lsn).walk(0, first_lsn, chunk_bytes=64 << 10))[1].timestamp_us
+
+    def seek_time(self, time_us: int) -> int:
+        """The LSN of the first record that was ordered at or after a time; the length if there is none."""
+        low, high = 0, len(self.first_lsns)
+        while low < high:  # the last segment that starts before the time
+            middle = (low + high) // 2
+            if self.start_time(self.first_lsns[middle]) < time_us:
+                low = middle + 1
+            else:
+                high = middle
+        segment = self.segment(self.first_lsns[max(0, low - 1)])
+        lsn, offset = segment.index.floor_time(time_us)
+        if lsn < 0:
+            lsn, offset = segment.first_lsn, 0
+        while lsn < self.length:
+            end = self.segment_of(lsn)[1]
+            for _, batch in segment.walk(offset, lsn):
+                if batch.count and batch.timestamp_us >= time_us:
+                    return max(lsn, self.trim_lsn)
+                lsn = batch.end_lsn
+                if lsn >= end:
+                    break
+            if lsn < self.length:
+                segment, offset = self.segment_of(lsn)[0], 0
+        return lsn
+
+
+class Cursor:
+    """A place in a lane that moves forward. Not for sharing between threads."""
+
+    def __init__(self, reader: LaneReader, lsn: int) -> None:
+        self._reader = reader
+        self.lsn = lsn
+        self._segment: Segment | None = None
+        self._segment_end = 0
+        self._offset = 0
+        self._offset_lsn = 0
+
+    def read(self, stop: int, *, bytes_max: int = READ_CHUNK_BYTES) -> list[Batch]:
+        """About `bytes_max` of batches, from the one that holds the cursor's LSN on, and moves behind them.
+
+        `stop` must not exceed the reader's length, and the cursor must be before it. The first batch may
+        start before the cursor, the last may end behind `stop`.
+        """
+        reader = self._reader
+        reader.check_not_trimmed(self.lsn)
+        batches = reader.cache.get(self.lsn, bytes_max)
+        if batches:
+            self._segment = None
+        else:
+            try:
+                batches = self._read_cold(stop, bytes_max)
+            except Corrupt:
+                self._segment = None
+                reader.refresh()
+                reader.check_not_trimmed(self.lsn)
+                raise
+        while batches[-1].base_lsn >= stop:
+            batches.pop()
+        self.lsn = batches[-1].end_lsn
+        return batches
+
+    def _read_cold(self, stop: int, bytes_max: int) -> list[Batch]:
+        if self._segment is None or self._offset_lsn != self.lsn or self.lsn >= self._segment_end:
+            segment, self._segment_end = self._reader.segment_of(self.lsn)
+            if segment is not self._segment or self._offset_lsn != self.lsn:
+                self._offset_lsn, self._offset = segment.offset_of(self.lsn)
+            self._segment = segment
+        end = min(stop, self._segment_end)
+        batches: list[Batch] = []
+        for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=bytes_max):
+            self._offset, self._offset_lsn = offset + batch.total_bytes, batch.end_lsn
+            if batch.count and batch.end_lsn > self.lsn:
+                batches.append(batch)
+                bytes_max -= batch.total_bytes
+                if bytes_max <= 0 or batch.end_lsn >= end:
+                    break
+        return batches

@@ -1,0 +1,170 @@
+"""Opening a lane after a crash (design §4).
+
+Only the last segment is looked at, from its last checkpoint on. A *bound* says what is known to have been
+synced: the last mark, the last block of the index, the `synced` file. Entries are walked until one does
+not continue the lane:
+
+* below the bound, or with a mark behind it, that is damage to synced bytes: `Corrupt`, nothing is touched;
+* above the bound it is where a crash cut the lane: the rest was never acknowledged, and goes.
+
+What stands between the bound and that end may be in the page cache only, left there by a sync that failed,
+and would be acknowledged on the strength of a read. So it is written again, into a new segment that is
+synced before it counts.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ithaca.model.errors import Corrupt
+from ithaca.model.limits import READ_CHUNK_BYTES
+from ithaca.model.positions import LaneId
+from ithaca.storage.disk import Disk
+from ithaca.storage.segment import Segment, first_lsns, index_name_of, name_of
+from ithaca.storage.state import LaneState
+from ithaca.storage.synced import Progress, ProgressFile
+from ithaca.wire.batch import HEAD_BYTES, MAGIC, MARK, lane_seed, parse
+
+NEW_SUFFIX = ".new"
+
+
+class Inspected(NamedTuple):
+    """What a lane's directory holds; looking changed nothing."""
+
+    first_lsns: list[int]
+    segment: Segment
+    state: LaneState
+    end_offset: int
+    """Where the first entry that does not continue the lane stands."""
+    bound_offset: int
+    bound_lsn: int
+    checkpoint_offset: int
+    entries_end: int
+    """Where the last entry that is not a mark ends: behind the bound, it may not have been synced."""
+    notes: list[tuple[int, int, int]]
+    """Entries for the index: LSN, offset, time."""
+
+
+def inspect(disk: Disk, directory: str, lane: LaneId, progress: Progress | None, *, writable: bool) -> Inspected:
+    """Walk the tail of a lane; raises `Corrupt` for damage below the bound."""
+    firsts = first_lsns(disk.list(directory))
+    if not firsts:
+        raise Corrupt("a lane without segments: they were removed from outside", file=directory)
+    if progress is not None and progress.segment > firsts[-1]:
+        raise Corrupt(f"the segment {name_of(progress.segment)} is missing", file=directory)
+    segment = Segment(disk, directory, firsts[-1], lane_seed(lane), writable=writable)
+    found = _walk(segment, firsts)
+    if progress is not None and progress.segment == segment.first_lsn:
+        found = _raise_bound(found, progress)
+    if _mark_behind(segment, found.end_offset, found.state.length, segment.seed):
+        raise Corrupt("synced entries are damaged: a mark stands behind", file=segment.path, offset=found.end_offset)
+    return found
+
+
+def _walk(segment: Segment, firsts: list[int]) -> Inspected:
+    blocks = segment.index.blocks
+    start = blocks[-1] if blocks else None
+    offset, lsn = (start.end_offset, start.end_lsn) if start else (0, segment.first_lsn)
+    entries = segment.walk(offset, lsn)
+    snapshot = next(entries)[1]  # written and synced before the segment or the block was: no crash excuses it
+    state = LaneState.restored(snapshot)
+    checkpoint = offset
+    end_offset = bound_offset = offset + snapshot.total_bytes
+    entries_end, bound_lsn = end_offset, lsn
+    notes: list[tuple[int, int, int]] = []
+    try:
+        for offset, entry in entries:
+            end_offset = offset + entry.total_bytes
+            if entry.kind == MARK:
+                bound_offset, bound_lsn = offset, entry.base_lsn
+            else:
+                entries_end = end_offset
+            if entry.count:
+                notes.append((entry.base_lsn, offset, max(state.time_us, entry.timestamp_us)))
+            state.apply(entry)
+    except Corrupt:
+        pass  # judged by the caller, who knows the bound
+    return Inspected(firsts, segment, state, end_offset, bound_offset, bound_lsn, checkpoint, entries_end, notes)
+
+
+def _raise_bound(found: Inspected, progress: Progress) -> Inspected:
+    if progress.synced_offset > found.end_offset:
+        raise Corrupt(
+            f"entries up to byte {progress.synced_offset} were synced, and one does not check out",
+            file=found.segment.path,
+            offset=found.end_offset,
+        )
+    if progress.synced_offset <= found.bound_offset:
+        return found
+    return found._replace(bound_offset=progress.synced_offset, bound_lsn=progress.synced_length)
+
+
+def _mark_behind(segment: Segment, offset: int, lsn: int, seed: int) -> bool:
+    """Whether a mark of this lane stands anywhere behind `offset`: then what precedes it was synced."""
+    while True:
+        data = segment.file.read(offset, 8 * READ_CHUNK_BYTES)
+        words = np.frombuffer(data, "<u8", len(data) // 8)
+        for at in (np.flatnonzero((words & 0xFFFFFFFF) == MAGIC) * 8).tolist():
+            if data[at + 9 : at + 10] != bytes([MARK]):
+                continue
+            try:
+                entry = parse(data, at)
+            except Corrupt:
+                continue
+            if entry.base_lsn >= lsn and entry.belongs_to(seed):
+                return True
+        if len(data) <= HEAD_BYTES:
+            return False
+        offset += len(data) - HEAD_BYTES
+
+
+def settle(disk: Disk, directory: str, found: Inspected, progress_file: ProgressFile) -> Inspected:
+    """Make what was found count: cut what a crash tore, rewrite what may not have been synced."""
+    for name in disk.list(directory):
+        if name.endswith(NEW_SUFFIX):
+            disk.remove(f"{directory}/{name}")
+    segment = found.segment
+    if found.entries_end <= found.bound_offset:
+        segment.file.truncate(found.end_offset)
+        segment.file.sync()
+        return found
+    # The file may keep its name below; what is said of its offsets must not outlive it.
+    progress_file.store(Progress(found.bound_lsn, found.state.trim_lsn, segment.first_lsn, 0, 0))
+    rewritten = _rewrite(disk, directory, found)
+    if rewritten.segment.first_lsn != segment.first_lsn:
+        for note in found.notes:
+            if note[1] < found.bound_offset:
+                segment.index.note(*note)
+        segment.file.truncate(found.bound_offset)
+        segment.file.sync()
+        segment.index.store_block(disk.open(segment.index_path, create=True), found.bound_offset, found.bound_lsn)
+    return rewritten
+
+
+def _rewrite(disk: Disk, directory: str, found: Inspected) -> Inspected:
+    first, old = found.bound_lsn, found.segment
+    path = f"{directory}/{name_of(first)}"
+    file = disk.open(path + NEW_SUFFIX, create=True)
+    file.truncate(0)
+    seed = old.seed
+    snapshot = found.state.snapshot_entry().placed(first, seed)
+    file.write(0, snapshot.buffers())
+    offset = snapshot.total_bytes
+    times = {lsn: time_us for lsn, _, time_us in found.notes}
+    notes: list[tuple[int, int, int]] = []
+    for at, entry in old.walk(found.bound_offset, first):
+        if entry.kind != MARK:
+            file.write(offset, entry.buffers())
+            if entry.count:
+                notes.append((entry.base_lsn, offset, times[entry.base_lsn]))
+            offset += entry.total_bytes
+        if at + entry.total_bytes >= found.end_offset:
+            break
+    file.sync()
+    if disk.exists(f"{directory}/{index_name_of(first)}"):
+        disk.remove(f"{directory}/{index_name_of(first)}")
+    disk.rename(path + NEW_SUFFIX, path)
+    disk.sync_directory(directory)
+    firsts = sorted({*found.first_lsns, first})
+    segment = Segment(disk, directory, first, seed, writable=True)
+    return Inspected(firsts, segment, found.state, offset, offset, found.state.length, 0, offset, notes)

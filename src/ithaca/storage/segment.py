@@ -1,0 +1,136 @@
+"""One file of a lane: batches one behind the other, each continuing the LSNs of the last.
+
+`<first lsn, 20 digits>.seg` opens with a snapshot entry; behind each synced group stands a mark. The file
+is *written* ahead of the data, not only allocated (recycled after trim, or zeroed a bounded distance
+ahead), so that syncing a small group changes no metadata. Old bytes in a recycled file are harmless: a
+batch counts only if its base LSN continues the lane and its head was sealed for this lane.
+"""
+
+import errno
+from collections.abc import Iterator, Sequence
+
+from ithaca.model.errors import Corrupt
+from ithaca.model.limits import (
+    ALLOCATE_AHEAD_BYTES,
+    READ_CHUNK_BYTES,
+    SEGMENT_BYTES_MAX,
+    ZERO_AHEAD_BYTES,
+    ZERO_GROUP_BYTES_MAX,
+)
+from ithaca.model.records import Buffer
+from ithaca.storage import index as indexes
+from ithaca.storage.disk import Disk, File
+from ithaca.storage.index import Index
+from ithaca.wire.batch import HEAD_BYTES, Batch, parse, stored_bytes
+
+SUFFIX = ".seg"
+_ZEROS = bytes(ZERO_AHEAD_BYTES)
+
+
+def name_of(first_lsn: int) -> str:
+    return f"{first_lsn:020d}{SUFFIX}"
+
+
+def index_name_of(first_lsn: int) -> str:
+    return f"{first_lsn:020d}.idx"
+
+
+def first_lsns(names: Sequence[str]) -> list[int]:
+    """The first LSN of every segment among the names of a lane's directory, ascending."""
+    stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+    return sorted(int(stem) for stem in stems if len(stem) == 20 and stem.isdecimal())
+
+
+class Segment:
+    """A segment open for reading, with its index."""
+
+    def __init__(self, disk: Disk, directory: str, first_lsn: int, seed: int, *, writable: bool = False) -> None:
+        self.first_lsn = first_lsn
+        self.path = f"{directory}/{name_of(first_lsn)}"
+        self.index_path = f"{directory}/{index_name_of(first_lsn)}"
+        self.file: File = disk.open(self.path, writable=writable)
+        self.index = Index()
+        self.seed = seed
+        if disk.exists(self.index_path):
+            data = disk.open(self.index_path, writable=False).read(0, SEGMENT_BYTES_MAX)
+            self.index, _ = indexes.load(data, segment_bytes=self.file.size())
+
+    def walk(self, offset: int, lsn: int, *, chunk_bytes: int = READ_CHUNK_BYTES) -> Iterator[tuple[int, Batch]]:
+        """Entries from `offset` on, with their offsets; raises `Corrupt` at the first that does not continue."""
+        data, at = self.file.read(offset, chunk_bytes), 0
+        while True:
+            size = stored_bytes(data, at)
+            if at and (at + size > len(data) or len(data) - at < HEAD_BYTES):
+                offset, at = offset + at, 0
+                data = self.file.read(offset, max(chunk_bytes, size))
+                size = stored_bytes(data, at)
+            if size > len(data):
+                data = self.file.read(offset, size)
+            batch = self._entry(data, at, offset, lsn)
+            yield offset + at, batch
+            at += size
+            lsn = batch.end_lsn
+
+    def _entry(self, data: bytes, at: int, offset: int, lsn: int) -> Batch:
+        try:
+            batch = parse(data, at)
+        except Corrupt as error:
+            raise Corrupt(str(error), file=self.path, offset=offset + at) from None
+        if batch.base_lsn != lsn or not batch.belongs_to(self.seed):
+            raise Corrupt(f"the batch here does not continue the lane at LSN {lsn}", file=self.path, offset=offset + at)
+        return batch
+
+    def offset_of(self, lsn: int) -> tuple[int, int]:
+        """An entry at or before `lsn` to start walking from: its LSN and offset."""
+        found_lsn, offset = self.index.floor(lsn)
+        return (found_lsn, offset) if found_lsn >= 0 else (self.first_lsn, 0)
+
+
+class SegmentWriter:
+    """Writes groups behind each other, with space allocated and zeros written ahead of them."""
+
+    def __init__(self, file: File, offset: int) -> None:
+        self.file = file
+        self.offset = offset
+        self._written = file.size()  # up to here a sync of data changes no metadata
+        self._allocated = self._written
+
+    def write(self, offset: int, buffers: Sequence[Buffer], count: int) -> None:
+        """Write a group of `count` bytes; when it fails, `cut` back to `offset` before anything else."""
+        end = offset + count
+        if end > self._written:
+            self._prepare(offset, end)
+        self.file.write(offset, buffers)
+        self._written = max(self._written, end)
+
+    def cut(self, offset: int) -> None:
+        """Take back, durably, what a failed write may have left behind `offset`."""
+        self.file.truncate(offset)
+        self._written = self._allocated = offset
+        self.file.sync()
+
+    def _prepare(self, offset: int, end: int) -> None:
+        small = end - offset <= ZERO_GROUP_BYTES_MAX
+        ahead = end + ZERO_AHEAD_BYTES if small else end
+        if ahead > self._allocated:
+            ahead = self._allocate(end, ahead)
+        if small and ahead > end:
+            start = max(self._written, end)
+            self.file.write(start, [memoryview(_ZEROS)[: ahead - start]])
+            self._written = ahead
+
+    def _allocate(self, end: int, ahead: int) -> int:
+        """Reserve a long stretch, or, on a disk that is nearly full, just what this group takes."""
+        start = self._allocated
+        try:
+            stop = max(ahead, start + ALLOCATE_AHEAD_BYTES)
+            self.file.allocate(start, stop - start)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            if end <= start:
+                return start
+            stop = ahead = end
+            self.file.allocate(start, stop - start)
+        self._allocated = stop
+        return ahead

@@ -1,0 +1,140 @@
+"""Exactly once: which batches of which producer sessions a lane holds (design §5).
+
+The table is pure state. It is rebuilt from a snapshot and the batches behind it, and every change can be
+applied twice without harm, because recovery replays what a snapshot may already include.
+
+Invariants:
+
+1. A batch is accepted only if it continues its session, under the session's current epoch.
+2. A batch that repeats one of the session's last `SESSION_BATCHES_MAX` is answered with that one's place.
+3. A number below those, a gap or a partial overlap is refused; so is any batch of a forgotten session.
+"""
+
+from collections import OrderedDict
+
+import msgspec
+
+from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced
+from ithaca.model.limits import SESSION_BATCHES_MAX, SESSIONS_MAX
+from ithaca.wire.batch import Batch
+
+
+class Placed(msgspec.Struct, frozen=True, array_like=True):
+    """Where a batch of a session went."""
+
+    first_seq: int
+    count: int
+    base_lsn: int
+
+
+class SessionState(msgspec.Struct, array_like=True):
+    """One named session."""
+
+    producer_id: int
+    name: str
+    epoch: int
+    next_seq: int = 1
+    placed: list[Placed] = msgspec.field(default_factory=list)
+
+
+class SessionOpened(msgspec.Struct, frozen=True, tag="session-opened"):
+    """Control entry: the session exists from here on under this epoch; lower epochs are fenced."""
+
+    producer_id: int
+    name: str
+    epoch: int
+
+
+class SessionForgotten(msgspec.Struct, frozen=True, tag="session-forgotten"):
+    """Control entry: the session has expired."""
+
+    producer_id: int
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The whole table, as a segment's snapshot entry holds it."""
+
+    next_producer_id: int
+    sessions: list[SessionState]
+
+
+class SessionTable:
+    """Sessions by producer id, the one unused for longest first."""
+
+    def __init__(self, snapshot: Snapshot | None = None) -> None:
+        self._next_producer_id = snapshot.next_producer_id if snapshot else 1
+        self._by_id: OrderedDict[int, SessionState] = OrderedDict()
+        self._id_of_name: dict[str, int] = {}
+        for state in snapshot.sessions if snapshot else ():
+            self._by_id[state.producer_id] = state
+            self._id_of_name[state.name] = state.producer_id
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self._next_producer_id, list(self._by_id.values()))
+
+    def opening(self, name: str) -> tuple[SessionOpened, SessionForgotten | None]:
+        """The entries that open a session: it, and the expiry of another when the table is full."""
+        known = self._id_of_name.get(name)
+        if known is not None:
+            return SessionOpened(known, name, self._by_id[known].epoch + 1), None
+        expired = SessionForgotten(next(iter(self._by_id))) if len(self._by_id) >= SESSIONS_MAX else None
+        return SessionOpened(self._next_producer_id, name, 1), expired
+
+    def next_seq(self, producer_id: int, epoch: int) -> int:
+        """The number that continues the session."""
+        return self._current(producer_id, epoch).next_seq
+
+    def place_of(self, producer_id: int, epoch: int, first_seq: int, count: int) -> int | None:
+        """The base LSN of an earlier equal batch, None when the batch is the next; raises otherwise."""
+        state = self._current(producer_id, epoch)
+        if first_seq == state.next_seq:
+            return None
+        for placed in reversed(state.placed):
+            if placed.first_seq == first_seq and placed.count == count:
+                return placed.base_lsn
+        oldest = state.placed[0].first_seq if state.placed else state.next_seq
+        raise SequenceGap(
+            f"session {state.name!r} expects number {state.next_seq}, and knows the batches since number {oldest}: "
+            f"{count} record(s) numbered from {first_seq} are neither next nor one of those"
+        )
+
+    def apply_batch(self, batch: Batch) -> None:
+        """Note a batch that is in the lane."""
+        state = self._by_id.get(batch.producer_id)
+        if state is None or batch.first_seq < state.next_seq:
+            return
+        state.placed = [*state.placed, Placed(batch.first_seq, batch.count, batch.base_lsn)][-SESSION_BATCHES_MAX:]
+        state.next_seq = batch.first_seq + batch.count
+        self._by_id.move_to_end(batch.producer_id)
+
+    def apply_opened(self, entry: SessionOpened) -> None:
+        state = self._by_id.get(entry.producer_id)
+        if state is None and entry.producer_id >= self._next_producer_id:
+            self._by_id[entry.producer_id] = SessionState(entry.producer_id, entry.name, entry.epoch)
+            self._id_of_name[entry.name] = entry.producer_id
+            self._next_producer_id = entry.producer_id + 1
+        elif state is not None and entry.epoch > state.epoch:
+            state.epoch = entry.epoch
+            self._by_id.move_to_end(entry.producer_id)
+
+    def apply_forgotten(self, entry: SessionForgotten) -> None:
+        state = self._by_id.pop(entry.producer_id, None)
+        if state is not None:
+            self._id_of_name.pop(state.name, None)
+
+    def _current(self, producer_id: int, epoch: int) -> SessionState:
+        state = self._by_id.get(producer_id)
+        if state is None:
+            raise SessionExpired(
+                f"the session (producer {producer_id}) has expired: {SESSIONS_MAX} others were used since; "
+                "open it anew, and find out which of its records are there before going on"
+            )
+        if epoch < state.epoch:
+            raise SessionFenced(
+                f"session {state.name!r} was opened again (epoch {state.epoch}); this handle has epoch {epoch} "
+                "and may not append any more"
+            )
+        return state

@@ -1,0 +1,89 @@
+"""What the entries of a lane add up to: its length, its time, its trim point and its sessions.
+
+The state is a pure function of the entries. A snapshot entry holds all of it but the length, which is the
+entry's own base LSN; replaying entries that a snapshot already includes changes nothing.
+"""
+
+from typing import TypeVar
+
+import msgspec
+
+from ithaca.model.errors import Corrupt
+from ithaca.storage.sessions import SessionForgotten, SessionOpened, SessionTable, Snapshot
+from ithaca.wire.batch import CONTROL, SNAPSHOT, Batch, bookkeeping
+
+
+class TrimmedTo(msgspec.Struct, frozen=True, tag="trimmed"):
+    """Control entry: nothing below this LSN is read any more."""
+
+    lsn: int
+
+
+T = TypeVar("T")
+Control = SessionOpened | SessionForgotten | TrimmedTo
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    trim_lsn: int
+    sessions: Snapshot
+
+
+class LaneState:
+    """Where a lane stands after some of its entries."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.time_us = 0
+        """The order's own time: the running maximum of the batches' timestamps."""
+        self.trim_lsn = 0
+        self.sessions = SessionTable()
+
+    @classmethod
+    def restored(cls, entry: Batch) -> "LaneState":
+        """The state that a snapshot entry holds."""
+        if entry.kind != SNAPSHOT:
+            raise Corrupt(f"a snapshot is due here, and not an entry of kind {entry.kind}")
+        state = cls()
+        body = _decode(entry, _snapshot_decoder)
+        state.length, state.time_us = entry.base_lsn, entry.timestamp_us
+        state.trim_lsn, state.sessions = body.trim_lsn, SessionTable(body.sessions)
+        return state
+
+    def snapshot_entry(self) -> Batch:
+        body = _Snapshot(self.trim_lsn, self.sessions.snapshot())
+        return bookkeeping(SNAPSHOT, msgspec.msgpack.encode(body), timestamp_us=self.time_us)
+
+    def apply(self, entry: Batch) -> None:
+        """Take in the lane's next entry."""
+        if entry.count:
+            self.length = entry.end_lsn
+            self.time_us = max(self.time_us, entry.timestamp_us)
+            if entry.producer_id:
+                self.sessions.apply_batch(entry)
+        elif entry.kind == CONTROL:
+            self._apply_control(_decode(entry, _control_decoder))
+
+    def _apply_control(self, control: Control) -> None:
+        match control:
+            case TrimmedTo(lsn):
+                self.trim_lsn = max(self.trim_lsn, lsn)
+            case SessionOpened():
+                self.sessions.apply_opened(control)
+            case SessionForgotten():
+                self.sessions.apply_forgotten(control)
+
+
+def control_entry(control: Control) -> Batch:
+    """The entry that makes a change of state durable."""
+    return bookkeeping(CONTROL, msgspec.msgpack.encode(control))
+
+
+_control_decoder: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)
+_snapshot_decoder = msgspec.msgpack.Decoder(_Snapshot)
+
+
+def _decode(entry: Batch, decoder: "msgspec.msgpack.Decoder[T]") -> "T":
+    try:
+        return decoder.decode(entry.control_body())
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"an entry of kind {entry.kind} at LSN {entry.base_lsn} cannot be decoded: {error}") from error
