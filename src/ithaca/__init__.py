@@ -1,0 +1,128 @@
+"""Ithaca: a shared log for Python. Every record from every shard in one total order.
+
+```python
+import ithaca
+
+with ithaca.open("./events") as log:
+    receipt = log.append(b"hello", key=b"user-7")
+    assert log.read(receipt.position).value == b"hello"
+```
+
+`ithaca` is synchronous; `ithaca.aio` has the same names, awaited. Names are loaded when they are first
+used, so that `import ithaca` and the command line stay quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ithaca.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from ithaca import aio
+    from ithaca.embedded.opening import open
+    from ithaca.model.errors import (
+        AuthenticationFailed,
+        BatchTooLarge,
+        ConfigError,
+        Corrupt,
+        DeadlineExceeded,
+        Fenced,
+        ForkedHandle,
+        FormatTooNew,
+        InvalidInput,
+        IthacaError,
+        LogClosed,
+        LogError,
+        LogInUse,
+        Lost,
+        NoSuchLog,
+        NotWritten,
+        Overloaded,
+        PositionError,
+        ProtocolError,
+        PublishConflict,
+        ReadOnly,
+        RecordTooLarge,
+        SequenceGap,
+        SessionError,
+        SessionExpired,
+        SessionFenced,
+        StorageError,
+        StorageFull,
+        Trimmed,
+        Unavailable,
+        UnknownCompression,
+        Unsupported,
+        VersionMismatch,
+        WrongLane,
+    )
+    from ithaca.model.interface import Batch, Log, Pending, Records, Session, Subscription
+    from ithaca.model.records import KeyFilter, Receipt, Record, Retention
+
+_HOMES = ("ithaca.model.errors", "ithaca.model.records", "ithaca.model.interface", "ithaca.embedded.opening")
+
+__all__ = [
+    "AuthenticationFailed",
+    "Batch",
+    "BatchTooLarge",
+    "ConfigError",
+    "Corrupt",
+    "DeadlineExceeded",
+    "Fenced",
+    "ForkedHandle",
+    "FormatTooNew",
+    "InvalidInput",
+    "IthacaError",
+    "KeyFilter",
+    "Log",
+    "LogClosed",
+    "LogError",
+    "LogInUse",
+    "Lost",
+    "NoSuchLog",
+    "NotWritten",
+    "Overloaded",
+    "Pending",
+    "PositionError",
+    "ProtocolError",
+    "PublishConflict",
+    "ReadOnly",
+    "Receipt",
+    "Record",
+    "RecordTooLarge",
+    "Records",
+    "Retention",
+    "SequenceGap",
+    "Session",
+    "SessionError",
+    "SessionExpired",
+    "SessionFenced",
+    "StorageError",
+    "StorageFull",
+    "Subscription",
+    "Trimmed",
+    "Unavailable",
+    "UnknownCompression",
+    "Unsupported",
+    "VersionMismatch",
+    "WrongLane",
+    "__version__",
+    "aio",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "aio":
+        return import_module("ithaca.aio")
+    if name in __all__:
+        for home in _HOMES:
+            value = getattr(import_module(home), name, None)
+            if value is not None:
+                globals()[name] = value
+                return value
+    raise AttributeError(f"module 'ithaca' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,101 @@
+"""Ithaca, awaited: the same names as `ithaca`, for asyncio.
+
+```python
+import ithaca.aio
+
+async with ithaca.aio.open("./events") as log:
+    receipt = await log.append(b"hello")
+    async for record in log.subscribe(start="earliest"):
+        ...
+```
+"""
+
+from ithaca.embedded.aio import open
+from ithaca.model.errors import (
+    AuthenticationFailed,
+    BatchTooLarge,
+    ConfigError,
+    Corrupt,
+    DeadlineExceeded,
+    Fenced,
+    ForkedHandle,
+    FormatTooNew,
+    InvalidInput,
+    IthacaError,
+    LogClosed,
+    LogError,
+    LogInUse,
+    Lost,
+    NoSuchLog,
+    NotWritten,
+    Overloaded,
+    PositionError,
+    ProtocolError,
+    PublishConflict,
+    ReadOnly,
+    RecordTooLarge,
+    SequenceGap,
+    SessionError,
+    SessionExpired,
+    SessionFenced,
+    StorageError,
+    StorageFull,
+    Trimmed,
+    Unavailable,
+    UnknownCompression,
+    Unsupported,
+    VersionMismatch,
+    WrongLane,
+)
+from ithaca.model.interface_aio import Batch, Log, Pending, Records, Session, Subscription
+from ithaca.model.records import KeyFilter, Receipt, Record, Retention
+from ithaca.version import VERSION as __version__
+
+__all__ = [
+    "AuthenticationFailed",
+    "Batch",
+    "BatchTooLarge",
+    "ConfigError",
+    "Corrupt",
+    "DeadlineExceeded",
+    "Fenced",
+    "ForkedHandle",
+    "FormatTooNew",
+    "InvalidInput",
+    "IthacaError",
+    "KeyFilter",
+    "Log",
+    "LogClosed",
+    "LogError",
+    "LogInUse",
+    "Lost",
+    "NoSuchLog",
+    "NotWritten",
+    "Overloaded",
+    "Pending",
+    "PositionError",
+    "ProtocolError",
+    "PublishConflict",
+    "ReadOnly",
+    "Receipt",
+    "Record",
+    "RecordTooLarge",
+    "Records",
+    "Retention",
+    "SequenceGap",
+    "Session",
+    "SessionError",
+    "SessionExpired",
+    "SessionFenced",
+    "StorageError",
+    "StorageFull",
+    "Subscription",
+    "Trimmed",
+    "Unavailable",
+    "UnknownCompression",
+    "Unsupported",
+    "VersionMismatch",
+    "WrongLane",
+    "__version__",
+    "open",
+]

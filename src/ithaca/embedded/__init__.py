@@ -1,0 +1,12 @@
+"""The embedded log: a shared log in a directory, without a server. The first engine.
+
+One process writes, any number of others read along. There is one lane, so a record's position is its LSN
+plus one. Read `engine` first: it is the log without a face; `log` and `records` are its synchronous face,
+`aio` and `aio_records` its asynchronous one.
+
+Invariants:
+
+1. A receipt is given only for records that are synced (unless durability is "os").
+2. At most one handle in the world writes a directory; a forked child's copy of it does nothing at all.
+3. Readers in other processes see what was synced, and nothing else.
+"""

@@ -1,0 +1,262 @@
+"""The asynchronous face of the embedded log: commits in the disk thread, one wake-up of the loop per group."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from types import TracebackType
+from typing import Any, Literal
+
+from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
+from ithaca.embedded.engine import Engine
+from ithaca.embedded.opening import open_engine
+from ithaca.model import interface_aio
+from ithaca.model.errors import DeadlineExceeded, IthacaError, NotWritten
+from ithaca.model.records import Buffer, Compression, Durability, KeyFilter, Receipt, Record, Retention, Start
+from ithaca.runtime.group_commit import Ticket
+
+
+class _Tickets:
+    """Tickets of one loop: those that a group has done are answered by one call into the loop."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._loop = asyncio.get_running_loop()
+        self._done: deque[tuple[Ticket, asyncio.Future[Receipt]]] = deque()
+        self._called = False
+
+    def commit(self, ticket: Ticket) -> "asyncio.Future[Receipt]":
+        """The receipt to come; the disk thread commits."""
+        future: asyncio.Future[Receipt] = self._loop.create_future()
+        commits = self._engine.commits()
+        commits.when_done(ticket, lambda done: self._tell(done, future))
+        commits.add_in_background(ticket)
+        return future
+
+    def _tell(self, ticket: Ticket, future: "asyncio.Future[Receipt]") -> None:
+        self._done.append((ticket, future))
+        if not self._called and not self._loop.is_closed():
+            self._called = True
+            self._loop.call_soon_threadsafe(self._answer)
+
+    def _answer(self) -> None:
+        self._called = False
+        while self._done:
+            ticket, future = self._done.popleft()
+            if future.cancelled():
+                continue
+            try:
+                future.set_result(self._engine.receipt(ticket))
+            except IthacaError as error:
+                future.set_exception(error)
+
+
+class AsyncEmbeddedPending(interface_aio.Pending):
+    """A future of the loop."""
+
+    def __init__(self, future: "asyncio.Future[Receipt]") -> None:
+        self._future = future
+
+    async def result(self, timeout: float | None = None) -> Receipt:
+        return await _within(self._future, timeout)
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    def add_done_callback(self, callback: Callable[[interface_aio.Pending], object]) -> None:
+        self._future.add_done_callback(lambda _: callback(self))
+
+
+async def _within(future: "asyncio.Future[Receipt]", timeout: float | None) -> Receipt:
+    try:
+        return await asyncio.wait_for(asyncio.shield(future), timeout)
+    except TimeoutError as error:
+        if isinstance(error, IthacaError):
+            raise
+        raise DeadlineExceeded(
+            f"the append was not committed within {timeout} s; it may still be: its outcome is unknown"
+        ) from None
+
+
+class AsyncEmbeddedSession(interface_aio.Session):
+    """A session under the epoch at which this handle opened it."""
+
+    def __init__(self, engine: Engine, tickets: _Tickets, name: str, producer_id: int, epoch: int) -> None:
+        self.name = name
+        self._engine = engine
+        self._tickets = tickets
+        self._producer_id = producer_id
+        self._epoch = epoch
+
+    @property
+    def next_seq(self) -> int:
+        return self._engine.next_seq(self._producer_id, self._epoch)
+
+    async def append(
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
+    ) -> Receipt:
+        return await self.append_many([value], keys=None if key is None else [key], seq=seq, timeout=timeout)
+
+    async def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        seq: int | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        if seq is None:
+            seq = self.next_seq
+        ticket = self._engine.session_ticket(self._producer_id, self._epoch, seq, values, keys)
+        return await _within(self._tickets.commit(ticket), timeout)
+
+
+class AsyncEmbeddedLog(interface_aio.Log):
+    """`ithaca.aio.open`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._tickets = _Tickets(engine)
+        self._submitted: set[asyncio.Future[Receipt]] = set()
+        self._failure: BaseException | None = None  # of a submit, since the last flush
+
+    async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
+        return await _within(self._tickets.commit(self._engine.record_ticket(value, key)), timeout)
+
+    async def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        self._engine.commits()
+        return await _within(self._tickets.commit(self._engine.batch_ticket(values, keys)), timeout)
+
+    async def submit(self, value: Buffer, *, key: Buffer | None = None) -> AsyncEmbeddedPending:
+        return await self._submit(self._engine.record_ticket(value, key))
+
+    async def submit_many(
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None
+    ) -> AsyncEmbeddedPending:
+        self._engine.commits()
+        return await self._submit(self._engine.batch_ticket(values, keys))
+
+    async def _submit(self, ticket: Ticket) -> AsyncEmbeddedPending:
+        commits = self._engine.commits()
+        if commits.crowded:
+            await asyncio.to_thread(commits.relieve)
+        future = self._tickets.commit(ticket)
+        self._submitted.add(future)
+        future.add_done_callback(self._note)
+        return AsyncEmbeddedPending(future)
+
+    def _note(self, future: "asyncio.Future[Receipt]") -> None:
+        self._submitted.discard(future)
+        if not future.cancelled() and self._failure is None:
+            self._failure = future.exception()
+
+    async def flush(self, *, timeout: float | None = None) -> None:
+        self._engine.commits()
+        if self._submitted:
+            _, late = await asyncio.wait(self._submitted, timeout=timeout)
+            if late:
+                raise DeadlineExceeded(f"not everything was committed within {timeout} s; it may still be")
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+        engine = self._engine
+        engine.check_position(position)
+        engine.check_shard(shard)
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + wait
+        while True:
+            try:
+                if engine.in_memory(position):
+                    return engine.read(position)
+                return await asyncio.to_thread(engine.read, position)
+            except NotWritten as error:
+                left_s = deadline_s - loop.time()
+                if left_s <= 0:
+                    raise
+                async with AsyncEmbeddedSubscription(engine, engine.scan_from(error.tail, None)) as newer:
+                    await newer.poll(left_s, max_records=1)
+
+    def read_range(
+        self, start: int, stop: int | None = None, *, where: KeyFilter | None = None
+    ) -> AsyncEmbeddedRecords:
+        return AsyncEmbeddedRecords(self._engine, self._engine.scan(start, stop, where))
+
+    def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> AsyncEmbeddedSubscription:
+        return AsyncEmbeddedSubscription(self._engine, self._engine.scan_from(start, where))
+
+    async def first(self) -> int:
+        return self._engine.first()
+
+    async def tail(self) -> int:
+        return self._engine.tail()
+
+    async def trim(self, before: int) -> None:
+        await self._tickets.commit(self._engine.trim_ticket(before))
+
+    async def session(self, name: str) -> AsyncEmbeddedSession:
+        self._engine.commits()
+        ticket, opened = self._engine.opening_ticket(name)
+        await self._tickets.commit(ticket)
+        return AsyncEmbeddedSession(self._engine, self._tickets, name, opened[0].producer_id, opened[0].epoch)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._engine.close)
+        if self._submitted:
+            await asyncio.wait(self._submitted)
+        self._raise_failure()
+
+
+class Opening:
+    """A log about to be opened: `await` it, or enter it with `async with`."""
+
+    def __init__(self, opener: Callable[[], Engine]) -> None:
+        self._opener = opener
+        self._log: AsyncEmbeddedLog | None = None
+
+    async def _open(self) -> interface_aio.Log:
+        self._log = AsyncEmbeddedLog(await asyncio.to_thread(self._opener))
+        return self._log
+
+    def __await__(self) -> Generator[Any, None, interface_aio.Log]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> interface_aio.Log:
+        return await self._open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._log is not None
+        await self._log.close()
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    mode: Literal["a", "r"] = "a",
+    durability: Durability | None = None,
+    compression: Compression | None = None,
+    retention: Retention | None = None,
+    segment_bytes: int | None = None,
+) -> Opening:
+    """`ithaca.open`, awaited: `log = await ithaca.aio.open(path)` or `async with ithaca.aio.open(path) as log`.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> int:
+    ...     async with ithaca.aio.open("./events") as log:
+    ...         return (await log.append(b"hello")).position
+    >>> asyncio.run(main())
+    1
+    """
+    return Opening(lambda: open_engine(path, mode, durability, compression, retention, segment_bytes))

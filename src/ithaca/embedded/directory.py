@@ -1,0 +1,122 @@
+"""The directory of an embedded log: what makes it one, and who may write it.
+
+```
+meta        log UUID and engine, in the format of `storage.checked_file`
+lock        the writer's process id, under an advisory lock
+lane-0-0-1/ the only lane: shard 0, replica 0, incarnation 1
+```
+
+`meta` is written last, so a directory with it has everything else; a directory whose creation was cut
+short has no `meta` and holds no records, and is created again.
+"""
+
+import errno
+import os
+import time
+import uuid
+
+import msgspec
+
+from ithaca.model.errors import Corrupt, InvalidInput, LogInUse, NoSuchLog, ReadOnly, StorageError, StorageFull
+from ithaca.model.positions import LaneId
+from ithaca.storage import checked_file, lane
+from ithaca.storage.disk import OsDisk, OsFile
+
+META = "meta"
+LOCK = "lock"
+LANE = LaneId(0, 0, 1)
+LANE_DIRECTORY = f"lane-{LANE}"
+
+_LOCK_TRIES = 5
+_LOCK_RETRY_S = 0.01
+
+
+class Meta(msgspec.Struct, frozen=True):
+    """What `meta` says."""
+
+    uuid: str
+    engine: str
+    created_us: int
+
+
+def lane_directory(path: str) -> str:
+    return f"{path}/{LANE_DIRECTORY}"
+
+
+def load_meta(disk: OsDisk, path: str) -> Meta:
+    """The log's identity; `NoSuchLog` when there is none at this path."""
+    file = f"{path}/{META}"
+    if not disk.exists(file):
+        raise NoSuchLog(f'there is no log at {path}: open it with mode="a" to create one')
+    try:
+        return msgspec.msgpack.decode(checked_file.load(disk, file), type=Meta)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"cannot be decoded: {error}", file=file) from error
+
+
+def prepare(disk: OsDisk, path: str) -> OsFile:
+    """Take the writer's lock and create the log unless it is there; returns the locked file."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        raise InvalidInput(f"{path} is a file, not a directory")
+    try:
+        disk.make_directory(path)
+        _refuse_foreign(disk, path)
+        lock = _take_lock(disk, path)
+        if not disk.exists(f"{path}/{META}"):
+            _create(disk, path)
+        return lock
+    except OSError as error:
+        raise translated(error, path) from error
+
+
+def _refuse_foreign(disk: OsDisk, path: str) -> None:
+    ours = {META, META + ".new", LOCK, LANE_DIRECTORY}
+    foreign = [name for name in disk.list(path) if name not in ours]
+    if foreign and META not in disk.list(path):
+        raise InvalidInput(f"{path} is not a log, and not empty ({foreign[0]} is in it): choose another directory")
+
+
+def _take_lock(disk: OsDisk, path: str) -> OsFile:
+    file = disk.open(f"{path}/{LOCK}", create=True)
+    for _ in range(_LOCK_TRIES):  # a reader that only looks whether a writer lives holds it for an instant
+        if file.try_lock():
+            file.truncate(0)
+            file.write(0, [str(os.getpid()).encode()])
+            return file
+        time.sleep(_LOCK_RETRY_S)
+    said = file.read(0, 20)
+    pid = int(said) if said.isdigit() else 0
+    raise LogInUse(
+        f'{path} is open for writing in process {pid or "unknown"}: close it there, or open it here with mode="r"',
+        pid=pid,
+    )
+
+
+def writer_lives(disk: OsDisk, path: str) -> bool:
+    """Whether some process has the log open for writing."""
+    try:
+        file = disk.open(f"{path}/{LOCK}", writable=False)
+    except FileNotFoundError:
+        return False
+    free = file.try_lock()
+    file.close()
+    return not free
+
+
+def _create(disk: OsDisk, path: str) -> None:
+    directory = lane_directory(path)
+    if any(name.endswith(".idx") for name in disk.list(directory)):
+        raise Corrupt("the file is missing, and the log holds records", file=f"{path}/{META}")
+    lane.create(disk, directory, LANE)
+    meta = Meta(uuid=str(uuid.uuid4()), engine="embedded", created_us=time.time_ns() // 1000)
+    checked_file.replace(disk, path, META, msgspec.msgpack.encode(meta))
+    disk.sync_directory(os.path.dirname(os.path.abspath(path)))
+
+
+def translated(error: OSError, path: str) -> StorageError | ReadOnly:
+    """What the operating system's refusal means to a user of the log."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(f"no space is left for {path}: free some and open it again")
+    if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
+        return ReadOnly(f'{path} cannot be written ({error.strerror}): change that, or open it with mode="r"')
+    return StorageError(f"{path}: {error.strerror or error}")

@@ -1,0 +1,346 @@
+"""The embedded log without a face: what its synchronous and its asynchronous handle share."""
+
+import copy
+import os
+import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Literal
+
+from ithaca.embedded import directory, forks
+from ithaca.embedded.follower import Follower
+from ithaca.embedded.scan import Scan
+from ithaca.model.config import Settings
+from ithaca.model.errors import ForkedHandle, InvalidInput, LogClosed, NotWritten, ReadOnly, RecordTooLarge
+from ithaca.model.limits import INFLIGHT_BYTES_MAX, RECORD_BYTES_MAX, SESSION_NAME_BYTES_MAX
+from ithaca.model.positions import lsn_of, position_of
+from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Retention, Start
+from ithaca.runtime.group_commit import EVERY_SESSION, GroupCommit, Ticket
+from ithaca.storage.disk import OsDisk
+from ithaca.storage.lane import Lane
+from ithaca.storage.reader import Cursor, LaneReader
+from ithaca.storage.sessions import SessionOpened
+from ithaca.storage.state import LaneState, TrimmedTo, control_entry
+from ithaca.wire.batch import Batch, build
+
+RETENTION_CHECK_S = 5.0
+"""Retention is enforced when a segment is full, and otherwise at most this often."""
+_POINT_READ_BYTES = 64 << 10
+
+
+def clock_us() -> int:
+    return time.time_ns() // 1000
+
+
+class Engine:
+    """An open directory. Thread-safe."""
+
+    def __init__(self, path: str, mode: Literal["a", "r"], settings: Settings, retention: Retention | None) -> None:
+        self.path = os.path.abspath(path)
+        self._settings = settings
+        self._retention = retention
+        self._closed = False
+        self._forked = False
+        self._listeners: list[Callable[[], object]] = []
+        self._retention_checked = (-1, 0.0)
+        disk = OsDisk()
+        self._lock = directory.prepare(disk, self.path) if mode == "a" else None
+        try:
+            self.meta = directory.load_meta(disk, self.path)
+            self.reader, self._lane, self._commits = self._open(disk)
+        except OSError as error:
+            self._release_lock()
+            raise directory.translated(error, self.path) from error
+        except BaseException:
+            self._release_lock()
+            raise
+        forks.watch(self)
+
+    def _open(self, disk: OsDisk) -> tuple[LaneReader, Lane | None, GroupCommit | None]:
+        if self._lock is None:
+            return Follower(disk, self.path), None, None
+        lane = Lane(
+            disk,
+            directory.lane_directory(self.path),
+            directory.LANE,
+            durability=self._settings.durability,
+            segment_bytes=self._settings.segment_bytes,
+        )
+        commits = GroupCommit(
+            lane,
+            compression=self._settings.compression,
+            clock_us=clock_us,
+            inflight_bytes_max=INFLIGHT_BYTES_MAX,
+            after_commit=self._after_commit,
+        )
+        return lane, lane, commits
+
+    # Life
+
+    def check(self) -> None:
+        """Raise unless the handle can be used."""
+        self.check_not_forked()
+        if self._closed:
+            raise self._closed_error()
+
+    def check_not_forked(self) -> None:
+        if self._forked:
+            raise ForkedHandle(f"the handle of {self.path} was inherited through a fork: open the log anew there")
+
+    def commits(self) -> GroupCommit:
+        """Where appends go; raises on a handle for reading."""
+        self.check()
+        if self._commits is None:
+            raise ReadOnly(f'{self.path} was opened with mode="r": open it with mode="a" to write')
+        return self._commits
+
+    def forked(self) -> None:
+        self._forked = True
+        if self._lock is not None:
+            self._lock.close()  # the parent's descriptor keeps the lock; ours must not outlive it
+
+    def close(self) -> None:
+        """Commit what is queued, leave the directory clean, let the next writer in. Idempotent."""
+        if self._closed or self._forked:
+            return
+        self._closed = True
+        try:
+            if self._commits is not None:
+                self._commits.close(self._closed_error())
+        finally:
+            self._release_lock()
+            self.tell_listeners()
+
+    def _closed_error(self) -> LogClosed:
+        return LogClosed(f"the handle of {self.path} was closed")
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+
+    # Appending
+
+    def record_ticket(self, value: Buffer, key: Buffer | None) -> Ticket:
+        """A single record; it is copied if the caller could change it."""
+        if type(value) is not bytes:
+            value = _as_bytes(value, "value")
+        if key is not None and type(key) is not bytes:
+            key = _as_bytes(key, "key")
+        size = len(value) + (len(key) if key else 0)
+        if size > RECORD_BYTES_MAX:
+            raise RecordTooLarge(
+                f"the record has {size} bytes of key and value, and a record holds at most {RECORD_BYTES_MAX}: "
+                "split it, or store it elsewhere and append a reference"
+            )
+        return Ticket(value=value, key=key)
+
+    def batch_ticket(self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None) -> Ticket:
+        return Ticket(batch=self._build(values, keys, (0, 0, 0)))
+
+    def session_ticket(
+        self,
+        producer_id: int,
+        epoch: int,
+        seq: int,
+        values: Iterable[Buffer],
+        keys: Iterable[Buffer | None] | None,
+    ) -> Ticket:
+        """A batch of a session: appended unless an equal one was."""
+        if seq < 1:
+            raise InvalidInput(f"sequence number {seq} is below 1")
+        batch = self._build(values, keys, (producer_id, epoch, seq))
+
+        def decide(state: LaneState) -> list[Batch] | int:
+            known = state.sessions.place_of(producer_id, epoch, seq, batch.count)
+            return [batch] if known is None else known
+
+        return Ticket(batch=batch, decide=decide, touches=producer_id)
+
+    def _build(
+        self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None, producer: tuple[int, int, int]
+    ) -> Batch:
+        if isinstance(values, bytes | bytearray | memoryview | str):
+            raise InvalidInput(f"values is one {type(values).__name__}, not a list of them: use append for one record")
+        return build(values, keys, timestamp_us=clock_us(), compress=self._settings.compression, producer=producer)
+
+    def receipt(self, ticket: Ticket) -> Receipt:
+        """What a ticket that is done came to."""
+        assert ticket.done
+        if ticket.error is not None:
+            error = copy.copy(ticket.error)
+            error.__cause__ = ticket.error.__cause__
+            raise error
+        return Receipt(position_of(ticket.lsn), ticket.count, directory.LANE.shard, self._settings.durability)
+
+    # Sessions
+
+    def opening_ticket(self, name: str) -> tuple[Ticket, list[SessionOpened]]:
+        """The ticket that opens a session, and where to find what was opened once it is done."""
+        if not isinstance(name, str) or not 0 < len(name.encode()) <= SESSION_NAME_BYTES_MAX:
+            raise InvalidInput(f"a session's name has 1 to {SESSION_NAME_BYTES_MAX} bytes, not {name!r}")
+        opened: list[SessionOpened] = []
+
+        def decide(state: LaneState) -> list[Batch]:
+            entry, expired = state.sessions.opening(name)
+            opened[:] = [entry]
+            return [control_entry(change) for change in (expired, entry) if change is not None]
+
+        return Ticket(decide=decide, touches=EVERY_SESSION), opened
+
+    def next_seq(self, producer_id: int, epoch: int) -> int:
+        self.commits()
+        assert self._lane is not None
+        return self._lane.state.sessions.next_seq(producer_id, epoch)
+
+    # Reading
+
+    def first(self) -> int:
+        self.check()
+        self.reader.refresh()
+        return position_of(self.reader.trim_lsn)
+
+    def tail(self) -> int:
+        self.check()
+        self.reader.refresh()
+        return position_of(self.reader.length)
+
+    def check_position(self, position: int, what: str = "position") -> None:
+        if not isinstance(position, int):
+            raise InvalidInput(f"{what} {position!r} is not an integer")
+        if position < 1:
+            raise InvalidInput(f"{what} {position} is below 1, the first position")
+
+    def in_memory(self, position: int) -> bool:
+        """Whether reading the position would not touch the disk."""
+        lsn = lsn_of(position)
+        return lsn >= self.reader.length or bool(self.reader.cache.get(lsn, 0))
+
+    def read(self, position: int) -> Record:
+        """The record at a position that was checked; `NotWritten` when it is not there yet."""
+        self.check()
+        lsn = lsn_of(position)
+        if lsn >= self.reader.length:
+            self.reader.refresh()
+        if lsn >= self.reader.length:
+            tail = position_of(self.reader.length)
+            raise NotWritten(f"position {position} is not written yet; the tail is {tail}", tail=tail)
+        batch = Cursor(self.reader, lsn).read(lsn + 1, bytes_max=_POINT_READ_BYTES)[0]
+        row = lsn - batch.base_lsn
+        return batch.records(position_of(batch.base_lsn), self.reader.lane.shard, slice(row, row + 1))[0]
+
+    def check_shard(self, shard: int | None) -> None:
+        if shard is not None and shard != directory.LANE.shard:
+            raise InvalidInput(f"there is no shard {shard}: an embedded log has shard {directory.LANE.shard} only")
+
+    def scan(self, start: int, stop: int | None, where: KeyFilter | None) -> Scan:
+        """The records of `[start, stop)`, by default up to the tail now."""
+        self.check()
+        self.check_position(start, "start")
+        if stop is not None:
+            self.check_position(stop, "stop")
+        self._check_filter(where)
+        self.reader.refresh()
+        length = self.reader.length
+        stop_lsn = length if stop is None else min(lsn_of(stop), length)
+        if lsn_of(start) < stop_lsn:
+            self.reader.check_not_trimmed(lsn_of(start))
+        return Scan(self.reader, lsn_of(start), stop_lsn, where)
+
+    def scan_from(self, start: Start, where: KeyFilter | None) -> Scan:
+        """The records from `start` on, without end."""
+        self.check()
+        self._check_filter(where)
+        self.reader.refresh()
+        return Scan(self.reader, self._resolve(start), None, where)
+
+    def _resolve(self, start: Start) -> int:
+        if isinstance(start, datetime):
+            if start.tzinfo is None:
+                raise InvalidInput(f"{start!r} has no time zone: use an aware datetime, such as datetime.now(UTC)")
+            return self.reader.seek_time(int(start.timestamp() * 1_000_000))
+        if start == "earliest":
+            return self.reader.trim_lsn
+        if start == "latest":
+            return self.reader.length
+        if isinstance(start, str):
+            raise InvalidInput(f'start is {start!r}: use a position, "earliest", "latest" or an aware datetime')
+        self.check_position(start, "start")
+        self.reader.check_not_trimmed(lsn_of(start))
+        return lsn_of(start)
+
+    def _check_filter(self, where: KeyFilter | None) -> None:
+        if where is not None and not isinstance(where, KeyFilter):
+            raise InvalidInput(f"where is {type(where).__name__}, not a KeyFilter: use KeyFilter.equals or its like")
+
+    # News
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether this handle commits itself, and so can tell listeners; else it must look for news."""
+        return self._lane is not None
+
+    def add_listener(self, listener: Callable[[], object]) -> None:
+        """Have a function called after each commit, from the committing thread."""
+        self._listeners = [*self._listeners, listener]
+
+    def remove_listener(self, listener: Callable[[], object]) -> None:
+        self._listeners = [known for known in self._listeners if known != listener]
+
+    def tell_listeners(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+    # Trim and retention
+
+    def trim_ticket(self, before: int) -> Ticket:
+        """The ticket that moves the trim point."""
+        self.commits()
+        self.check_position(before, "before")
+        return self._trimming(before)
+
+    def _trimming(self, before: int) -> Ticket:
+        def decide(state: LaneState) -> list[Batch]:
+            if lsn_of(before) > state.length:
+                tail = position_of(state.length)
+                raise InvalidInput(f"cannot trim before {before}: the tail is {tail}, and only what is written can go")
+            return [] if lsn_of(before) <= state.trim_lsn else [control_entry(TrimmedTo(lsn_of(before)))]
+
+        return Ticket(decide=decide, touches=EVERY_SESSION)
+
+    def _after_commit(self) -> None:
+        """Runs in the committing thread, under the commit lock."""
+        assert self._lane is not None
+        assert self._commits is not None
+        if len(self._lane.first_lsns) > 1:
+            self._lane.drop_trimmed()
+        if self._listeners:
+            self.tell_listeners()
+        if self._retention is not None and not self._closed:
+            self._enforce(self._retention)
+
+    def _enforce(self, retention: Retention) -> None:
+        assert self._lane is not None
+        assert self._commits is not None
+        newest, now = self._lane.first_lsns[-1], time.monotonic()
+        if newest == self._retention_checked[0] and now - self._retention_checked[1] < RETENTION_CHECK_S:
+            return
+        self._retention_checked = (newest, now)
+        before = self._retained_from(retention)
+        if before > self._lane.trim_lsn:
+            self._commits.add_from_commit(self._trimming(position_of(before)))
+
+    def _retained_from(self, retention: Retention) -> int:
+        assert self._lane is not None
+        before = self._lane.trim_lsn
+        if retention.bytes is not None:
+            before = max(before, self._lane.oldest_beyond(retention.bytes))
+        if retention.age is not None:
+            oldest_us = clock_us() - int(retention.age.total_seconds() * 1_000_000)
+            before = max(before, self._lane.seek_time(oldest_us))
+        return before
+
+
+def _as_bytes(value: object, what: str) -> bytes:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise InvalidInput(f"the {what} is {type(value).__name__}, not bytes, bytearray or memoryview: encode it first")

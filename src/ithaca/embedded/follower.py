@@ -1,0 +1,55 @@
+"""A lane that another process may be writing, followed through what the writer says it has synced."""
+
+from ithaca.embedded.directory import LANE, lane_directory, writer_lives
+from ithaca.model.errors import Corrupt
+from ithaca.storage.disk import OsDisk
+from ithaca.storage.reader import LaneReader
+from ithaca.storage.recovery import inspect
+from ithaca.storage.segment import first_lsns
+from ithaca.storage.synced import Progress, ProgressFile
+
+_RACES_MAX = 1000
+"""Reads of the progress file that may all collide with the writer before it counts as unreadable."""
+
+
+class Follower(LaneReader):
+    """Reads along; `refresh` learns of what came since."""
+
+    def __init__(self, disk: OsDisk, path: str) -> None:
+        super().__init__(disk, lane_directory(path), LANE)
+        self._progress_file = ProgressFile(disk, self.directory, writable=False)
+        self._segment = -1
+        if not writer_lives(disk, path):
+            self._inspect(path)
+        self.refresh()
+
+    def _inspect(self, path: str) -> None:
+        """Without a writer, the marks may say more than its last word, which a power loss may have taken back."""
+        try:
+            found = inspect(self.disk, self.directory, self.lane, self._progress_file.load(), writable=False)
+        except Corrupt:
+            if writer_lives(OsDisk(), path):  # it was a writer at work that we saw
+                return
+            raise
+        self.first_lsns, self.trim_lsn = found.first_lsns, found.state.trim_lsn
+        self.length = found.bound_lsn
+
+    def refresh(self) -> None:
+        progress = self._load()
+        if progress is None:
+            return
+        if progress.segment != self._segment or progress.trim != self.trim_lsn:
+            self.first_lsns = first_lsns(self.disk.list(self.directory))
+            for first_lsn in list(self._segments):
+                if first_lsn not in self.first_lsns:
+                    self.forget_segment(first_lsn)
+            self._segment = progress.segment
+        self.trim_lsn = max(self.trim_lsn, progress.trim)
+        self.length = max(self.length, progress.length)
+
+    def _load(self) -> Progress | None:
+        for _ in range(_RACES_MAX):
+            progress = self._progress_file.load()
+            if progress is not None:
+                return progress
+        return None

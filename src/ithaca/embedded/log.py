@@ -1,0 +1,175 @@
+"""The synchronous face of the embedded log."""
+
+import time
+from collections.abc import Callable, Iterable
+
+from ithaca.embedded.engine import Engine
+from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
+from ithaca.model import interface
+from ithaca.model.errors import DeadlineExceeded, IthacaError, NotWritten
+from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+from ithaca.runtime.group_commit import GroupCommit, Ticket
+
+
+class EmbeddedPending(interface.Pending):
+    """A ticket, and where it is redeemed."""
+
+    __slots__ = ("_commits", "_engine", "_ticket")
+
+    def __init__(self, engine: Engine, commits: GroupCommit, ticket: Ticket) -> None:
+        self._engine = engine
+        self._commits = commits
+        self._ticket = ticket
+
+    def result(self, timeout: float | None = None) -> Receipt:
+        ticket = self._ticket
+        if not ticket.done:
+            self._engine.check_not_forked()
+            if timeout is None:
+                self._commits.wait(ticket)
+            elif not self._commits.wait_in_background(ticket, timeout):
+                raise DeadlineExceeded(
+                    f"the append was not committed within {timeout} s; it may still be: its outcome is unknown"
+                )
+        return self._engine.receipt(ticket)
+
+    def done(self) -> bool:
+        return self._ticket.done
+
+    def add_done_callback(self, callback: Callable[[interface.Pending], object]) -> None:
+        self._commits.when_done(self._ticket, lambda _: callback(self))
+
+
+class EmbeddedSession(interface.Session):
+    """A session under the epoch at which this handle opened it."""
+
+    def __init__(self, log: "EmbeddedLog", engine: Engine, name: str, producer_id: int, epoch: int) -> None:
+        self.name = name
+        self._log = log
+        self._engine = engine
+        self._producer_id = producer_id
+        self._epoch = epoch
+
+    @property
+    def next_seq(self) -> int:
+        return self._engine.next_seq(self._producer_id, self._epoch)
+
+    def append(
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
+    ) -> Receipt:
+        return self.append_many([value], keys=None if key is None else [key], seq=seq, timeout=timeout)
+
+    def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        seq: int | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        if seq is None:
+            seq = self.next_seq
+        ticket = self._engine.session_ticket(self._producer_id, self._epoch, seq, values, keys)
+        return self._log.commit(ticket, timeout)
+
+
+class EmbeddedLog(interface.Log):
+    """`ithaca.open`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._failure: IthacaError | None = None  # of a submit, since the last flush
+
+    def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
+        return self.commit(self._engine.record_ticket(value, key), timeout)
+
+    def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        self._engine.commits()
+        return self.commit(self._engine.batch_ticket(values, keys), timeout)
+
+    def commit(self, ticket: Ticket, timeout: float | None = None) -> Receipt:
+        """Commit in this thread; with a time-out in the disk thread, since a sync cannot be abandoned."""
+        commits = self._engine.commits()
+        if timeout is not None:
+            return EmbeddedPending(self._engine, commits, commits.add(ticket)).result(timeout)
+        commits.wait(commits.add(ticket))
+        return self._engine.receipt(ticket)
+
+    def submit(self, value: Buffer, *, key: Buffer | None = None) -> EmbeddedPending:
+        return self._submit(self._engine.record_ticket(value, key))
+
+    def submit_many(self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None) -> EmbeddedPending:
+        self._engine.commits()
+        return self._submit(self._engine.batch_ticket(values, keys))
+
+    def _submit(self, ticket: Ticket) -> EmbeddedPending:
+        commits = self._engine.commits()
+        if commits.crowded:
+            commits.relieve()
+        ticket.on_failure = self._note_failure
+        return EmbeddedPending(self._engine, commits, commits.add_in_background(ticket))
+
+    def _note_failure(self, error: IthacaError) -> None:
+        self._failure = self._failure or error
+
+    def flush(self, *, timeout: float | None = None) -> None:
+        commits = self._engine.commits()
+        if timeout is None:
+            commits.wait_all()
+        else:
+            last = commits.newest()
+            if last is not None and not commits.wait_in_background(last, timeout):
+                raise DeadlineExceeded(f"not everything was committed within {timeout} s; it may still be")
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+        engine = self._engine
+        engine.check_position(position)
+        engine.check_shard(shard)
+        deadline_s = time.monotonic() + wait
+        while True:
+            try:
+                return engine.read(position)
+            except NotWritten as error:
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    raise
+                with EmbeddedSubscription(engine, engine.scan_from(error.tail, None)) as newer:
+                    newer.poll(left_s, max_records=1)
+
+    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> EmbeddedRecords:
+        return EmbeddedRecords(self._engine, self._engine.scan(start, stop, where))
+
+    def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> EmbeddedSubscription:
+        return EmbeddedSubscription(self._engine, self._engine.scan_from(start, where))
+
+    def first(self) -> int:
+        return self._engine.first()
+
+    def tail(self) -> int:
+        return self._engine.tail()
+
+    def trim(self, before: int) -> None:
+        ticket = self._engine.trim_ticket(before)
+        self.commit(ticket)
+
+    def session(self, name: str) -> EmbeddedSession:
+        self._engine.commits()
+        ticket, opened = self._engine.opening_ticket(name)
+        self.commit(ticket)
+        return EmbeddedSession(self, self._engine, name, opened[0].producer_id, opened[0].epoch)
+
+    def close(self) -> None:
+        self._engine.close()
+        self._raise_failure()

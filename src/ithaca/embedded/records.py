@@ -1,0 +1,104 @@
+"""Synchronous iteration over the embedded log."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+from ithaca.embedded.engine import Engine
+from ithaca.embedded.scan import ReadAhead, Scan
+from ithaca.model import interface
+from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
+from ithaca.model.records import Record
+
+
+class EmbeddedRecords(interface.Records):
+    """A bounded range."""
+
+    def __init__(self, engine: Engine, scan: Scan) -> None:
+        self._engine = engine
+        self._ahead = ReadAhead(scan)
+        self._closed = False
+
+    @property
+    def position(self) -> int:
+        return self._ahead.position
+
+    def __next__(self) -> Record:
+        while not self._closed:
+            record = self._ahead.next_record()
+            if record is not None:
+                return record
+            if not self._advance(None):
+                break
+        raise StopIteration
+
+    def batches(self) -> Iterator[interface.Batch]:
+        self._ahead.rewind()
+        while not self._closed:
+            batch = self._ahead.next_batch()
+            if batch is not None:
+                yield batch
+            elif not self._advance(None):
+                return
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _advance(self, deadline_s: float | None) -> bool:
+        """Read on, waiting if this kind of iteration waits; False at the end."""
+        if self._closed:
+            return False
+        self._engine.check()
+        return self._ahead.fill()
+
+
+class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
+    """Without end: looks on when something was committed."""
+
+    def __init__(self, engine: Engine, scan: Scan) -> None:
+        super().__init__(engine, scan)
+        self._wake = threading.Event()
+
+    def close(self) -> None:
+        super().close()
+        self._wake.set()
+
+    def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        deadline_s = None if timeout is None else time.monotonic() + timeout
+        if self._closed or max_records < 1:
+            return []
+        found = self._ahead.take(max_records)
+        while not found and self._advance(deadline_s):
+            found = self._ahead.take(max_records)
+        while 0 < len(found) < max_records and self._ahead.fill():
+            found += self._ahead.take(max_records - len(found))
+        return found
+
+    def _advance(self, deadline_s: float | None) -> bool:
+        while not super()._advance(deadline_s):
+            if self._closed or not self._await_more(deadline_s):
+                return False
+        return True
+
+    def _await_more(self, deadline_s: float | None) -> bool:
+        """Wait until there may be more to read; False when the time is up."""
+        engine = self._engine
+        lsn = self._ahead.scan.lsn
+        pause_s = None if engine.is_writer else FOLLOW_POLL_MS_MIN / 1000
+        engine.add_listener(self._wake.set)
+        try:
+            while not self._closed:
+                self._wake.clear()
+                engine.check()
+                engine.reader.refresh()
+                if engine.reader.length > lsn:
+                    return True
+                left_s = None if deadline_s is None else deadline_s - time.monotonic()
+                if left_s is not None and left_s <= 0:
+                    return False
+                self._wake.wait(min((seconds for seconds in (left_s, pause_s) if seconds is not None), default=None))
+                if pause_s is not None:
+                    pause_s = min(FOLLOW_POLL_MS_MAX / 1000, pause_s * 1.2)
+            return False
+        finally:
+            engine.remove_listener(self._wake.set)

@@ -1,0 +1,1 @@
+"""The tests mirror `src/ithaca`; helpers are imported as `tests.<package>.<module>`."""

@@ -1,0 +1,202 @@
+"""The asynchronous twin, presented synchronously, so that the same tests judge both.
+
+A loop runs in a thread of its own; every call is carried out there and waited for here. Iterators are entered
+as `async with` would enter them, which is when the twin settles where they start.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from typing import Any, TypeVar
+
+from ithaca.model import interface, interface_aio
+from ithaca.model.interface import Batch
+from ithaca.model.limits import POLL_RECORDS_MAX
+from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+
+Result = TypeVar("Result")
+
+
+class LoopThread:
+    """One event loop in a thread."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="conformance-loop")
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """What the coroutine returns or raises."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """What a plain function returns when it is called in the loop."""
+
+        async def call() -> Result:
+            return function()
+
+        return self.run(call())
+
+    def stop(self) -> None:
+        self.run(self.loop.shutdown_default_executor())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+class AdaptedPending(interface.Pending):
+    def __init__(self, thread: LoopThread, twin: interface_aio.Pending) -> None:
+        self._thread = thread
+        self._twin = twin
+
+    def result(self, timeout: float | None = None) -> Receipt:
+        if timeout is not None:
+            return self._thread.run(self._twin.result(timeout))
+
+        async def wait() -> Receipt:
+            return await self._twin
+
+        return self._thread.run(wait())
+
+    def done(self) -> bool:
+        return self._thread.call(self._twin.done)
+
+    def add_done_callback(self, callback: Callable[[interface.Pending], object]) -> None:
+        self._thread.call(lambda: self._twin.add_done_callback(lambda _: callback(self)))
+
+
+class AdaptedRecords(interface.Records):
+    def __init__(self, thread: LoopThread, open_twin: Callable[[], interface_aio.Records]) -> None:
+        self._thread = thread
+
+        async def enter() -> interface_aio.Records:
+            return await open_twin().__aenter__()
+
+        self._records = thread.run(enter())
+
+    def __next__(self) -> Record:
+        return self._step(self._records)
+
+    @property
+    def position(self) -> int:
+        return self._thread.call(lambda: self._records.position)
+
+    def batches(self) -> Iterator[Batch]:
+        twin = self._thread.call(self._records.batches)
+        while True:
+            try:
+                batch = self._step(twin)
+            except StopIteration:
+                return
+            yield batch
+
+    def close(self) -> None:
+        self._thread.run(self._records.__aexit__(None, None, None))
+
+    def _step(self, iterator: AsyncIterator[Result]) -> Result:
+        async def step() -> list[Result]:
+            try:
+                return [await anext(iterator)]
+            except StopAsyncIteration:
+                return []
+
+        found = self._thread.run(step())
+        if not found:
+            raise StopIteration
+        return found[0]
+
+
+class AdaptedSubscription(AdaptedRecords, interface.Subscription):
+    def __init__(self, thread: LoopThread, open_twin: Callable[[], interface_aio.Subscription]) -> None:
+        super().__init__(thread, open_twin)
+        assert isinstance(self._records, interface_aio.Subscription)
+        self._subscription = self._records
+
+    def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        return self._thread.run(self._subscription.poll(timeout, max_records))
+
+
+class AdaptedSession(interface.Session):
+    def __init__(self, thread: LoopThread, twin: interface_aio.Session) -> None:
+        self._thread = thread
+        self._twin = twin
+        self.name = twin.name
+
+    @property
+    def next_seq(self) -> int:
+        return self._thread.call(lambda: self._twin.next_seq)
+
+    def append(
+        self,
+        value: Buffer,
+        *,
+        key: Buffer | None = None,
+        seq: int | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        return self._thread.run(self._twin.append(value, key=key, seq=seq, timeout=timeout))
+
+    def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        seq: int | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        return self._thread.run(self._twin.append_many(values, keys=keys, seq=seq, timeout=timeout))
+
+
+class AdaptedLog(interface.Log):
+    """A synchronous face for `twin`, which was opened in `thread`'s loop."""
+
+    def __init__(self, thread: LoopThread, twin: interface_aio.Log) -> None:
+        self._thread = thread
+        self._twin = twin
+
+    def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
+        return self._thread.run(self._twin.append(value, key=key, timeout=timeout))
+
+    def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        return self._thread.run(self._twin.append_many(values, keys=keys, timeout=timeout))
+
+    def submit(self, value: Buffer, *, key: Buffer | None = None) -> interface.Pending:
+        return AdaptedPending(self._thread, self._thread.run(self._twin.submit(value, key=key)))
+
+    def submit_many(
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None
+    ) -> interface.Pending:
+        return AdaptedPending(self._thread, self._thread.run(self._twin.submit_many(values, keys=keys)))
+
+    def flush(self, *, timeout: float | None = None) -> None:
+        self._thread.run(self._twin.flush(timeout=timeout))
+
+    def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+        return self._thread.run(self._twin.read(position, shard=shard, wait=wait))
+
+    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> interface.Records:
+        return AdaptedRecords(self._thread, lambda: self._twin.read_range(start, stop, where=where))
+
+    def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> interface.Subscription:
+        return AdaptedSubscription(self._thread, lambda: self._twin.subscribe(start, where=where))
+
+    def first(self) -> int:
+        return self._thread.run(self._twin.first())
+
+    def tail(self) -> int:
+        return self._thread.run(self._twin.tail())
+
+    def trim(self, before: int) -> None:
+        self._thread.run(self._twin.trim(before))
+
+    def session(self, name: str) -> interface.Session:
+        return AdaptedSession(self._thread, self._thread.run(self._twin.session(name)))
+
+    def close(self) -> None:
+        self._thread.run(self._twin.close())

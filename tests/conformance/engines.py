@@ -1,0 +1,114 @@
+"""The engines that the conformance suite judges.
+
+A new engine is one subclass of `Deployment` and one line in `ENGINES`. Each test gets a fresh deployment; the
+tests are relative to the tail they find, and assume neither one shard nor that the log starts empty.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+from typing import Self
+
+import ithaca.aio
+import pytest
+from tests.conformance.aio_adapter import AdaptedLog, LoopThread
+
+import ithaca
+from ithaca.model.interface import Log
+from ithaca.model.records import Compression
+
+
+class Feature(Enum):
+    """What not every engine can do."""
+
+    REOPEN = auto()
+    """Closing the last handle and opening the log anew finds everything again."""
+    COMPRESSION = auto()
+    """Handles compress on request."""
+
+
+class Deployment(ABC):
+    """One log, fresh, and the ways to get handles on it. Leaving its context cleans everything up."""
+
+    @abstractmethod
+    def open(self, *, compression: Compression = "none") -> Log:
+        """A handle that appends; the previous one is closed."""
+
+    @abstractmethod
+    def open_reader(self) -> Log:
+        """One more handle, beside the one that appends; it need only read."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the handles that were left open, and remove what runs."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """How to get a fresh log, in a directory of its own, and what it can do."""
+
+    name: str
+    deploy: Callable[[Path], Deployment]
+    features: frozenset[Feature]
+
+    def require(self, feature: Feature) -> None:
+        """Skip the test on an engine that lacks the feature."""
+        if feature not in self.features:
+            pytest.skip(f"{self.name} does not offer {feature.name}")
+
+
+class Embedded(Deployment):
+    """A directory, opened in this process."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "log"
+        self._handles = ExitStack()
+
+    def open(self, *, compression: Compression = "none") -> Log:
+        return self._handles.enter_context(ithaca.open(self._directory, compression=compression))
+
+    def open_reader(self) -> Log:
+        return self._handles.enter_context(ithaca.open(self._directory, mode="r"))
+
+    def close(self) -> None:
+        self._handles.close()
+
+
+class EmbeddedAio(Deployment):
+    """The same through `ithaca.aio`, on a loop of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "log"
+        self._thread = LoopThread()
+        self._handles = ExitStack()
+        self._handles.callback(self._thread.stop)
+
+    def open(self, *, compression: Compression = "none") -> Log:
+        async def open_twin() -> ithaca.aio.Log:
+            return await ithaca.aio.open(self._directory, compression=compression)
+
+        return self._handles.enter_context(AdaptedLog(self._thread, self._thread.run(open_twin())))
+
+    def open_reader(self) -> Log:
+        async def open_twin() -> ithaca.aio.Log:
+            return await ithaca.aio.open(self._directory, mode="r")
+
+        return self._handles.enter_context(AdaptedLog(self._thread, self._thread.run(open_twin())))
+
+    def close(self) -> None:
+        self._handles.close()
+
+
+ENGINES = [
+    Engine("embedded", Embedded, frozenset(Feature)),
+    Engine("embedded-aio", EmbeddedAio, frozenset(Feature)),
+]
