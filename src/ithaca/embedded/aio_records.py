@@ -24,10 +24,9 @@ class AsyncEmbeddedRecords(interface_aio.Records):
 
     async def __anext__(self) -> Record:
         while not self._closed:
-            record = self._ahead.next_record()
-            if record is not None:
-                return record
-            if not await self._advance(None):
+            if self._ahead.records:
+                return self._ahead.records.pop()
+            if not self._ahead.decode() and not await self._advance(None):
                 break
         raise StopAsyncIteration
 

@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from threading import Lock
 from typing import Literal
 
 from ithaca.embedded import directory, forks
@@ -42,6 +43,7 @@ class Engine:
         self._closed = False
         self._forked = False
         self._listeners: list[Callable[[], object]] = []
+        self._listeners_lock = Lock()
         self._retention_checked = (-1, 0.0)
         disk = OsDisk()
         self._lock = directory.prepare(disk, self.path) if mode == "a" else None
@@ -281,10 +283,12 @@ class Engine:
 
     def add_listener(self, listener: Callable[[], object]) -> None:
         """Have a function called after each commit, from the committing thread."""
-        self._listeners = [*self._listeners, listener]
+        with self._listeners_lock:
+            self._listeners = [*self._listeners, listener]
 
     def remove_listener(self, listener: Callable[[], object]) -> None:
-        self._listeners = [known for known in self._listeners if known != listener]
+        with self._listeners_lock:
+            self._listeners = [known for known in self._listeners if known != listener]
 
     def tell_listeners(self) -> None:
         for listener in self._listeners:

@@ -1,12 +1,15 @@
 """A lane that another process may be writing, followed through what the writer says it has synced."""
 
+from threading import Lock
+
 from ithaca.embedded.directory import LANE, lane_directory, writer_lives
 from ithaca.model.errors import Corrupt
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.reader import LaneReader
 from ithaca.storage.recovery import inspect
-from ithaca.storage.segment import first_lsns
+from ithaca.storage.segment import Segment, first_lsns
 from ithaca.storage.synced import Progress, ProgressFile
+from ithaca.wire.batch import Batch
 
 _RACES_MAX = 1000
 """Reads of the progress file that may all collide with the writer before it counts as unreadable."""
@@ -19,6 +22,7 @@ class Follower(LaneReader):
         super().__init__(disk, lane_directory(path), LANE)
         self._progress_file = ProgressFile(disk, self.directory, writable=False)
         self._segment = -1
+        self._learning = Lock()
         if not writer_lives(disk, path):
             self._inspect(path)
         self.refresh()
@@ -46,6 +50,13 @@ class Follower(LaneReader):
             self._segment = progress.segment
         self.trim_lsn = max(self.trim_lsn, progress.trim)
         self.length = max(self.length, progress.length)
+
+    def learn(self, segment: Segment, offset: int, batch: Batch) -> None:
+        """The writer stores the index a checkpoint at a time; what a cursor has passed need not wait for that."""
+        index = segment.index
+        if offset >= index.next_offset:
+            with self._learning:
+                index.note(batch.base_lsn, offset, max(index.last_time_us, batch.timestamp_us))
 
     def _load(self) -> Progress | None:
         for _ in range(_RACES_MAX):

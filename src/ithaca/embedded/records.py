@@ -25,10 +25,9 @@ class EmbeddedRecords(interface.Records):
 
     def __next__(self) -> Record:
         while not self._closed:
-            record = self._ahead.next_record()
-            if record is not None:
-                return record
-            if not self._advance(None):
+            if self._ahead.records:
+                return self._ahead.records.pop()
+            if not self._ahead.decode() and not self._advance(None):
                 break
         raise StopIteration
 

@@ -62,14 +62,15 @@ class ReadAhead:
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
-        self._batches: list[PositionedBatch] = []  # the next one last, as in `_records`
-        self._records: list[Record] = []
+        self._batches: list[PositionedBatch] = []  # the next one last
+        self.records: list[Record] = []
+        """Decoded and not yet taken, the next one last: whoever iterates pops from here first."""
 
     @property
     def position(self) -> int:
         """The position from which on nothing has been taken."""
-        if self._records:
-            return self._records[-1].position
+        if self.records:
+            return self.records[-1].position
         if self._batches:
             return self._batches[-1].positions()[0]
         return position_of(self.scan.lsn)
@@ -84,27 +85,24 @@ class ReadAhead:
     def next_batch(self) -> PositionedBatch | None:
         return self._batches.pop() if self._batches else None
 
-    def next_record(self) -> Record | None:
-        if not self._records:
-            if not self._batches:
-                return None
-            self._records = self._batches.pop().records()
-            self._records.reverse()
-        return self._records.pop()
+    def decode(self) -> bool:
+        """Decode the next batch into `records`; False when none was read."""
+        if not self._batches:
+            return False
+        self.records = self._batches.pop().records()
+        self.records.reverse()
+        return True
 
     def take(self, count: int) -> list[Record]:
         """Up to `count` records of those that were read."""
         taken: list[Record] = []
-        while count > len(taken) and (self._records or self._batches):
-            if not self._records:
-                self._records = self._batches.pop().records()
-                self._records.reverse()
+        while count > len(taken) and (self.records or self.decode()):
             missing = count - len(taken)
-            taken += self._records[: -missing - 1 : -1]
-            del self._records[-missing:]
+            taken += self.records[: -missing - 1 : -1]
+            del self.records[-missing:]
         return taken
 
     def rewind(self) -> None:
         """Forget what was read and not taken; the scan will read it again."""
         self.scan.seek(lsn_of(self.position))
-        self._batches, self._records = [], []
+        self._batches, self.records = [], []

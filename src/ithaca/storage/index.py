@@ -16,6 +16,8 @@ the order's own time, the running maximum of the batches' timestamps.
 
 import struct
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +30,7 @@ _MAGIC = 0x58485449
 _VERSION = 1
 _HEAD = struct.Struct("<IIIIQQ")
 _ENTRY_BYTES = 24
+_LSN, _TIME = itemgetter(0), itemgetter(2)
 
 
 class Block(NamedTuple):
@@ -41,40 +44,48 @@ class Index:
     """Entries in memory, in the order of the lane; the newest block's are the ones not yet stored."""
 
     def __init__(self) -> None:
-        self._lsns: list[int] = []
-        self._offsets: list[int] = []
-        self._times: list[int] = []
+        self._entries: list[tuple[int, int, int]] = []  # LSN, offset, time: one object, so readers need no lock
         self._stored = 0
         self.blocks: list[Block] = []
         self.blocks_bytes = 0
 
     def note(self, lsn: int, offset: int, time_us: int) -> None:
         """A batch starts here; kept if the last entry is a stride behind."""
-        if not self._offsets or offset >= self._offsets[-1] + INDEX_STRIDE_BYTES:
-            self._lsns.append(lsn)
-            self._offsets.append(offset)
-            self._times.append(time_us)
+        if offset >= self.next_offset:
+            self._entries.append((lsn, offset, time_us))
 
-    def floor(self, lsn: int) -> tuple[int, int]:
-        """LSN and offset of the last entry at or below `lsn`; the segment's start is the caller's."""
-        at = bisect_right(self._lsns, lsn) - 1
-        return (self._lsns[at], self._offsets[at]) if at >= 0 else (-1, 0)
+    def floor(self, lsn: int) -> tuple[int, int] | None:
+        """LSN and offset of the last entry at or below `lsn`."""
+        at = bisect_right(self._entries, lsn, key=_LSN) - 1
+        return self._entries[at][:2] if at >= 0 else None
 
-    def floor_time(self, time_us: int) -> tuple[int, int]:
+    def floor_time(self, time_us: int) -> tuple[int, int] | None:
         """LSN and offset of the last entry before `time_us`."""
-        at = bisect_left(self._times, time_us) - 1
-        return (self._lsns[at], self._offsets[at]) if at >= 0 else (-1, 0)
+        at = bisect_left(self._entries, time_us, key=_TIME) - 1
+        return self._entries[at][:2] if at >= 0 else None
+
+    @property
+    def next_offset(self) -> int:
+        """From here on a batch is worth an entry."""
+        return self._entries[-1][1] + INDEX_STRIDE_BYTES if self._entries else 0
+
+    @property
+    def last_time_us(self) -> int:
+        return self._entries[-1][2] if self._entries else 0
+
+    def entries(self) -> Iterator[tuple[int, int]]:
+        """LSN and offset of every entry."""
+        return (entry[:2] for entry in self._entries)
 
     def store_block(self, file: File, end_offset: int, end_lsn: int) -> None:
         """Append the entries since the last block; everything below `end_offset` must be synced."""
         if self.blocks and self.blocks[-1].end_offset >= end_offset:
             return
-        count = len(self._lsns) - self._stored
-        entries = np.array([self._lsns, self._offsets, self._times], np.int64).T[self._stored :]
-        body = struct.pack("<IIQQ", _VERSION, count, end_offset, end_lsn) + entries.astype("<i8").tobytes()
+        entries = self._entries[self._stored :]
+        body = struct.pack("<IIQQ", _VERSION, len(entries), end_offset, end_lsn) + np.array(entries, "<i8").tobytes()
         block = struct.pack("<II", _MAGIC, crc32c(body)) + body
         file.write(self.blocks_bytes, [block])
-        self._stored = len(self._lsns)
+        self._stored += len(entries)
         self.blocks_bytes += len(block)
         self.blocks.append(Block(end_offset, end_lsn))
 
@@ -93,10 +104,8 @@ def load(data: bytes, *, segment_bytes: int) -> tuple[Index, str]:
         if version != _VERSION or not previous_end <= end_offset <= segment_bytes:
             return index, f"block at byte {at} (version {version}) does not fit the segment"
         entries = np.frombuffer(data, "<i8", 3 * count, at + _HEAD.size).reshape(count, 3)
-        index._lsns += entries[:, 0].tolist()
-        index._offsets += entries[:, 1].tolist()
-        index._times += entries[:, 2].tolist()
+        index._entries += map(tuple, entries.tolist())
         index.blocks.append(Block(end_offset, end_lsn))
         at, previous_end = stop, end_offset
-        index.blocks_bytes, index._stored = at, len(index._lsns)
+        index.blocks_bytes, index._stored = at, len(index._entries)
     return index, ""

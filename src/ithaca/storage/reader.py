@@ -36,6 +36,9 @@ class LaneReader:
     def refresh(self) -> None:
         """Learn what a writer elsewhere has done since; a lane that is its own writer knows already."""
 
+    def learn(self, segment: Segment, offset: int, batch: Batch) -> None:
+        """A cursor has passed a batch; a lane that is its own writer has it in its index already."""
+
     def segment_of(self, lsn: int) -> tuple[Segment, int]:
         """The segment that holds `lsn`, and the LSN at which the next one starts (or the length)."""
         first_lsns = self.first_lsns
@@ -81,9 +84,7 @@ class LaneReader:
             else:
                 high = middle
         segment = self.segment(self.first_lsns[max(0, low - 1)])
-        lsn, offset = segment.index.floor_time(time_us)
-        if lsn < 0:
-            lsn, offset = segment.first_lsn, 0
+        lsn, offset = segment.index.floor_time(time_us) or (segment.first_lsn, 0)
         while lsn < self.length:
             end = self.segment_of(lsn)[1]
             for _, batch in segment.walk(offset, lsn):
@@ -143,6 +144,7 @@ class Cursor:
         for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=bytes_max):
             self._offset, self._offset_lsn = offset + batch.total_bytes, batch.end_lsn
             if batch.count and batch.end_lsn > self.lsn:
+                self._reader.learn(self._segment, offset, batch)
                 batches.append(batch)
                 bytes_max -= batch.total_bytes
                 if bytes_max <= 0 or batch.end_lsn >= end:

@@ -19,7 +19,7 @@ stay the same in every version, so an unknown version can be told from damage.
 
 import struct
 from collections.abc import Iterable, Sequence
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Any, Final, NamedTuple
 
 import google_crc32c
@@ -47,6 +47,8 @@ _SIZE = struct.Struct("<I12xI")
 _PRODUCER_PART = struct.Struct("<BBHIIIQQq")
 _PLACE = struct.Struct("<QI")
 _LANE = struct.Struct("<III")
+_PLAIN: Final = frozenset({bytes, bytearray})
+_FEW: Final = 32  # records: below, numpy costs more than it saves
 _PADDING: Final = tuple(bytes(n) for n in range(8))
 
 Offsets = NDArray[np.int32]
@@ -330,20 +332,19 @@ def build(
 ) -> Batch:
     """A data batch; `producer` is (id, epoch, number of the first record), zeros for none."""
     parts = list(islice(values, BATCH_RECORDS_MAX + 1))
-    value_lengths = _lengths(parts, "value")
+    value_offsets = _offsets(parts, "value")
     if keys is None:
-        _check_sizes(value_lengths)
-        return build_columns(_offsets(value_lengths), parts, None, timestamp_us, compress, producer)
+        _check_sizes(value_offsets)
+        return build_columns(value_offsets, parts, None, timestamp_us, compress, producer)
     key_parts = list(islice(keys, BATCH_RECORDS_MAX + 1))
     if len(key_parts) != len(parts):
         raise InvalidInput(f"{len(parts)} values came with {len(key_parts)} keys: pass as many keys as values")
     valid = np.fromiter((key is not None for key in key_parts), np.bool_, len(key_parts))
     key_data: list[Buffer] = [b"" if key is None else key for key in key_parts]
-    key_lengths = _lengths(key_data, "key")
-    _check_sizes(value_lengths, key_lengths)
+    key_offsets = _offsets(key_data, "key")
+    _check_sizes(value_offsets, key_offsets)
     bitmap = np.packbits(valid, bitorder="little").tobytes()
-    key_columns = (bitmap, _offsets(key_lengths), key_data)
-    return build_columns(_offsets(value_lengths), parts, key_columns, timestamp_us, compress, producer)
+    return build_columns(value_offsets, parts, (bitmap, key_offsets, key_data), timestamp_us, compress, producer)
 
 
 def build_columns(
@@ -375,7 +376,7 @@ def build_columns(
 def build_arrow(values: Any, keys: Any = None, *, timestamp_us: int, compress: Compression = "none") -> Batch:
     """A data batch from Arrow arrays of binary or string type, by one copy of their buffers."""
     _, value_offsets, value_data, bitmap, key_offsets, key_data = arrow.from_arrow(values, keys)
-    _check_sizes(np.diff(value_offsets), None if key_offsets is None else np.diff(key_offsets))
+    _check_sizes(value_offsets, key_offsets)
     columns = None if key_offsets is None else (bitmap, key_offsets, [key_data])
     return build_columns(value_offsets, [value_data], columns, timestamp_us, compress)
 
@@ -412,44 +413,44 @@ def _pad(count: int) -> bytes:
     return _PADDING[-count & 7]
 
 
-def _offsets(lengths: NDArray[np.int64]) -> Offsets:
-    offsets = np.zeros(len(lengths) + 1, np.dtype("<i4"))
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-def _lengths(parts: list[Buffer], what: str) -> NDArray[np.int64]:
-    """The length of each buffer; turns views of wide items into bytes, and names what is no buffer."""
-    for kind in set(map(type, parts)):
-        if kind not in (bytes, bytearray):
-            break
+def _offsets(parts: list[Buffer], what: str) -> Offsets:
+    """Offsets of the parts laid end to end; turns views of wide items into bytes, and names what is no buffer."""
+    if not set(map(type, parts)) <= _PLAIN:
+        for index, part in enumerate(parts):
+            parts[index] = _plain(part, f"the {what} of record {index}")
+    if len(parts) < _FEW:
+        offsets = np.array([*accumulate(map(len, parts), initial=0)], np.int64)
     else:
-        return np.fromiter(map(len, parts), np.int64, len(parts))
-    for index, part in enumerate(parts):
-        if isinstance(part, memoryview):
-            if part.itemsize != 1 or not part.c_contiguous or part.ndim != 1:
-                parts[index] = part.tobytes()
-        elif not isinstance(part, bytes | bytearray):
-            raise InvalidInput(
-                f"the {what} of record {index} is {type(part).__name__}, not bytes, bytearray or memoryview: "
-                "encode it first"
-            )
-    return np.fromiter(map(len, parts), np.int64, len(parts))
+        offsets = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
+    if offsets[-1] > BATCH_BYTES_MAX:
+        _check_sizes(offsets)
+    return offsets.astype("<i4")
 
 
-def _check_sizes(value_lengths: NDArray[Any], key_lengths: NDArray[Any] | None = None) -> None:
-    count = len(value_lengths)
+def _plain(part: object, what: str) -> Buffer:
+    if isinstance(part, memoryview):
+        return part if part.itemsize == 1 and part.ndim == 1 and part.c_contiguous else part.tobytes()
+    if not isinstance(part, bytes | bytearray):
+        raise InvalidInput(f"{what} is {type(part).__name__}, not bytes, bytearray or memoryview: encode it first")
+    return part
+
+
+def _check_sizes(value_offsets: NDArray[Any], key_offsets: NDArray[Any] | None = None) -> None:
+    count = len(value_offsets) - 1
     if count == 0:
         raise InvalidInput("a batch needs at least one record")
     if count > BATCH_RECORDS_MAX:
         raise BatchTooLarge(f"a batch holds at most {BATCH_RECORDS_MAX} records: append it in parts")
-    sizes = value_lengths if key_lengths is None else value_lengths + key_lengths
+    total = int(value_offsets[-1]) + (0 if key_offsets is None else int(key_offsets[-1]))
+    if total <= RECORD_BYTES_MAX:
+        return
+    sizes = np.diff(value_offsets) if key_offsets is None else np.diff(value_offsets) + np.diff(key_offsets)
     largest = int(sizes.argmax())
     if sizes[largest] > RECORD_BYTES_MAX:
         raise RecordTooLarge(
             f"record {largest} has {int(sizes[largest])} bytes of key and value, and a record holds at most "
             f"{RECORD_BYTES_MAX}: split it, or store it elsewhere and append a reference"
         )
-    total = int(sizes.sum())
     if total > BATCH_BYTES_MAX - HEAD_BYTES:
         raise BatchTooLarge(f"a batch of {total} bytes exceeds {BATCH_BYTES_MAX}: append it in parts")

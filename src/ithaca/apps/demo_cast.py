@@ -1,0 +1,102 @@
+"""The demo's processes from the outside: start them, hear them, kill one, leave none behind."""
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from ithaca.apps.demo_processes import Acknowledged, Followed
+
+STALL_S = 60.0
+"""If no process says anything for so long, the demo gives up."""
+STOP_S = 5.0
+"""How long a process may take to end before it is killed."""
+
+Message = Acknowledged | Followed
+
+
+class DemoFailed(Exception):
+    """A claim did not hold; the message says what differs."""
+
+
+class Actor(NamedTuple):
+    """A process and our end of its pipe."""
+
+    process: BaseProcess
+    connection: Connection
+
+
+class Cast:
+    """The running processes by name; leaving the context ends them all."""
+
+    def __init__(self) -> None:
+        self._actors: dict[str, Actor] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for actor in self._actors.values():
+            actor.connection.close()
+            actor.process.terminate()
+        for actor in self._actors.values():
+            actor.process.join(STOP_S)
+            if actor.process.is_alive():
+                actor.process.kill()
+                actor.process.join()
+
+    def start(self, name: str, target: Callable[..., None], *arguments: object) -> None:
+        """Run `target(connection, *arguments)` in a process of its own."""
+        spawn = multiprocessing.get_context("spawn")  # a fork would take the display's threads along
+        resource_tracker.ensure_running()  # its first start would lift the mask below
+        ours, theirs = spawn.Pipe()
+        process = spawn.Process(target=target, args=(theirs, *arguments), name=name, daemon=True)
+        # Ctrl-C reaches the whole group; a process born with the signal blocked leaves it to us.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()
+            self._actors[name] = Actor(process, ours)
+        finally:
+            theirs.close()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+    def messages(self) -> Iterator[tuple[str, Message]]:
+        """What the processes say, as they say it; it is for the caller to know when to stop listening."""
+        while self._actors:
+            names = {actor.connection: name for name, actor in self._actors.items()}
+            heard = wait(list(names), timeout=STALL_S)
+            if not heard:
+                raise DemoFailed(f"no process said anything for {STALL_S:.0f} s")
+            for connection in heard:
+                assert isinstance(connection, Connection)
+                try:
+                    message: Message = connection.recv()
+                except EOFError:
+                    self._retire(names[connection])
+                else:
+                    yield names[connection], message
+        raise DemoFailed("every process ended before its work was done")
+
+    def _retire(self, name: str) -> None:
+        process, connection = self._actors.pop(name)
+        connection.close()
+        process.join()
+        if process.exitcode != 0:
+            raise DemoFailed(f"the {name} ended with exit status {process.exitcode}")
+
+    def kill(self, name: str) -> Iterator[Message]:
+        """SIGKILL; then what the process still managed to say."""
+        process, connection = self._actors.pop(name)
+        process.kill()
+        process.join()
+        with connection:
+            try:
+                while True:
+                    message: Message = connection.recv()
+                    yield message
+            except EOFError:
+                return

@@ -1,0 +1,57 @@
+"""What one sees of the demo: bars on a terminal, plain lines elsewhere."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+PLAIN_STEPS = 4
+"""Without a terminal, each actor's progress is told so often."""
+
+
+class Display:
+    """Bars by name, and lines that stay above them."""
+
+    def __init__(self, names: list[str], total: int) -> None:
+        self._console = Console(highlight=False)
+        self._total = total
+        self._steps = dict.fromkeys(names, 0)
+        self._progress = Progress(
+            TextColumn("{task.description:<12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {name: self._progress.add_task(name, total=total) for name in names}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        """A line of the story."""
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def advance(self, name: str, completed: int) -> None:
+        """`name` has come to `completed` of the total."""
+        self._progress.update(self._tasks[name], completed=completed)
+        step = completed * PLAIN_STEPS // self._total
+        if not self._console.is_terminal and step > self._steps[name]:
+            self.say(f"{name}: {completed} of {self._total}")
+        self._steps[name] = max(step, self._steps[name])
+
+    def table(self, title: str, rows: list[tuple[str, str]]) -> None:
+        """Figures, one per row."""
+        table = Table(title=title, title_justify="left", show_header=False)
+        table.add_column()
+        table.add_column(justify="right")
+        for row in rows:
+            table.add_row(*row)
+        self._console.print(table)

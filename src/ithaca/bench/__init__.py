@@ -1,0 +1,15 @@
+"""What the log costs, as ratios to what this machine can do at all with the same bytes, in the same run.
+
+The disk of a shared machine varies tenfold from one minute to the next, so a rate alone says little.
+Everything that is compared is measured in turns, round by round; a ratio is formed within a round, and
+the median over the rounds is what is printed. Read `measure` first; `ceiling` is the bare write and sync,
+`replicated` the bare client with two servers, `embedded` the log against the ceiling, `memory` what the log
+holds on to, `place` where it all happens.
+
+Invariants:
+
+1. A log is compared with a ceiling over the same kind of file: recycled segments with a file that was
+   written before, fresh segments with a file that grows.
+2. Payload is random and does not compress; it is made before the clock starts.
+3. Data lies in a fresh directory, which is removed afterwards, whatever happened.
+"""

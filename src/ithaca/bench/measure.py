@@ -1,0 +1,148 @@
+"""Samples, percentiles, medians over interleaved rounds, and the tables that show them."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+Progress = Callable[[str], object]
+"""Told what is being measured, before each measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Milliseconds."""
+
+    p50: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> "Latency":
+        """The percentiles of durations in seconds; there must be at least one.
+
+        >>> Latency.of([0.001, 0.002, 0.003]).p50
+        2.0
+        """
+        p50, p99, largest = np.percentile(np.asarray(seconds) * 1e3, [50, 99, 100])
+        return cls(float(p50), float(p99), float(largest))
+
+    def to_json(self) -> dict[str, float]:
+        return {"p50": round(self.p50, 4), "p99": round(self.p99, 4), "max": round(self.max, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measurement of one contender."""
+
+    records: int
+    bytes: int
+    seconds: float
+    latency: Latency
+
+    @property
+    def records_per_s(self) -> float:
+        return self.records / self.seconds
+
+    @property
+    def bytes_per_s(self) -> float:
+        return self.bytes / self.seconds
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "records_per_s": round(self.records_per_s, 1),
+            "bytes_per_s": round(self.bytes_per_s, 1),
+            "latency_ms": self.latency.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How long a measurement goes on: until the first of its bounds is reached."""
+
+    seconds: float | None = None
+    bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        assert self.seconds is not None or self.bytes is not None, "a measurement needs an end"
+
+    def spent(self, elapsed_s: float, done_bytes: int) -> bool:
+        return (self.seconds is not None and elapsed_s >= self.seconds) or (
+            self.bytes is not None and done_bytes >= self.bytes
+        )
+
+
+def repeat(work: Callable[[int], None], records: int, record_bytes: int, budget: Budget) -> Sample:
+    """Call `work(turn)`, which handles `records` records each time, until the budget is spent."""
+    durations: list[float] = []
+    turn_bytes = records * record_bytes
+    started = now = time.perf_counter()
+    while not durations or not budget.spent(now - started, len(durations) * turn_bytes):
+        work(len(durations))
+        then, now = now, time.perf_counter()
+        durations.append(now - then)
+    turns = len(durations)
+    return Sample(turns * records, turns * turn_bytes, now - started, Latency.of(durations))
+
+
+def interleave(
+    contenders: Mapping[str, Callable[[], Sample]], rounds: int, progress: Progress
+) -> dict[str, list[Sample]]:
+    """Measure every contender once per round; every second round runs backwards, so that none is favoured."""
+    names = list(contenders)
+    samples: dict[str, list[Sample]] = {name: [] for name in names}
+    for turn in range(rounds):
+        for name in reversed(names) if turn % 2 else names:
+            progress(f"round {turn + 1} of {rounds}: {name}")
+            samples[name].append(contenders[name]())
+    return samples
+
+
+def summarize(samples: Sequence[Sample]) -> dict[str, Any]:
+    """Medians over the rounds; `latency_ms.max` is the largest of all."""
+    return {
+        "records_per_s": round(median(sample.records_per_s for sample in samples), 1),
+        "bytes_per_s": round(median(sample.bytes_per_s for sample in samples), 1),
+        "latency_ms": {
+            "p50": round(median(sample.latency.p50 for sample in samples), 4),
+            "p99": round(median(sample.latency.p99 for sample in samples), 4),
+            "max": round(max(sample.latency.max for sample in samples), 4),
+        },
+        "rounds": [sample.to_json() for sample in samples],
+    }
+
+
+def ratios(log: Sequence[Sample], ceiling: Sequence[Sample]) -> dict[str, float]:
+    """The log's share of the ceiling's rate, and its p50 latency as a multiple of the ceiling's.
+
+    Each ratio is formed within a round, where both met the same disk; then the median.
+    """
+    pairs = list(zip(log, ceiling, strict=True))
+    return {
+        "rate": round(median(ours.bytes_per_s / bare.bytes_per_s for ours, bare in pairs), 4),
+        "latency_p50": round(median(ours.latency.p50 / bare.latency.p50 for ours, bare in pairs), 4),
+    }
+
+
+def rate_table(title: str, contenders: Mapping[str, Mapping[str, Any]]) -> Table:
+    """A row per contender; the columns of ratios are there if any contender has some."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("medians over the rounds")
+    headings = {"rate": "rate / ceiling", "latency_p50": "p50 / ceiling"}
+    shown = [ratio for ratio in headings if any(ratio in each.get("ratios", {}) for each in contenders.values())]
+    for heading in ["records/s", "MB/s", "p50 ms", "p99 ms", "max ms", *(headings[ratio] for ratio in shown)]:
+        table.add_column(heading, justify="right")
+    for name, figures in contenders.items():
+        latency, share = figures["latency_ms"], figures.get("ratios", {})
+        table.add_row(
+            name,
+            f"{figures['records_per_s']:,.0f}",
+            f"{figures['bytes_per_s'] / 1e6:,.1f}",
+            *(f"{latency[which]:.3f}" for which in ("p50", "p99", "max")),
+            *(f"{share[ratio]:.2f}" if ratio in share else "" for ratio in shown),
+        )
+    return table

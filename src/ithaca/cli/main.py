@@ -1,0 +1,73 @@
+"""Puts the commands together; `run` is what the installed `ithaca` calls."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from ithaca.cli import bench, consume, demo, produce, upkeep
+from ithaca.model.errors import IthacaError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: ithaca demo. Then: echo hello | ithaca append -p ./events; ithaca read -p ./events",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from ithaca.version import VERSION
+
+        print(f"ithaca {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def ithaca(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A shared log: append records, read them back in one order, follow them as they arrive."""
+
+
+app.command(epilog=produce.APPEND_EXAMPLES)(produce.append)
+app.command(epilog=consume.READ_EXAMPLES)(consume.read)
+app.command(epilog=consume.FOLLOW_EXAMPLES)(consume.follow)
+app.command(epilog=upkeep.TAIL_EXAMPLES)(upkeep.tail)
+app.command(epilog=upkeep.TRIM_EXAMPLES)(upkeep.trim)
+app.command(epilog=upkeep.STATS_EXAMPLES)(upkeep.stats)
+app.command(epilog=upkeep.VERIFY_EXAMPLES)(upkeep.verify)
+app.command(epilog=demo.DEMO_EXAMPLES)(demo.demo)
+app.add_typer(bench.app, name="bench")
+
+
+def run() -> None:
+    """Run the command line; the exit statuses are listed in the package's docstring."""
+    try:
+        try:
+            app(prog_name="ithaca")
+        finally:
+            sys.stdout.flush()
+    except IthacaError as error:
+        _fail(str(error) or type(error).__name__, 1)
+    except BrokenPipeError:
+        _forget_output()
+        sys.exit(1)
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _fail(message: str, status: int) -> None:
+    print(f"ithaca: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(status)
+
+
+def _forget_output() -> None:
+    # Nobody reads any more; without this the interpreter complains when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

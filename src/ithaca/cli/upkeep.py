@@ -1,0 +1,96 @@
+"""`ithaca tail`, `trim`, `stats`, `verify`: what a log holds, and whether it is sound."""
+
+from typing import Annotated, Any
+
+import typer
+
+from ithaca.cli.options import JsonOption, PathOption, examples, parse_position
+from ithaca.cli.output import emit, emit_json, note, size_text
+from ithaca.cli.progress import byte_progress
+from ithaca.cli.target import open_reader, open_writer
+from ithaca.cli.template import iso_time
+
+TAIL_EXAMPLES = examples("ithaca tail -p ./events", "ithaca tail -p ./events --json")
+TRIM_EXAMPLES = examples("ithaca trim -p ./events --before 1000")
+STATS_EXAMPLES = examples("ithaca stats -p ./events", "ithaca stats -p ./events --json")
+VERIFY_EXAMPLES = examples("ithaca verify -p ./events", "ithaca verify -p ./events --json")
+
+DAMAGED = 3
+"""The exit status of `verify` when it found something."""
+
+
+def tail(path: PathOption, as_json: JsonOption = False) -> None:
+    """Print the first position that can be read, and the next one to be written."""
+    with open_reader(path) as log:
+        ends = {"first": log.first(), "tail": log.tail()}
+    if as_json:
+        emit_json(ends)
+    else:
+        emit(f"first {ends['first']}\ntail {ends['tail']}\n".encode())
+
+
+def trim(
+    path: PathOption,
+    before: Annotated[
+        str, typer.Option(metavar="POSITION", help="Give up every record below this position, for good.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Give up the oldest records. This cannot be undone; space is freed a segment at a time."""
+    position = parse_position(before)
+    with open_writer(path, create=False) as log:
+        log.trim(position)
+        first = log.first()
+    if as_json:
+        emit_json({"first": first})
+    else:
+        emit(f"first {first}\n".encode())
+
+
+def stats(path: PathOption, as_json: JsonOption = False) -> None:
+    """Print what the log holds: records, bytes, segments, sessions, oldest and newest time."""
+    import msgspec
+
+    from ithaca.embedded.stats import collect
+
+    figures: dict[str, Any] = msgspec.to_builtins(collect(path))
+    if as_json:
+        emit_json(figures)
+        return
+    for name, value in figures.items():
+        label = name.removesuffix("_us").replace("_", " ")
+        emit(f"{label:<14} {_figure_text(name, value)}\n".encode())
+
+
+def _figure_text(name: str, value: Any) -> str:
+    if name.endswith("_us"):
+        return iso_time(value) if value else "-"
+    if name == "bytes":
+        return f"{value} ({size_text(value)})"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def verify(path: PathOption, as_json: JsonOption = False) -> None:
+    """Check every byte of the log, and say what is wrong where.
+
+    Exit status 0 when all is well, 3 when something is damaged.
+    Changes nothing.
+    """
+    from ithaca.embedded.verify import bytes_to_verify
+    from ithaca.embedded.verify import verify as findings_of
+
+    findings = 0
+    with byte_progress(bytes_to_verify(path)) as advance:
+        for finding in findings_of(path, advance):
+            findings += 1
+            if as_json:
+                emit_json({"file": finding.file, "offset": finding.offset, "problem": finding.problem})
+            else:
+                emit(f"{finding.file} at byte {finding.offset}: {finding.problem}\n".encode())
+    if findings:
+        note(f"the log is damaged: {findings} finding{'' if findings == 1 else 's'}")
+        raise typer.Exit(DAMAGED)
+    if not as_json:
+        emit(b"sound: every byte checks out\n")
