@@ -6,8 +6,6 @@ from hypothesis import HealthCheck, settings
 
 # No deadline: a shared disk may take a hundred times longer from one sync to the next. The examples are the
 # same in every run, so that a failure is one everywhere; HYPOTHESIS_PROFILE=explore looks for new ones.
-settings.register_profile(
-    "repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))

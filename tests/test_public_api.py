@@ -8,10 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import ithaca.aio
 import pytest
 
 import ithaca
+import ithaca.aio
 from ithaca.model import errors, interface, interface_aio, records
 
 TWINS = ["Log", "Pending", "Records", "Session", "Subscription"]
@@ -72,10 +72,14 @@ def test_batches_are_the_same_class_in_both_twins() -> None:
     assert ithaca.aio.Batch is ithaca.Batch
 
 
+def is_error(thing: object) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, errors.IthacaError)
+
+
 def test_the_packages_export_the_same_names() -> None:
-    # `aio` is the twin itself; everything that is not awaited is one object under both names.
+    # `aio` is the twin itself; what is not awaited is one object under both names.
     assert set(ithaca.__all__) - {"aio"} == set(ithaca.aio.__all__)
-    for name in set(ithaca.__all__) - {"aio", "open", *TWINS}:
+    for name in set(ithaca.aio.__all__) - {"open", *TWINS}:
         assert getattr(ithaca.aio, name) is getattr(ithaca, name), name
 
 
@@ -121,7 +125,7 @@ def test_every_public_name_explains_itself(name: str) -> None:
         ]
         assert not undocumented, f"{name} has undocumented methods"
     # One example stands for the whole tree of errors, at its root.
-    if not (inspect.isclass(thing) and issubclass(thing, errors.IthacaError)) or thing is errors.IthacaError:
+    if not is_error(thing) or thing is errors.IthacaError:
         assert ">>>" in thing.__doc__, f"{name} has no example"
 
 
@@ -155,7 +159,6 @@ def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_every_error_is_public() -> None:
-    for name, error in inspect.getmembers(errors, inspect.isclass):
-        if issubclass(error, errors.IthacaError):
-            assert getattr(ithaca, name) is error
-            assert name in ithaca.__all__
+    for name, error in inspect.getmembers(errors, is_error):
+        assert getattr(ithaca, name) is error
+        assert name in ithaca.__all__

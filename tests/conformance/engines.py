@@ -12,11 +12,11 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Self
 
-import ithaca.aio
 import pytest
 from tests.conformance.aio_adapter import AdaptedLog, LoopThread
 
 import ithaca
+import ithaca.aio
 from ithaca.model.interface import Log
 from ithaca.model.records import Compression
 

@@ -1,5 +1,6 @@
 """subscribe: the same records in the same order for everyone, from wherever they start."""
 
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from ithaca.model.interface import Log, Subscription
 from ithaca.model.records import Record
 
 PATIENCE_S = 60
+WAKE_S = 10
 PRODUCERS = 4
 RECORDS_PER_PRODUCER = 100
 
@@ -148,6 +150,43 @@ def test_subscribers_see_one_order_while_producers_write(deployment: Deployment)
         assert own == [b"%d:%d" % (producer, n) for n in range(RECORDS_PER_PRODUCER)]
     for subscription in subscriptions:
         subscription.close()
+
+
+def test_no_wake_up_is_lost_among_subscribers_that_come_and_go(log: Log) -> None:
+    """Some wait for each record and answer it; others start and stop waiting all the time."""
+    start, rounds = log.tail(), 100
+    answered = threading.Semaphore(0)
+    over = threading.Event()
+
+    def answer(subscription: Subscription) -> list[int]:
+        positions: list[int] = []
+        while len(positions) < rounds:
+            found = subscription.poll(timeout=WAKE_S)
+            assert found, "a record was appended, and this subscriber slept through it"
+            positions += [record.position for record in found]
+            answered.release()
+        return positions
+
+    def come_and_go(subscription: Subscription) -> None:
+        while not over.is_set():
+            subscription.poll(timeout=1e-6)
+
+    switch_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    with ThreadPoolExecutor(5) as pool:
+        try:
+            answering = [pool.submit(answer, log.subscribe(start)) for _ in range(2)]
+            for _ in range(3):
+                pool.submit(come_and_go, log.subscribe(start + rounds))
+            for n in range(rounds):
+                log.append(b"%d" % n)
+                assert answered.acquire(timeout=2 * WAKE_S)
+                assert answered.acquire(timeout=2 * WAKE_S)
+        finally:
+            over.set()
+            sys.setswitchinterval(switch_s)
+        seen = [subscriber.result() for subscriber in answering]
+    assert seen == [list(range(start, start + rounds))] * 2
 
 
 def test_close_in_another_thread_ends_a_waiting_iteration(log: Log) -> None:

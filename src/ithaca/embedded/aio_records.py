@@ -17,6 +17,7 @@ class AsyncEmbeddedRecords(interface_aio.Records):
         self._engine = engine
         self._ahead = ReadAhead(scan)
         self._closed = False
+        self._filling: asyncio.Future[bool] | None = None
 
     @property
     def position(self) -> int:
@@ -50,9 +51,17 @@ class AsyncEmbeddedRecords(interface_aio.Records):
         return await self._fill()
 
     async def _fill(self) -> bool:
-        if self._ahead.scan.in_memory:
-            return self._ahead.fill()
-        return await asyncio.to_thread(self._ahead.fill)
+        if self._filling is None:
+            if self._ahead.scan.in_memory:
+                return self._ahead.fill()
+            self._filling = asyncio.ensure_future(asyncio.to_thread(self._ahead.fill))
+        filling = self._filling
+        try:
+            # A caller that is cancelled must not leave a thread that reads beside the next caller's.
+            return await asyncio.shield(filling)
+        finally:
+            if filling.done():
+                self._filling = None
 
 
 class AsyncEmbeddedSubscription(AsyncEmbeddedRecords, interface_aio.Subscription):
@@ -73,7 +82,8 @@ class AsyncEmbeddedSubscription(AsyncEmbeddedRecords, interface_aio.Subscription
         found = self._ahead.take(max_records)
         while not found and await self._advance(deadline_s):
             found = self._ahead.take(max_records)
-        while 0 < len(found) < max_records and await self._fill():
+        # No await from here on: a poll that is cancelled must not take records with it.
+        while 0 < len(found) < max_records and self._ahead.scan.in_memory and self._ahead.fill():
             found += self._ahead.take(max_records - len(found))
         return found
 

@@ -12,8 +12,16 @@ from ithaca.embedded import directory, forks
 from ithaca.embedded.follower import Follower
 from ithaca.embedded.scan import Scan
 from ithaca.model.config import Settings
-from ithaca.model.errors import ForkedHandle, InvalidInput, LogClosed, NotWritten, ReadOnly, RecordTooLarge
-from ithaca.model.limits import INFLIGHT_BYTES_MAX, RECORD_BYTES_MAX, SESSION_NAME_BYTES_MAX
+from ithaca.model.errors import (
+    DeadlineExceeded,
+    ForkedHandle,
+    InvalidInput,
+    LogClosed,
+    NotWritten,
+    ReadOnly,
+    RecordTooLarge,
+)
+from ithaca.model.limits import INFLIGHT_BYTES_MAX, RECORD_BYTES_MAX, RETENTION_CHECK_S, SESSION_NAME_BYTES_MAX
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Retention, Start
 from ithaca.runtime.group_commit import EVERY_SESSION, GroupCommit, Ticket
@@ -24,8 +32,6 @@ from ithaca.storage.sessions import SessionOpened
 from ithaca.storage.state import LaneState, TrimmedTo, control_entry
 from ithaca.wire.batch import Batch, build
 
-RETENTION_CHECK_S = 5.0
-"""Retention is enforced when a segment is full, and otherwise at most this often."""
 _POINT_READ_BYTES = 64 << 10
 
 
@@ -91,7 +97,8 @@ class Engine:
 
     def commits(self) -> GroupCommit:
         """Where appends go; raises on a handle for reading."""
-        self.check()
+        if self._closed or self._forked:
+            self.check()
         if self._commits is None:
             raise ReadOnly(f'{self.path} was opened with mode="r": open it with mode="a" to write')
         return self._commits
@@ -109,9 +116,18 @@ class Engine:
         try:
             if self._commits is not None:
                 self._commits.close(self._closed_error())
-        finally:
-            self._release_lock()
-            self.tell_listeners()
+        except (KeyboardInterrupt, DeadlineExceeded):
+            self._closed = False  # the lane may still be writing, so the lock stays; closing again goes on from here
+            raise
+        except BaseException:
+            self._let_go()
+            raise
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._release_lock()
+        self.reader.release()
+        self.tell_listeners()
 
     def _closed_error(self) -> LogClosed:
         return LogClosed(f"the handle of {self.path} was closed")

@@ -58,6 +58,10 @@ class Follower(LaneReader):
             with self._learning:
                 index.note(batch.base_lsn, offset, max(index.last_time_us, batch.timestamp_us))
 
+    def release(self) -> None:
+        super().release()
+        del self._progress_file
+
     def _load(self) -> Progress | None:
         for _ in range(_RACES_MAX):
             progress = self._progress_file.load()

@@ -90,7 +90,6 @@ class EmbeddedLog(interface.Log):
         keys: Iterable[Buffer | None] | None = None,
         timeout: float | None = None,
     ) -> Receipt:
-        self._engine.commits()
         return self.commit(self._engine.batch_ticket(values, keys), timeout)
 
     def commit(self, ticket: Ticket, timeout: float | None = None) -> Receipt:

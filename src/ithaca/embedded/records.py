@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.scan import ReadAhead, Scan
 from ithaca.model import interface
+from ithaca.model.errors import IthacaError
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
 from ithaca.model.records import Record
 
@@ -69,9 +70,15 @@ class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
         found = self._ahead.take(max_records)
         while not found and self._advance(deadline_s):
             found = self._ahead.take(max_records)
-        while 0 < len(found) < max_records and self._ahead.fill():
+        while 0 < len(found) < max_records and self._fills():
             found += self._ahead.take(max_records - len(found))
         return found
+
+    def _fills(self) -> bool:
+        try:
+            return self._ahead.fill()
+        except IthacaError:
+            return False  # what was found before it is delivered first; the next call meets it again
 
     def _advance(self, deadline_s: float | None) -> bool:
         while not super()._advance(deadline_s):

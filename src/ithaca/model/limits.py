@@ -47,6 +47,8 @@ READ_CHUNK_BYTES = MIB
 """One cold read."""
 TAIL_CACHE_BYTES_MAX = 8 * MIB
 """The newest batches of a lane, kept in memory."""
+CACHED_BATCH_BYTES_MAX = 64 * KIB
+"""Batches above this are not kept in memory: the page cache serves them as well."""
 RUNS_PAGE_ENTRIES = 128
 """Runs in one checksummed page of the runs file."""
 RUNS_PAGES_CACHED_MAX = 256
@@ -65,6 +67,8 @@ POLL_RECORDS_MAX = 1000
 FOLLOW_POLL_MS_MIN = 0.5
 FOLLOW_POLL_MS_MAX = 10.0
 """A follower in another process looks for news this often: the first while busy, the second when idle."""
+RETENTION_CHECK_S = 5.0
+"""Retention is enforced when a segment is full, and otherwise at most this often."""
 CLOSE_TIMEOUT_S = 30.0
 """How long leaving a handle's context waits for what is in flight."""
 
@@ -101,3 +105,6 @@ RAFT_MEMBERS_MAX = 64
 """Voters and learners of one group."""
 RAFT_LEARNER_LAG_ENTRIES_MAX = 1024
 """A learner that is further behind cannot become a voter yet."""
+
+RUNS_UNSYNCED_MAX = 65_536
+"""Runs of a lane that wait in memory for their sync."""

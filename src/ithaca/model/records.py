@@ -90,7 +90,9 @@ class KeyFilter:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How much to keep: trimming by age, by bytes, or both, whole segments at a time.
+    """How much to keep: trimming by age (to the record), by bytes (whole segments), or both.
+
+    Space is freed a segment at a time.
 
     >>> from datetime import timedelta
     >>> Retention(age=timedelta(days=7), bytes=10 << 30).bytes

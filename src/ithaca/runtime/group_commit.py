@@ -5,17 +5,19 @@ waiting: an appender that waits for its own receipt (the embedded log: no thread
 syncs for all), or the disk thread, which runs once something was submitted without waiting.
 
 A commit can be interrupted anywhere by Ctrl-C in the thread that runs it. So tickets leave the queue only
-when they are done, the group under way is kept until it is through, and each step may be repeated.
+when they are done, the group under way is kept until it is through, and each step may be repeated: by
+whoever waits next, or by the disk thread. A callback that was interrupted is called again.
 """
 
+import copy
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
-from ithaca.model.errors import IthacaError
-from ithaca.model.limits import COALESCE_BYTES_MAX, GROUP_BYTES_MAX
+from ithaca.model.errors import DeadlineExceeded, IthacaError
+from ithaca.model.limits import CLOSE_TIMEOUT_S, COALESCE_BYTES_MAX, GROUP_BYTES_MAX
 from ithaca.model.records import Compression
 from ithaca.storage.lane import Group, Lane
 from ithaca.storage.state import LaneState
@@ -74,11 +76,18 @@ class Ticket:
             self.count, self.bytes = (batch.count, batch.total_bytes) if batch else (0, HEAD_BYTES)
 
 
-class _Gathered(NamedTuple):
+@dataclass(slots=True)
+class _Gathered:
+    """The tickets under way."""
+
     tickets: list[Ticket]
-    group: Group | None
     places: list[tuple[Ticket, int, int]]
     """Ticket, which of the group's entries it is in, at which row."""
+    group: Group | None = None
+    error: IthacaError | None = None
+    """Why there is no group."""
+    settled: bool = False
+    """Whether the tickets have their results."""
 
 
 class GroupCommit:
@@ -111,7 +120,7 @@ class GroupCommit:
         """Queue a ticket; it is committed by whoever waits next, or by the disk thread."""
         with self._queue_lock:
             if self._refusal is not None:
-                raise self._refusal
+                raise copy.copy(self._refusal)
             self._queue.append(ticket)
             self._inflight_bytes += ticket.bytes
         return ticket
@@ -185,11 +194,18 @@ class GroupCommit:
         """Refuse what comes from now on, commit what is queued, end the disk thread, close the lane."""
         with self._queue_lock:
             self._refusal = refusal
-        self.wait_all()
+        last = self.newest()
+        if last is not None and not self.wait_in_background(last, CLOSE_TIMEOUT_S):
+            raise DeadlineExceeded(
+                f"closing did not get through within {CLOSE_TIMEOUT_S} s: the disk does not answer; "
+                "close again to go on"
+            )
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
         with self._commit_lock:
+            if self._gathered is not None:
+                self._commit_waiting()
             self._lane.close()
 
     def _start_thread(self) -> None:
@@ -203,49 +219,64 @@ class GroupCommit:
         while True:
             self._wake.wait()
             self._wake.clear()
-            while self._queue:
+            while self._queue or self._gathered is not None:
                 with self._commit_lock:
                     self._commit_waiting()
             if self._refusal is not None:
                 return
 
     def _commit_waiting(self) -> None:
-        """Commit one group; the caller holds the commit lock."""
-        gathered = self._gathered
-        if gathered is None:
-            gathered = self._gathered = self._gather()
-        if gathered.group is not None:
+        """Commit one group, or go on with one that was interrupted; the caller holds the commit lock."""
+        try:
+            gathered = self._gathered
+            if gathered is None:
+                gathered = self._gathered = self._gather()
+            if not gathered.settled:
+                self._settle(gathered)
+            self._finish(gathered.tickets)
             try:
-                self._lane.commit(gathered.group)
-            except IthacaError as error:
-                for ticket, _, _ in gathered.places:
-                    ticket.error = error
-            else:
-                for ticket, at, row in gathered.places:
-                    ticket.lsn = gathered.group.entries[at].base_lsn + row
-        callbacks = self._finish(gathered.tickets)
-        self._gathered = None
-        self._after_commit()
-        for callback, ticket in callbacks:
-            try:
-                callback(ticket)
+                self._after_commit()
             except Exception:
-                _log.exception("a callback of an append failed")
+                _log.exception("the upkeep after a commit failed; what was committed is safe")
+            self._call_back(gathered.tickets)
+            self._gathered = None
+        except BaseException:
+            self._wake.set()  # some may be waiting for their callbacks alone: the disk thread goes on
+            raise
 
-    def _finish(self, tickets: list[Ticket]) -> list[tuple[Callable[[Ticket], object], Ticket]]:
-        callbacks = []
+    def _settle(self, gathered: _Gathered) -> None:
+        """Commit the group and give the tickets their results."""
+        group, error = gathered.group, gathered.error
+        if group is not None:
+            try:
+                self._lane.commit(group)
+            except IthacaError as failure:
+                error = failure
+        for ticket, at, row in gathered.places:
+            ticket.error = error
+            if group is not None and error is None:
+                ticket.lsn = group.entries[at].base_lsn + row
+        gathered.settled = True
+
+    def _finish(self, tickets: list[Ticket]) -> None:
         with self._queue_lock:
             for ticket in tickets:
                 ticket.done = True
                 if ticket.error is not None and ticket.on_failure is not None:
                     ticket.on_failure(ticket.error)
-                if ticket._callbacks:
-                    callbacks += [(callback, ticket) for callback in ticket._callbacks]
             while self._queue and self._queue[0].done:
                 self._inflight_bytes -= self._queue.popleft().bytes
             if not self._queue:
                 self._inflight_bytes = 0
-        return callbacks
+
+    def _call_back(self, tickets: list[Ticket]) -> None:
+        for ticket in tickets:
+            while ticket._callbacks:
+                try:
+                    ticket._callbacks[0](ticket)
+                except Exception:
+                    _log.exception("a callback of an append failed")
+                del ticket._callbacks[0]
 
     def _gather(self) -> _Gathered:
         """The tickets at the head of the queue that can be committed together, as entries with places."""
@@ -269,19 +300,19 @@ class GroupCommit:
         if singles:
             self._coalesce(singles, entries, places)
         if not entries:
-            return _Gathered(tickets, None, places)
+            return _Gathered(tickets, places)
         try:
-            return _Gathered(tickets, self._lane.prepare(entries), places)
+            return _Gathered(tickets, places, self._lane.prepare(entries))
         except IthacaError as error:
-            for ticket, _, _ in places:
-                ticket.error = error
-            return _Gathered(tickets, None, [])
+            return _Gathered(tickets, places, error=error)
 
     def _take(self) -> list[Ticket]:
         tickets: list[Ticket] = []
         touched: set[int] = set()
         total = 0
         with self._queue_lock:
+            if len(self._queue) == 1:
+                return [self._queue[0]]
             for ticket in self._queue:
                 total += ticket.bytes
                 if tickets and total > GROUP_BYTES_MAX:

@@ -1,19 +1,29 @@
-"""The newest batches of a lane, in memory: what followers that keep up read."""
+"""The newest batches of a lane, in memory: what followers that keep up read.
+
+Large batches are left to the page cache: keeping them would have each append build into cold memory, which
+costs it more than a positioned read costs the follower.
+"""
 
 from bisect import bisect_right
 from itertools import islice
 from typing import NamedTuple
 
+from ithaca.model.limits import CACHED_BATCH_BYTES_MAX
 from ithaca.wire.batch import Batch
 
 
 class _Window(NamedTuple):
-    """Batches with consecutive LSNs, and the base LSN of each; replaced as one, so readers need no lock."""
+    """Batches with consecutive LSNs, and the base LSN of each; replaced as one, so readers need no lock.
+
+    Only `[start, stop)` of the lists counts: behind it a writer that was interrupted may have left something.
+    """
 
     bases: list[int]
     batches: list[Batch | None]
     start: int
     stop: int
+    bytes: int
+    end_lsn: int
 
 
 class TailCache:
@@ -21,36 +31,40 @@ class TailCache:
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._bytes = 0
-        self._window = _Window([], [], 0, 0)
-        self._end_lsn = 0
+        self._window = _Window([], [], 0, 0, 0, 0)
 
     def add(self, batch: Batch) -> None:
         """Note the lane's newest batch; one that is known already changes nothing."""
-        bases, batches, start, stop = self._window
-        if batch.base_lsn < self._end_lsn:
+        bases, batches, first, stop, size, end_lsn = self._window
+        if batch.base_lsn < end_lsn:
             return
-        self._end_lsn = batch.end_lsn
+        if batch.total_bytes > CACHED_BATCH_BYTES_MAX:
+            self._window = _Window([], [], 0, 0, 0, batch.end_lsn)
+            return
+        del bases[stop:], batches[stop:]
         bases.append(batch.base_lsn)
         batches.append(batch)
         stop += 1
-        self._bytes += batch.total_bytes
-        while self._bytes > self._bytes_max and start < stop:
+        size += batch.total_bytes
+        start = first
+        while size > self._bytes_max and start < stop:
             dropped = batches[start]
             assert dropped is not None
-            self._bytes -= dropped.total_bytes
-            batches[start] = None  # frees it now; a reader with an older window takes it for a miss
+            size -= dropped.total_bytes
             start += 1
         if start > 64 and start * 2 > stop:
-            bases, batches = bases[start:stop], batches[start:stop]
-            start, stop = 0, len(batches)
-        self._window = _Window(bases, batches, start, stop)
+            kept = batches[start:stop]
+            self._window = _Window(bases[start:stop], kept, 0, len(kept), size, batch.end_lsn)
+        else:
+            self._window = _Window(bases, batches, start, stop, size, batch.end_lsn)
+            if start > first:
+                batches[first:start] = [None] * (start - first)  # frees them; in an older window they are a miss
 
     def get(self, lsn: int, bytes_max: int) -> list[Batch]:
         """Batches from the one that holds `lsn` on, about `bytes_max` of them; empty when it is not here."""
-        bases, batches, start, stop = self._window
+        bases, batches, start, stop, _, end_lsn = self._window
         at = bisect_right(bases, lsn, start, stop) - 1
-        if at < start or lsn >= self._end_lsn:
+        if at < start or lsn >= end_lsn:
             return []
         found: list[Batch] = []
         for batch in islice(batches, at, stop):

@@ -82,6 +82,8 @@ class OsFile:
         return b"".join(parts)
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        if len(buffers) == 1 and os.pwrite(self._fd, buffers[0], offset) == len(buffers[0]):
+            return
         if len(buffers) > IOV_MAX:
             for first in range(0, len(buffers), IOV_MAX):
                 part = buffers[first : first + IOV_MAX]

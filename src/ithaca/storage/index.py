@@ -45,14 +45,19 @@ class Index:
 
     def __init__(self) -> None:
         self._entries: list[tuple[int, int, int]] = []  # LSN, offset, time: one object, so readers need no lock
+        self.next_offset = 0
+        """From here on a batch is worth an entry."""
         self._stored = 0
         self.blocks: list[Block] = []
         self.blocks_bytes = 0
+        self.synced_offset = 0
+        """Up to here the segment was synced, by the word of a block; more than the segment holds if it was cut."""
 
     def note(self, lsn: int, offset: int, time_us: int) -> None:
         """A batch starts here; kept if the last entry is a stride behind."""
         if offset >= self.next_offset:
             self._entries.append((lsn, offset, time_us))
+            self.next_offset = offset + INDEX_STRIDE_BYTES
 
     def floor(self, lsn: int) -> tuple[int, int] | None:
         """LSN and offset of the last entry at or below `lsn`."""
@@ -63,11 +68,6 @@ class Index:
         """LSN and offset of the last entry before `time_us`."""
         at = bisect_left(self._entries, time_us, key=_TIME) - 1
         return self._entries[at][:2] if at >= 0 else None
-
-    @property
-    def next_offset(self) -> int:
-        """From here on a batch is worth an entry."""
-        return self._entries[-1][1] + INDEX_STRIDE_BYTES if self._entries else 0
 
     @property
     def last_time_us(self) -> int:
@@ -101,10 +101,13 @@ def load(data: bytes, *, segment_bytes: int) -> tuple[Index, str]:
         stop = at + _HEAD.size + count * _ENTRY_BYTES
         if magic != _MAGIC or stop > len(data) or crc != crc32c(data[at + 8 : stop]):
             return index, f"block at byte {at} does not match its checksum"
+        if version == _VERSION:
+            index.synced_offset = max(index.synced_offset, end_offset)
         if version != _VERSION or not previous_end <= end_offset <= segment_bytes:
             return index, f"block at byte {at} (version {version}) does not fit the segment"
         entries = np.frombuffer(data, "<i8", 3 * count, at + _HEAD.size).reshape(count, 3)
         index._entries += map(tuple, entries.tolist())
+        index.next_offset = index._entries[-1][1] + INDEX_STRIDE_BYTES if index._entries else 0
         index.blocks.append(Block(end_offset, end_lsn))
         at, previous_end = stop, end_offset
         index.blocks_bytes, index._stored = at, len(index._entries)

@@ -9,11 +9,16 @@ Invariants:
 1. `length`, what readers may see, never exceeds what was synced (unless durability is "os").
 2. A failed sync fences the lane for good: nothing is committed after it.
 3. A failed write leaves nothing behind that could be taken for an entry.
-4. `commit` may be repeated for the same group until it returns: each step changes nothing the second time.
+4. Nothing is written to a segment once the next one may have its name: a roll that failed or was
+   interrupted is finished first.
+5. A segment is dropped only when the trim that allows it is durable.
+6. `commit` may be repeated for the same group until it returns: each step changes nothing the second time.
    An interrupt in the middle of it loses nothing.
 """
 
 import errno
+from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 from ithaca.model.errors import Fenced, StorageError, StorageFull
@@ -30,6 +35,7 @@ from ithaca.wire.batch import HEAD_BYTES, MARK, Batch, bookkeeping, lane_seed
 
 _RECYCLED_PREFIX = "recycled-"
 _MARK = bookkeeping(MARK)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Group(NamedTuple):
@@ -52,6 +58,17 @@ def create(disk: Disk, directory: str, lane: LaneId) -> None:
     _new_segment(disk, directory, lane_seed(lane), LaneState(), recycled=None)
 
 
+class _SyncFailed(OSError):
+    """A sync failed, which is worse than a failed write: it cannot be repeated."""
+
+
+def _synced(sync: Callable[[], None]) -> None:
+    try:
+        sync()
+    except OSError as error:
+        raise _SyncFailed(error.errno, error.strerror) from error
+
+
 def _new_segment(disk: Disk, directory: str, seed: int, state: LaneState, recycled: str | None) -> tuple[Segment, int]:
     """A segment that starts at the lane's end; its opening snapshot is durable before its name is."""
     path = f"{directory}/{name_of(state.length)}"
@@ -60,9 +77,9 @@ def _new_segment(disk: Disk, directory: str, seed: int, state: LaneState, recycl
     file = disk.open(path + NEW_SUFFIX, create=True)
     snapshot = state.snapshot_entry().placed(state.length, seed)
     file.write(0, snapshot.buffers())
-    file.sync()
+    _synced(file.sync)
     disk.rename(path + NEW_SUFFIX, path)
-    disk.sync_directory(directory)
+    _synced(lambda: disk.sync_directory(directory))
     return Segment(disk, directory, state.length, seed, writable=True), snapshot.total_bytes
 
 
@@ -83,6 +100,8 @@ class Lane(LaneReader):
         self._durability = durability
         self._segment_bytes = segment_bytes
         self.fenced: Fenced | None = None
+        self._sync_failure: OSError | None = None
+        self._roll_due = False
         self._progress = ProgressFile(disk, directory, writable=True)
         found = inspect(disk, directory, lane, self._progress.load(), writable=True)
         self._adopt(settle(disk, directory, found, self._progress))
@@ -92,7 +111,7 @@ class Lane(LaneReader):
         self.state = found.state
         self.trim_lsn, self.length = found.state.trim_lsn, found.state.length
         self._active = found.segment
-        self._writer = SegmentWriter(found.segment.file, found.end_offset)
+        self._writer = SegmentWriter(found.segment, found.end_offset)
         self._checkpoint_offset = found.checkpoint_offset
         for note in found.notes:
             found.segment.index.note(*note)
@@ -102,43 +121,44 @@ class Lane(LaneReader):
         self._store_progress()
         self.drop_trimmed()
 
-    def segment(self, first_lsn: int) -> Segment:
-        active = self._active
-        return active if first_lsn == active.first_lsn else super().segment(first_lsn)
+    def release(self) -> None:
+        super().release()
+        del self._writer, self._index_file, self._progress
 
     def prepare(self, batches: list[Batch]) -> Group:
         """Give batches their places behind the lane's end, rolling to a new segment when this one is full."""
         self._check_fence()
-        count = sum(batch.total_bytes for batch in batches)
-        lead = self._lead()
-        lead_bytes = sum(entry.total_bytes for entry in lead)
-        if self._writer.offset + lead_bytes + count > self._segment_bytes and self._holds_entries():
+        count = 0
+        for batch in batches:
+            count += batch.total_bytes
+        lead, lead_bytes = self._lead()
+        full = self._writer.offset + lead_bytes + count > self._segment_bytes and self._holds_entries()
+        if full or self._roll_due:
             self._roll()
             lead, lead_bytes = [], 0
         offset, lsn = self._writer.offset, self.state.length
-        entries_offset = offset + lead_bytes
         entries: list[Batch] = []
+        buffers = lead
         for batch in batches:
-            entries.append(batch.placed(lsn, self.seed))
-            lsn += batch.count
-        buffers: list[Buffer] = [buffer for entry in lead for buffer in entry.buffers()]
-        for entry in entries:
+            entry = batch.placed(lsn, self.seed)
+            lsn = entry.end_lsn
+            entries.append(entry)
             buffers += entry.buffers()
-        has_snapshot = len(lead) == 2
-        checkpoint = offset + HEAD_BYTES if has_snapshot else 0
-        return Group(entries, buffers, offset, entries_offset, entries_offset + count, checkpoint)
+        checkpoint = offset + HEAD_BYTES if lead_bytes > HEAD_BYTES else 0
+        return Group(entries, buffers, offset, offset + lead_bytes, offset + lead_bytes + count, checkpoint)
 
     def _holds_entries(self) -> bool:
-        return self.state.length > self._active.first_lsn or self._writer.offset > self._segment_bytes
+        return self.state.length > self._writer.segment.first_lsn or self._writer.offset > self._segment_bytes
 
-    def _lead(self) -> list[Batch]:
+    def _lead(self) -> tuple[list[Buffer], int]:
         """What goes before the caller's batches: the mark that is due, and at a checkpoint a snapshot."""
         if not self._mark_due:
-            return []
-        lead = [_MARK.placed(self.state.length, self.seed)]
-        if self._writer.offset - self._checkpoint_offset >= CHECKPOINT_BYTES:
-            lead.append(self.state.snapshot_entry().placed(self.state.length, self.seed))
-        return lead
+            return [], 0
+        mark = _MARK.placed(self.state.length, self.seed)
+        if self._writer.offset - self._checkpoint_offset < CHECKPOINT_BYTES:
+            return [mark.head], HEAD_BYTES
+        snapshot = self.state.snapshot_entry().placed(self.state.length, self.seed)
+        return [mark.head, *snapshot.buffers()], HEAD_BYTES + snapshot.total_bytes
 
     def commit(self, group: Group) -> None:
         """Write and sync a group, then let readers see it."""
@@ -147,14 +167,14 @@ class Lane(LaneReader):
             self._writer.write(group.offset, group.buffers, group.end_offset - group.offset)
         except OSError as error:
             self._take_back(group.offset)
-            raise _translated(error, self._active.path) from error
+            raise _translated(error, self._writer.segment.path) from error
         if self._durability == "fsync":
             self._sync()
         offset = group.entries_offset
         for entry in group.entries:
             self.state.apply(entry)
             if entry.count:
-                self._active.index.note(entry.base_lsn, offset, self.state.time_us)
+                self._writer.segment.index.note(entry.base_lsn, offset, self.state.time_us)
                 self.cache.add(entry)
             offset += entry.total_bytes
         self._writer.offset = group.end_offset
@@ -166,12 +186,14 @@ class Lane(LaneReader):
             if group.checkpoint_offset and self._mark_due:
                 self._checkpoint_offset = group.checkpoint_offset
                 base = group.entries[0].base_lsn
-                self._active.index.store_block(self._index_file, group.checkpoint_offset, base)
+                self._store_block(self._writer.segment, group.checkpoint_offset, base)
             self._store_progress()
         except OSError as error:
             raise self._fence(error, "noting the progress of") from error
 
     def _check_fence(self) -> None:
+        if self._sync_failure is not None and self.fenced is None:
+            self._fence(self._sync_failure, "syncing")
         if self.fenced is not None:
             raise self.fenced
 
@@ -179,7 +201,16 @@ class Lane(LaneReader):
         try:
             self._writer.file.sync()
         except OSError as error:
+            self._sync_failure = error  # at once: an interrupt from here on must not hide it
             raise self._fence(error, "syncing") from error
+
+    def _store_block(self, segment: Segment, end_offset: int, end_lsn: int) -> None:
+        """Note a checkpoint in the index; on a full disk it does without, since the segment says it all."""
+        try:
+            segment.index.store_block(self._index_file, end_offset, end_lsn)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
 
     def _take_back(self, offset: int) -> None:
         try:
@@ -189,61 +220,83 @@ class Lane(LaneReader):
 
     def _fence(self, error: OSError, doing: str) -> Fenced:
         self.fenced = Fenced(
-            f"{doing} {self._active.path} failed ({error.strerror}), so nothing is accepted any more; what was "
+            f"{doing} {self._writer.segment.path} failed ({error.strerror}), so nothing is accepted any more; what was "
             "acknowledged is safe: look after the disk, then open the log anew"
         )
         return self.fenced
 
-    def _store_progress(self) -> None:
+    def _store_progress(self, *, durably: bool = False) -> None:
         self._progress.store(
-            Progress(self.length, self.trim_lsn, self._active.first_lsn, self._synced_offset, self._synced_length)
+            Progress(
+                self.length, self.trim_lsn, self._writer.segment.first_lsn, self._synced_offset, self._synced_length
+            ),
+            durably=durably,
         )
 
     def _roll(self) -> None:
         """Seal the active segment and start the next, which may take its name if it holds no records."""
+        self._roll_due = True
         if self._durability == "os":
             self._sync()
-        sealed, end_offset = self._active, self._writer.offset
-        recycled = next((name for name in self.disk.list(self.directory) if name.startswith(_RECYCLED_PREFIX)), None)
+        sealed, end_offset = self._writer.segment, self._writer.offset
         try:
-            if sealed.first_lsn == self.state.length:
-                # What is said of the old file's offsets must not outlive it.
-                self._synced_offset = self._synced_length = 0
-                self._store_progress()
-                self.disk.remove(sealed.index_path)
-            segment, offset = _new_segment(self.disk, self.directory, self.seed, self.state, recycled)
+            segment, offset = self._next_segment()
             if sealed.first_lsn != segment.first_lsn:
                 # Only now: a block that ends where no snapshot follows needs a next segment.
-                sealed.index.store_block(self._index_file, end_offset, self.state.length)
+                self._store_block(sealed, end_offset, self.state.length)
+                sealed.file.truncate(end_offset)  # gives back what was allocated ahead
             self._index_file = self.disk.open(segment.index_path, create=True)
+        except _SyncFailed as error:
+            raise self._fence(error, "starting the segment after") from error
         except OSError as error:
             raise _translated(error, self.directory) from error
-        self.first_lsns = [
-            *(first for first in self.first_lsns if first != segment.first_lsn),
-            segment.first_lsn,
-        ]
+        self.first_lsns = [*(first for first in self.first_lsns if first != segment.first_lsn), segment.first_lsn]
         self._active = segment
-        self._writer = SegmentWriter(segment.file, offset)
+        self._writer = SegmentWriter(segment, offset)
         self._synced_offset, self._synced_length = offset, self.state.length
         self._checkpoint_offset = 0
-        self._mark_due = False
+        self._mark_due = self._roll_due = False
         self.drop_trimmed()
+
+    def _next_segment(self) -> tuple[Segment, int]:
+        recycled: str | None = None
+        if self._writer.segment.first_lsn == self.state.length:
+            # What is said of the old file's offsets must not outlive it. A recycled file will not do here: it
+            # may hold entries at this very LSN.
+            self._synced_offset = self._synced_length = 0
+            _synced(lambda: self._store_progress(durably=True))
+            if self.disk.exists(self._writer.segment.index_path):
+                self.disk.remove(self._writer.segment.index_path)
+        else:
+            recycled = next(iter(self._recycled()), None)
+        return _new_segment(self.disk, self.directory, self.seed, self.state, recycled)
+
+    def _recycled(self) -> list[str]:
+        return [name for name in self.disk.list(self.directory) if name.startswith(_RECYCLED_PREFIX)]
 
     def drop_trimmed(self) -> None:
         """Remove, or keep for recycling, the segments that lie wholly below the trim point."""
+        if len(self.first_lsns) < 2 or self.first_lsns[1] > self.trim_lsn:
+            return
+        if self._durability == "os":
+            self._sync()
         while len(self.first_lsns) > 1 and self.first_lsns[1] <= self.trim_lsn:
             first = self.first_lsns[0]
             self.first_lsns = self.first_lsns[1:]
-            size = self.segment(first).file.size()
-            self.forget_segment(first)
-            path = f"{self.directory}/{name_of(first)}"
-            spare = sum(name.startswith(_RECYCLED_PREFIX) for name in self.disk.list(self.directory))
-            if spare < RECYCLED_SEGMENTS_MAX and size * 2 >= self._segment_bytes:
-                self.disk.rename(path, f"{self.directory}/{_RECYCLED_PREFIX}{first:020d}")
-            else:
-                self.disk.remove(path)
-            if self.disk.exists(f"{self.directory}/{index_name_of(first)}"):
-                self.disk.remove(f"{self.directory}/{index_name_of(first)}")
+            with suppress(OSError):  # nobody reads it any more; what stays behind goes when the lane is opened next
+                self._drop(first)
+
+    def _drop(self, first_lsn: int) -> None:
+        size = self.segment(first_lsn).file.size()
+        self.forget_segment(first_lsn)
+        path = f"{self.directory}/{name_of(first_lsn)}"
+        if len(self._recycled()) < RECYCLED_SEGMENTS_MAX and size * 2 >= self._segment_bytes:
+            self.disk.rename(path, f"{self.directory}/{_RECYCLED_PREFIX}{first_lsn:020d}")
+        else:
+            self.disk.remove(path)
+        index_path = f"{self.directory}/{index_name_of(first_lsn)}"
+        if self.disk.exists(index_path):
+            self.disk.remove(index_path)
 
     def oldest_beyond(self, bytes_max: int) -> int:
         """The LSN before which whole segments must go so that the rest is within `bytes_max`."""
@@ -256,18 +309,20 @@ class Lane(LaneReader):
 
     def close(self) -> None:
         """Leave a lane that needs no recovery: synced, with a mark at its end, and no space held ahead."""
-        if self.fenced is None:
-            try:
-                mark = _MARK.placed(self.state.length, self.seed)
-                self._sync()
-                self._writer.file.write(self._writer.offset, mark.buffers())
-                self._writer.file.truncate(self._writer.offset + mark.total_bytes)
-                self._sync()
-            except OSError as error:
-                raise _translated(error, self._active.path) from error
+        if self.fenced is not None:
+            return
+        self._sync()
+        mark = _MARK.placed(self.state.length, self.seed)
+        try:
+            self._writer.file.write(self._writer.offset, mark.buffers())
+            self._writer.file.truncate(self._writer.offset + mark.total_bytes)
+        except OSError as error:
+            if error.errno not in _FULL:  # then it closes without the mark: everything is synced
+                raise _translated(error, self._writer.segment.path) from error
+        self._sync()
 
 
 def _translated(error: OSError, path: str) -> StorageError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in _FULL:
         return StorageFull(f"no space is left for {path}: the append did not happen; free some space and repeat it")
     return StorageError(f"writing {path} failed: {error.strerror}")

@@ -173,9 +173,10 @@ class RaftLog:
             file.sync()
             self._disk.rename(path, final)
             self._disk.sync_directory(self._directory)
+            self._file = self._disk.open(final)
         except OSError as error:
             self._fence(error)
-        self._file, self._generation, self._end = file, generation, end
+        self._generation, self._end = generation, end
         self._mark()
 
     def _fence(self, error: OSError) -> NoReturn:

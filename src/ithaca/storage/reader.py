@@ -31,6 +31,8 @@ class LaneReader:
         """Records that may be read: synced, unless durability is "os"."""
         self.trim_lsn = 0
         self._segments: dict[int, Segment] = {}
+        self._active: Segment | None = None
+        """The segment being written, on a lane that is its own writer."""
         self._segments_lock = Lock()
 
     def refresh(self) -> None:
@@ -41,14 +43,18 @@ class LaneReader:
 
     def segment_of(self, lsn: int) -> tuple[Segment, int]:
         """The segment that holds `lsn`, and the LSN at which the next one starts (or the length)."""
+        length = self.length  # first: the segments of all these records are known by now, and of later ones may not be
         first_lsns = self.first_lsns
         at = bisect_right(first_lsns, lsn) - 1
         if at < 0:
             raise Corrupt(f"the segment that held LSN {lsn} is missing", file=self.directory)
-        end = first_lsns[at + 1] if at + 1 < len(first_lsns) else self.length
+        end = first_lsns[at + 1] if at + 1 < len(first_lsns) else length
         return self.segment(first_lsns[at]), end
 
     def segment(self, first_lsn: int) -> Segment:
+        active = self._active
+        if active is not None and active.first_lsn == first_lsn:
+            return active
         segment = self._segments.get(first_lsn)
         if segment is None:
             try:
@@ -65,6 +71,18 @@ class LaneReader:
         with self._segments_lock:
             self._segments.pop(first_lsn, None)
 
+    def look_again(self) -> None:
+        """Open everything anew: what did not check out may have been dropped, written over or replaced meanwhile."""
+        with self._segments_lock:
+            self._segments.clear()
+        self.refresh()
+
+    def release(self) -> None:
+        """Let go of every file; one that is being read stays open until that read is done."""
+        self._active = None
+        with self._segments_lock:
+            self._segments.clear()
+
     def check_not_trimmed(self, lsn: int) -> None:
         if lsn < self.trim_lsn:
             first = position_of(self.trim_lsn)
@@ -76,14 +94,24 @@ class LaneReader:
 
     def seek_time(self, time_us: int) -> int:
         """The LSN of the first record that was ordered at or after a time; the length if there is none."""
-        low, high = 0, len(self.first_lsns)
+        while True:
+            first_lsns = self.first_lsns
+            try:
+                return self._seek_time(first_lsns, time_us)
+            except Corrupt:
+                self.look_again()
+                if self.first_lsns == first_lsns:
+                    raise
+
+    def _seek_time(self, first_lsns: list[int], time_us: int) -> int:
+        low, high = 0, len(first_lsns)
         while low < high:  # the last segment that starts before the time
             middle = (low + high) // 2
-            if self.start_time(self.first_lsns[middle]) < time_us:
+            if self.start_time(first_lsns[middle]) < time_us:
                 low = middle + 1
             else:
                 high = middle
-        segment = self.segment(self.first_lsns[max(0, low - 1)])
+        segment = self.segment(first_lsns[max(0, low - 1)])
         lsn, offset = segment.index.floor_time(time_us) or (segment.first_lsn, 0)
         while lsn < self.length:
             end = self.segment_of(lsn)[1]
@@ -121,19 +149,27 @@ class Cursor:
         if batches:
             self._segment = None
         else:
-            try:
-                batches = self._read_cold(stop, bytes_max)
-            except Corrupt:
-                self._segment = None
-                reader.refresh()
-                reader.check_not_trimmed(self.lsn)
-                raise
+            batches = self._read_cold(stop, bytes_max)
         while batches[-1].base_lsn >= stop:
             batches.pop()
         self.lsn = batches[-1].end_lsn
         return batches
 
     def _read_cold(self, stop: int, bytes_max: int) -> list[Batch]:
+        tries = 2
+        while True:
+            try:
+                return self._walk(stop, bytes_max)
+            except Corrupt:
+                tries -= 1
+                self._segment = None
+                self._reader.look_again()
+                self._reader.check_not_trimmed(self.lsn)
+                if not tries:
+                    raise
+
+    def _walk(self, stop: int, bytes_max: int) -> list[Batch]:
+        """Batches up to `stop`, the segment's end, `bytes_max` or damage, whichever comes first."""
         if self._segment is None or self._offset_lsn != self.lsn or self.lsn >= self._segment_end:
             segment, self._segment_end = self._reader.segment_of(self.lsn)
             if segment is not self._segment or self._offset_lsn != self.lsn:
@@ -141,12 +177,16 @@ class Cursor:
             self._segment = segment
         end = min(stop, self._segment_end)
         batches: list[Batch] = []
-        for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=bytes_max):
-            self._offset, self._offset_lsn = offset + batch.total_bytes, batch.end_lsn
-            if batch.count and batch.end_lsn > self.lsn:
-                self._reader.learn(self._segment, offset, batch)
-                batches.append(batch)
-                bytes_max -= batch.total_bytes
-                if bytes_max <= 0 or batch.end_lsn >= end:
-                    break
+        try:
+            for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=bytes_max):
+                self._offset, self._offset_lsn = offset + batch.total_bytes, batch.end_lsn
+                if batch.count and batch.end_lsn > self.lsn:
+                    self._reader.learn(self._segment, offset, batch)
+                    batches.append(batch)
+                    bytes_max -= batch.total_bytes
+                    if bytes_max <= 0 or batch.end_lsn >= end:
+                        break
+        except Corrupt:
+            if not batches:  # else what precedes the damage is read, and the next read meets it
+                raise
         return batches

@@ -9,9 +9,10 @@ not continue the lane:
 
 What stands between the bound and that end may be in the page cache only, left there by a sync that failed,
 and would be acknowledged on the strength of a read. So it is written again, into a new segment that is
-synced before it counts.
+synced before it counts. The same goes for the name of a segment to which nothing was committed yet.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from ithaca.storage.disk import Disk
 from ithaca.storage.segment import Segment, first_lsns, index_name_of, name_of
 from ithaca.storage.state import LaneState
 from ithaca.storage.synced import Progress, ProgressFile
-from ithaca.wire.batch import HEAD_BYTES, MAGIC, MARK, lane_seed, parse
+from ithaca.wire.batch import HEAD_BYTES, MAGIC, MARK, Batch, bookkeeping, lane_seed, parse
 
 NEW_SUFFIX = ".new"
 
@@ -43,6 +44,8 @@ class Inspected(NamedTuple):
     """Where the last entry that is not a mark ends: behind the bound, it may not have been synced."""
     notes: list[tuple[int, int, int]]
     """Entries for the index: LSN, offset, time."""
+    named: bool
+    """Whether something was committed to the segment, which proves that its name is durable."""
 
 
 def inspect(disk: Disk, directory: str, lane: LaneId, progress: Progress | None, *, writable: bool) -> Inspected:
@@ -62,6 +65,10 @@ def inspect(disk: Disk, directory: str, lane: LaneId, progress: Progress | None,
 
 
 def _walk(segment: Segment, firsts: list[int]) -> Inspected:
+    size = segment.file.size()
+    if segment.index.synced_offset > size:
+        message = f"entries up to byte {segment.index.synced_offset} were synced, and the file ends here"
+        raise Corrupt(message, file=segment.path, offset=size)
     blocks = segment.index.blocks
     start = blocks[-1] if blocks else None
     offset, lsn = (start.end_offset, start.end_lsn) if start else (0, segment.first_lsn)
@@ -72,11 +79,12 @@ def _walk(segment: Segment, firsts: list[int]) -> Inspected:
     end_offset = bound_offset = offset + snapshot.total_bytes
     entries_end, bound_lsn = end_offset, lsn
     notes: list[tuple[int, int, int]] = []
+    named = start is not None
     try:
         for offset, entry in entries:
             end_offset = offset + entry.total_bytes
             if entry.kind == MARK:
-                bound_offset, bound_lsn = offset, entry.base_lsn
+                bound_offset, bound_lsn, named = offset, entry.base_lsn, True
             else:
                 entries_end = end_offset
             if entry.count:
@@ -84,7 +92,7 @@ def _walk(segment: Segment, firsts: list[int]) -> Inspected:
             state.apply(entry)
     except Corrupt:
         pass  # judged by the caller, who knows the bound
-    return Inspected(firsts, segment, state, end_offset, bound_offset, bound_lsn, checkpoint, entries_end, notes)
+    return Inspected(firsts, segment, state, end_offset, bound_offset, bound_lsn, checkpoint, entries_end, notes, named)
 
 
 def _raise_bound(found: Inspected, progress: Progress) -> Inspected:
@@ -94,9 +102,11 @@ def _raise_bound(found: Inspected, progress: Progress) -> Inspected:
             file=found.segment.path,
             offset=found.end_offset,
         )
-    if progress.synced_offset <= found.bound_offset:
+    if progress.synced_offset == 0:
         return found
-    return found._replace(bound_offset=progress.synced_offset, bound_lsn=progress.synced_length)
+    if progress.synced_offset <= found.bound_offset:
+        return found._replace(named=True)
+    return found._replace(bound_offset=progress.synced_offset, bound_lsn=progress.synced_length, named=True)
 
 
 def _mark_behind(segment: Segment, offset: int, lsn: int, seed: int) -> bool:
@@ -124,12 +134,12 @@ def settle(disk: Disk, directory: str, found: Inspected, progress_file: Progress
         if name.endswith(NEW_SUFFIX):
             disk.remove(f"{directory}/{name}")
     segment = found.segment
-    if found.entries_end <= found.bound_offset:
-        segment.file.truncate(found.end_offset)
-        segment.file.sync()
-        return found
-    # The file may keep its name below; what is said of its offsets must not outlive it.
-    progress_file.store(Progress(found.bound_lsn, found.state.trim_lsn, segment.first_lsn, 0, 0))
+    if found.entries_end <= found.bound_offset and found.named:
+        return _cut(found)
+    if found.bound_lsn == segment.first_lsn and found.named:
+        # Its name goes to another file below; what is said of offsets must not outlive this one.
+        progress = Progress(found.bound_lsn, found.state.trim_lsn, segment.first_lsn, 0, 0)
+        progress_file.store(progress, durably=True)
     rewritten = _rewrite(disk, directory, found)
     if rewritten.segment.first_lsn != segment.first_lsn:
         for note in found.notes:
@@ -139,6 +149,18 @@ def settle(disk: Disk, directory: str, found: Inspected, progress_file: Progress
         segment.file.sync()
         segment.index.store_block(disk.open(segment.index_path, create=True), found.bound_offset, found.bound_lsn)
     return rewritten
+
+
+def _cut(found: Inspected) -> Inspected:
+    """End the file behind its last synced entry; a mark there may be in the page cache only, so it is written again."""
+    file, end_offset = found.segment.file, found.bound_offset
+    if found.end_offset > end_offset:
+        mark = bookkeeping(MARK).placed(found.bound_lsn, found.segment.seed)
+        file.write(end_offset, mark.buffers())
+        end_offset += mark.total_bytes
+    file.truncate(end_offset)
+    file.sync()
+    return found._replace(end_offset=end_offset)
 
 
 def _rewrite(disk: Disk, directory: str, found: Inspected) -> Inspected:
@@ -152,14 +174,11 @@ def _rewrite(disk: Disk, directory: str, found: Inspected) -> Inspected:
     offset = snapshot.total_bytes
     times = {lsn: time_us for lsn, _, time_us in found.notes}
     notes: list[tuple[int, int, int]] = []
-    for at, entry in old.walk(found.bound_offset, first):
-        if entry.kind != MARK:
-            file.write(offset, entry.buffers())
-            if entry.count:
-                notes.append((entry.base_lsn, offset, times[entry.base_lsn]))
-            offset += entry.total_bytes
-        if at + entry.total_bytes >= found.end_offset:
-            break
+    for entry in _loose(found):
+        file.write(offset, entry.buffers())
+        if entry.count:
+            notes.append((entry.base_lsn, offset, times[entry.base_lsn]))
+        offset += entry.total_bytes
     file.sync()
     if disk.exists(f"{directory}/{index_name_of(first)}"):
         disk.remove(f"{directory}/{index_name_of(first)}")
@@ -167,4 +186,15 @@ def _rewrite(disk: Disk, directory: str, found: Inspected) -> Inspected:
     disk.sync_directory(directory)
     firsts = sorted({*found.first_lsns, first})
     segment = Segment(disk, directory, first, seed, writable=True)
-    return Inspected(firsts, segment, found.state, offset, offset, found.state.length, 0, offset, notes)
+    return Inspected(firsts, segment, found.state, offset, offset, found.state.length, 0, offset, notes, named=True)
+
+
+def _loose(found: Inspected) -> Iterator[Batch]:
+    """The entries behind the bound, without marks."""
+    if found.entries_end <= found.bound_offset:
+        return
+    for offset, entry in found.segment.walk(found.bound_offset, found.bound_lsn):
+        if entry.kind != MARK:
+            yield entry
+        if offset + entry.total_bytes >= found.entries_end:
+            return

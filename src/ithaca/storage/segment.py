@@ -57,6 +57,7 @@ class Segment:
 
     def walk(self, offset: int, lsn: int, *, chunk_bytes: int = READ_CHUNK_BYTES) -> Iterator[tuple[int, Batch]]:
         """Entries from `offset` on, with their offsets; raises `Corrupt` at the first that does not continue."""
+        chunk_bytes = max(chunk_bytes, HEAD_BYTES)
         data, at = self.file.read(offset, chunk_bytes), 0
         while True:
             size = stored_bytes(data, at)
@@ -82,17 +83,17 @@ class Segment:
 
     def offset_of(self, lsn: int) -> tuple[int, int]:
         """An entry at or before `lsn` to start walking from: its LSN and offset."""
-        found_lsn, offset = self.index.floor(lsn)
-        return (found_lsn, offset) if found_lsn >= 0 else (self.first_lsn, 0)
+        return self.index.floor(lsn) or (self.first_lsn, 0)
 
 
 class SegmentWriter:
     """Writes groups behind each other, with space allocated and zeros written ahead of them."""
 
-    def __init__(self, file: File, offset: int) -> None:
-        self.file = file
+    def __init__(self, segment: Segment, offset: int) -> None:
+        self.segment = segment
+        self.file = segment.file
         self.offset = offset
-        self._written = file.size()  # up to here a sync of data changes no metadata
+        self._written = self.file.size()  # up to here a sync of data changes no metadata
         self._allocated = self._written
 
     def write(self, offset: int, buffers: Sequence[Buffer], count: int) -> None:

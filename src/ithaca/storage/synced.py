@@ -7,9 +7,11 @@
 40 synced_offset u64: bytes of that segment known to be synced | 48 synced_length u64: records in them
 ```
 
-It is written over in place after each commit and never synced: it lives in the page cache, where the
+It is written over in place after each commit and not synced: it lives in the page cache, where the
 followers read it. What it says was true when it was said, so recovery takes it as a lower bound of what
-must be there, which turns damage to the last synced group into `Corrupt` instead of a shorter log.
+must be there, which turns damage to the last synced group into `Corrupt` instead of a shorter log. Only
+when a segment is about to be replaced by one of the same name is it synced, saying nothing of offsets:
+after a power loss an older version of it must not be taken for a word about the new file.
 """
 
 import struct
@@ -22,6 +24,7 @@ NAME = "synced"
 _MAGIC = 0x53485449
 _VERSION = 1
 _SAID = struct.Struct("<IIQQQQQ")
+_SEAL = struct.Struct("<II")
 _TOTAL = 8 + _SAID.size
 
 
@@ -39,18 +42,28 @@ class ProgressFile:
     """The file, kept open."""
 
     def __init__(self, disk: Disk, directory: str, *, writable: bool) -> None:
-        self._file: File = disk.open(f"{directory}/{NAME}", create=writable, writable=writable)
+        self._disk = disk
+        self._path = f"{directory}/{NAME}"
+        self._file: File | None = disk.open(self._path, create=True) if writable else None
 
-    def store(self, progress: Progress) -> None:
+    def store(self, progress: Progress, *, durably: bool = False) -> None:
+        assert self._file is not None
         said = _SAID.pack(_VERSION, 0, *progress)
-        self._file.write(0, [struct.pack("<II", _MAGIC, crc32c(said)) + said])
+        self._file.write(0, (_SEAL.pack(_MAGIC, crc32c(said)) + said,))
+        if durably:
+            self._file.sync()
 
     def load(self) -> Progress | None:
         """None when the file says nothing that checks out; a reader that raced the writer asks again."""
+        if self._file is None:
+            try:
+                self._file = self._disk.open(self._path, writable=False)
+            except FileNotFoundError:  # a power loss may take the name; the next writer makes the file anew
+                return None
         data = self._file.read(0, _TOTAL)
         if len(data) < _TOTAL:
             return None
-        magic, crc = struct.unpack_from("<II", data)
+        magic, crc = _SEAL.unpack_from(data)
         said = data[8:]
         if magic != _MAGIC or crc != crc32c(said):
             return None

@@ -18,6 +18,7 @@ stay the same in every version, so an unknown version can be told from damage.
 """
 
 import struct
+from array import array
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, islice
 from typing import Any, Final, NamedTuple
@@ -48,7 +49,7 @@ _PRODUCER_PART = struct.Struct("<BBHIIIQQq")
 _PLACE = struct.Struct("<QI")
 _LANE = struct.Struct("<III")
 _PLAIN: Final = frozenset({bytes, bytearray})
-_FEW: Final = 32  # records: below, numpy costs more than it saves
+_FEW: Final = 256  # records: below, numpy costs more than it saves, all the more on a core that a sync left cold
 _PADDING: Final = tuple(bytes(n) for n in range(8))
 
 Offsets = NDArray[np.int32]
@@ -77,6 +78,7 @@ class Batch:
         "body_crc",
         "count",
         "data",
+        "end_lsn",
         "first_seq",
         "flags",
         "head",
@@ -87,6 +89,7 @@ class Batch:
         "raw_bytes",
         "start",
         "timestamp_us",
+        "total_bytes",
         "version",
     )
 
@@ -103,6 +106,9 @@ class Batch:
     base_lsn: int
     head_crc: int
     raw_bytes: int
+    end_lsn: int
+    """The LSN after the last record."""
+    total_bytes: int
 
     def __init__(self, head: bytes, data: Buffer, start: int) -> None:
         (
@@ -124,16 +130,9 @@ class Batch:
         self.head = head
         self.data = data
         self.start = start
+        self.end_lsn = self.base_lsn + self.count
+        self.total_bytes = HEAD_BYTES + self.body_bytes
         self._columns: Columns | None = None
-
-    @property
-    def total_bytes(self) -> int:
-        return HEAD_BYTES + self.body_bytes
-
-    @property
-    def end_lsn(self) -> int:
-        """The LSN after the last record."""
-        return self.base_lsn + self.count
 
     @property
     def has_keys(self) -> bool:
@@ -158,7 +157,7 @@ class Batch:
         batch.producer_epoch, batch.producer_id = self.producer_epoch, self.producer_id
         batch.first_seq, batch.timestamp_us = self.first_seq, self.timestamp_us
         batch.data, batch.start, batch._columns = self.data, self.start, self._columns
-        batch.base_lsn = base_lsn
+        batch.base_lsn, batch.end_lsn, batch.total_bytes = base_lsn, base_lsn + self.count, self.total_bytes
         batch.head_crc = _place_crc(base_lsn, self.body_crc, seed)
         batch.head = b"".join((self.head[:48], _PLACE.pack(base_lsn, batch.head_crc), self.head[60:]))
         return batch
@@ -351,9 +350,9 @@ def build(
 
 
 def build_columns(
-    value_offsets: Offsets,
+    value_offsets: "Offsets | array[int]",
     values: Sequence[Buffer],
-    keys: tuple[Buffer, Offsets, Sequence[Buffer]] | None,
+    keys: "tuple[Buffer, Offsets | array[int], Sequence[Buffer]] | None",
     timestamp_us: int,
     compress: Compression = "none",
     producer: tuple[int, int, int] = (0, 0, 0),
@@ -416,16 +415,17 @@ def _pad(count: int) -> bytes:
     return _PADDING[-count & 7]
 
 
-def _offsets(parts: list[Buffer], what: str) -> Offsets:
+def _offsets(parts: list[Buffer], what: str) -> "Offsets | array[int]":
     """Offsets of the parts laid end to end; turns views of wide items into bytes, and names what is no buffer."""
     if not set(map(type, parts)) <= _PLAIN:
         for index, part in enumerate(parts):
             parts[index] = _plain(part, f"the {what} of record {index}")
     if len(parts) < _FEW:
-        offsets = np.array([*accumulate(map(len, parts), initial=0)], np.int64)
-    else:
-        offsets = np.zeros(len(parts) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
+        total = sum(map(len, parts))
+        if total <= BATCH_BYTES_MAX:
+            return array("i", accumulate(map(len, parts), initial=0))
+    offsets = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     if offsets[-1] > BATCH_BYTES_MAX:
         _check_sizes(offsets)
     return offsets.astype("<i4")
@@ -439,7 +439,7 @@ def _plain(part: object, what: str) -> Buffer:
     return part
 
 
-def _check_sizes(value_offsets: NDArray[Any], key_offsets: NDArray[Any] | None = None) -> None:
+def _check_sizes(value_offsets: Any, key_offsets: Any = None) -> None:
     count = len(value_offsets) - 1
     if count == 0:
         raise InvalidInput("a batch needs at least one record")

@@ -1,0 +1,230 @@
+"""Runs: which positions the records of a lane have (design §2 "cut", §5 "Order").
+
+A cut orders a stretch of each lane at once, so the map from LSNs to positions is a list of runs: `count`
+records from `lsn` on have positions from `position` on, ordered at `time_us`. Runs of a lane are dense in
+LSNs and rise in positions, with gaps where other lanes' records lie; their times never fall.
+
+Old runs are in pages on disk (`runs_file`), read when they are asked for, at most `RUNS_PAGES_CACHED_MAX`
+of them in memory; what a page starts with is in memory for all pages. New ones are in memory, at least the
+newest, and durable with `sync`. Look-ups see both. One thread at a time.
+"""
+
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ithaca.model.errors import NotWritten, Overloaded, Trimmed
+from ithaca.model.limits import RUNS_PAGE_ENTRIES, RUNS_PAGES_CACHED_MAX, RUNS_UNSYNCED_MAX
+from ithaca.storage.disk import Disk
+from ithaca.storage.runs_file import Columns, Run, RunsFile
+
+_LSN, _POSITION, _COUNT, _TIME = range(4)
+
+
+class Runs:
+    """The runs of one lane, in its directory."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        *,
+        page_entries: int = RUNS_PAGE_ENTRIES,
+        pages_cached_max: int = RUNS_PAGES_CACHED_MAX,
+    ) -> None:
+        """Open the file, or make it; what a crash cut short is dropped, damage to synced runs is `Corrupt`."""
+        self._file = RunsFile(disk, directory, page_entries)
+        self._page_entries = page_entries
+        self._pages_cached_max = pages_cached_max
+        self._adopt()
+
+    def _adopt(self) -> None:
+        last = self._file.last
+        self._pages, self._dead_pages = last.pages, last.dead_pages
+        self._heads = self._file.heads()
+        self._recent = list(last.tail)
+        self._recent_columns: Columns | None = None
+        self._cache: OrderedDict[int, Columns] = OrderedDict()
+        self.end_lsn = last.end_lsn
+        """The LSN that the next run starts with."""
+        self._synced = True
+
+    @property
+    def first_lsn(self) -> int:
+        """The first LSN whose position is known."""
+        if self._dead_pages < self._pages:
+            return int(self._heads[0, self._dead_pages])
+        return self._recent[0].lsn if self._recent else self.end_lsn
+
+    @property
+    def end_position(self) -> int:
+        """The position after the last one of this lane; 0 when it has none."""
+        last = self._last()
+        return last.position + last.count if last else 0
+
+    def append(self, run: Run) -> None:
+        """Note the next run; durable after `sync`. One that continues the last at the same time becomes part of it."""
+        last = self._last()
+        assert run.count > 0
+        assert run.lsn == self.end_lsn
+        assert last is None or (run.position >= self.end_position and run.time_us >= last.time_us)
+        if last is not None and run.position == self.end_position and run.time_us == last.time_us:
+            self._recent[-1] = last._replace(count=last.count + run.count)
+        elif len(self._recent) >= RUNS_UNSYNCED_MAX:
+            raise Overloaded(f"{RUNS_UNSYNCED_MAX} runs wait to be synced: sync them before more are appended")
+        else:
+            self._recent.append(run)
+        self.end_lsn += run.count
+        self._recent_columns = None
+        self._synced = False
+
+    def sync(self) -> None:
+        """Make everything appended durable. `StorageFull` changes nothing; a failed sync is `Fenced` for good."""
+        if not self._synced:
+            self._store(self._pages, self._recent, self.end_lsn)
+
+    def truncate(self, length: int) -> None:
+        """Drop, durably, what is said of LSNs from `length` on."""
+        if length >= self.end_lsn:
+            return
+        if length <= self.first_lsn:
+            self._store(self._dead_pages, [], length)
+            return
+        number = self._chunk_of(_LSN, length - 1)
+        runs = [Run(*run) for run in self._chunk(number).T.tolist()]
+        runs = runs[: bisect_right(runs, length - 1, key=lambda run: run.lsn)]
+        runs[-1] = runs[-1]._replace(count=length - runs[-1].lsn)
+        self._store(number, runs, length)
+
+    def trim(self, before_lsn: int) -> None:
+        """Forget the pages that lie wholly below an LSN; the file shrinks when more than half of it is dead."""
+        while self._dead_pages < self._pages and self._chunk_start(self._dead_pages + 1) <= before_lsn:
+            self._cache.pop(self._dead_pages, None)
+            self._dead_pages += 1
+            self._synced = False
+        if self._dead_pages * 2 > self._pages:
+            self.sync()
+            self._file.replace()
+            self._adopt()
+
+    def _store(self, pages: int, runs: list[Run], end_lsn: int) -> None:
+        """Make the runs behind the first `pages` pages durable, and all that there is."""
+        now = self._file.store(pages, runs, self._dead_pages, end_lsn)
+        if now != self._pages:
+            fresh = [runs[at * self._page_entries] for at in range(now - pages)]
+            heads = np.array([(run.lsn, run.position, run.time_us) for run in fresh], np.int64).reshape(-1, 3)
+            self._heads = np.concatenate([self._heads[:, :pages], heads.T], axis=1)
+        for number in [number for number in self._cache if number >= pages]:
+            del self._cache[number]
+        self._recent = list(self._file.last.tail)
+        self._recent_columns = None
+        self._pages, self.end_lsn, self._synced = now, end_lsn, True
+
+    # Look-ups
+
+    def position_of(self, lsn: int) -> int:
+        """The position of a record; raises as `positions_of` does."""
+        self._check_known(lsn, lsn)
+        run = self._floor(_LSN, lsn)
+        assert run is not None
+        return run.position + lsn - run.lsn
+
+    def positions_of(self, lsns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The positions of records; `NotWritten` when one is not ordered yet, `Trimmed` when one is forgotten."""
+        if not len(lsns):
+            return np.empty(0, np.int64)
+        self._check_known(int(lsns.min()), int(lsns.max()))
+        numbers = np.searchsorted(self._heads[0, self._dead_pages :], lsns, "right") - 1 + self._dead_pages
+        if self._recent:
+            numbers[lsns >= self._recent[0].lsn] = self._pages
+        positions = np.empty(len(lsns), np.int64)
+        order = np.argsort(numbers, kind="stable")
+        for chosen in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):  # page by page
+            chunk, wanted = self._chunk(int(numbers[chosen[0]])), lsns[chosen]
+            rows = np.searchsorted(chunk[_LSN], wanted, "right") - 1
+            positions[chosen] = chunk[_POSITION][rows] + wanted - chunk[_LSN][rows]
+        return positions
+
+    def _check_known(self, low: int, high: int) -> None:
+        if high >= self.end_lsn:
+            tail = self.end_position
+            raise NotWritten(f"LSN {high} is not ordered yet: the lane is, up to {self.end_lsn}", tail=tail)
+        if low < self.first_lsn:
+            raise self._trimmed(f"LSN {low}")
+
+    def lsn_of(self, position: int) -> int | None:
+        """The LSN of the record at a position; None when that is not one of this lane."""
+        run = self._floor(_POSITION, position)
+        if run is None:
+            if self.first_lsn > 0:
+                raise self._trimmed(f"position {position}")
+            return None
+        return run.lsn + position - run.position if position < run.position + run.count else None
+
+    def floor_position(self, position: int) -> int:
+        """The first LSN that is at the position or behind it; `end_lsn` when there is none yet."""
+        run = self._floor(_POSITION, position)
+        return self.first_lsn if run is None else run.lsn + min(position - run.position, run.count)
+
+    def seek_time(self, time_us: int) -> int:
+        """The first LSN that was ordered at a time or later; `end_lsn` when there is none yet."""
+        run = self._floor(_TIME, time_us - 1)
+        return self.first_lsn if run is None else run.lsn + run.count
+
+    def runs(self, start_lsn: int, stop_lsn: int) -> Iterator[Run]:
+        """What is said of the LSNs in `[start_lsn, stop_lsn)`, the first and the last run cut to it."""
+        start_lsn, stop_lsn = max(start_lsn, self.first_lsn), min(stop_lsn, self.end_lsn)
+        number = self._chunk_of(_LSN, start_lsn)
+        while start_lsn < stop_lsn:
+            for run in map(Run._make, self._chunk(number).T.tolist()):
+                skipped = max(0, start_lsn - run.lsn)
+                count = min(run.lsn + run.count, stop_lsn) - run.lsn - skipped
+                if count > 0:
+                    yield Run(run.lsn + skipped, run.position + skipped, count, run.time_us)
+                    start_lsn = run.lsn + skipped + count
+            number += 1
+
+    def _last(self) -> Run | None:
+        return self._recent[-1] if self._recent else None
+
+    def _floor(self, column: int, value: int) -> Run | None:
+        """The last run whose LSN, position or time is at most `value`."""
+        number = self._chunk_of(column, value)
+        if number < self._dead_pages:
+            return None
+        chunk = self._chunk(number)
+        return Run(*chunk[:, np.searchsorted(chunk[column], value, "right") - 1].tolist())
+
+    def _chunk_of(self, column: int, value: int) -> int:
+        """The last page that starts at most at `value`, or `_pages` for the runs in memory; below all: too small."""
+        if self._recent and self._recent[0][column] <= value:
+            return self._pages
+        row = 2 if column == _TIME else column
+        return int(np.searchsorted(self._heads[row, self._dead_pages :], value, "right")) - 1 + self._dead_pages
+
+    def _chunk_start(self, number: int) -> int:
+        if number < self._pages:
+            return int(self._heads[0, number])
+        return self._recent[0].lsn if self._recent else self.end_lsn
+
+    def _chunk(self, number: int) -> Columns:
+        """The runs of a page, or, at `_pages`, those in memory."""
+        if number == self._pages:
+            if self._recent_columns is None:
+                self._recent_columns = np.ascontiguousarray(np.array(self._recent, np.int64).reshape(-1, 4).T)
+            return self._recent_columns
+        page = self._cache.get(number)
+        if page is None:
+            page = self._cache[number] = self._file.load_page(number)
+            if len(self._cache) > self._pages_cached_max:
+                self._cache.popitem(last=False)
+        else:
+            self._cache.move_to_end(number)
+        return page
+
+    def _trimmed(self, what: str) -> Trimmed:
+        first = self.position_of(self.first_lsn) if self.first_lsn < self.end_lsn else self.end_position
+        return Trimmed(f"{what} was trimmed; the first position left is {first}", first=first)

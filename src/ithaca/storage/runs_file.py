@@ -1,0 +1,307 @@
+"""The `runs` file of a lane: full pages of runs at fixed places, and the newest runs in one of two slots.
+
+Little-endian, everything 8-aligned; P is the number of runs in a page, B = 56 + 32·P.
+
+```
+head    0 magic 8 bytes "ithacaru" | 8 version u32 | 12 page_entries u32 (P) | 16 crc u32 over 0..16
+mark   64 crc u32 over bytes 72..80 | 68 zero u32 | 72 generation u64: this one was synced, and the file's name too
+slots 512 and 512 + B, generation g in slot g mod 2:
+        0 magic u32 "ITHN" | 4 crc u32 over bytes 8..56 and the runs
+        8 generation u64 | 16 pages u64 | 24 pages_before u64: those below were synced earlier | 32 dead_pages u64
+       40 end_lsn u64 | 48 count u32 | 52 zero u32 | 56 count runs, at most P
+pages   i at 512 + B·(2 + i):
+        0 magic u32 "ITHR" | 4 head_crc u32 over bytes 8..56 | 8 number u64 (i) | 16 generation u64
+       24 lsn, 32 position, 40 time_us i64: of its first run | 48 body_crc u32 over the runs | 52 zero u32 | 56 P runs
+run     0 lsn i64 | 8 position i64 | 16 count i64 | 24 time_us i64
+```
+
+Each sync is a *generation*: it writes the pages that became full, then all newer runs into the slot that the
+last generation does not use, and syncs once. So the last generation stays whole whatever a crash does to
+the next. After the sync, and without another, the mark says that it came through.
+
+**Torn or damaged?** A generation is written only when the one before is synced. So of two slots the older is
+synced for certain; the newer is, if the mark says so. Recovery takes the newest generation whose slot and
+new pages check out. It may fall back to the one before only where the mark does not rule that out: what the
+mark vouches for and is not there, or is bad, is `Corrupt`, like any page from before. Only a power loss that
+takes back the mark leaves damage to the newest generation looking like a torn one.
+
+**A restart cannot launder a failed sync**: a generation that is there and not vouched for is written again in
+its place and synced before it counts; without any mark the name itself may not be durable, and the file is
+copied into a new one. Every opening then starts a generation of its own, so that a page which an unsynced
+generation of an earlier life left behind never passes for one of the next.
+"""
+
+import errno
+import struct
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, StorageError, StorageFull
+from ithaca.storage.disk import Disk, File
+from ithaca.wire.batch import crc32c
+
+NAME = "runs"
+VERSION = 1
+_NEW = NAME + ".new"
+_MAGIC = b"ithacaru"
+_SLOT_MAGIC, _PAGE_MAGIC = 0x4E485449, 0x52485449
+_HEAD = struct.Struct("<8sII")
+_CHECKED = struct.Struct("<II")
+_MARK = struct.Struct("<IIQ")
+_SLOT = struct.Struct("<QQQQQII")
+_PAGE = struct.Struct("<QQqqqII")
+_MARK_AT, _SLOTS_AT = 64, 512
+_BLOCK_HEAD_BYTES = _CHECKED.size + _SLOT.size
+_RUN_BYTES = 32
+
+Columns = NDArray[np.int64]
+"""Runs as four rows: LSN, position, count, time."""
+
+
+class Run(NamedTuple):
+    """`count` records of a lane, from `lsn` on, have positions from `position` on; ordered at `time_us`."""
+
+    lsn: int
+    position: int
+    count: int  # type: ignore[assignment]  # nobody counts values in a run
+    time_us: int
+
+
+class Generation(NamedTuple):
+    """What one sync made durable."""
+
+    number: int
+    pages: int
+    pages_before: int
+    dead_pages: int
+    """Pages that were trimmed and are still there."""
+    end_lsn: int
+    tail: tuple[Run, ...]
+    """The runs behind the last page: the newest one always, since it may still grow."""
+
+
+class RunsFile:
+    """The open file. One thread at a time."""
+
+    def __init__(self, disk: Disk, directory: str, page_entries: int) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._path = f"{directory}/{NAME}"
+        self._page_entries = page_entries
+        self._block_bytes = _BLOCK_HEAD_BYTES + page_entries * _RUN_BYTES
+        self.fenced: Fenced | None = None
+        if disk.exists(f"{directory}/{_NEW}"):
+            disk.remove(f"{directory}/{_NEW}")
+        if disk.exists(self._path):
+            self._file: File = disk.open(self._path)
+            self._recover()
+        else:
+            self.last = Generation(0, 0, 0, 0, 0, ())
+            self.replace()
+
+    # Writing
+
+    def store(self, pages: int, entries: Sequence[Run], dead_pages: int, end_lsn: int) -> int:
+        """A generation with `entries` behind the first `pages` pages; returns how many pages there are now."""
+        self._check_fence()
+        size = self._page_entries
+        fresh = max(0, len(entries) - 1) // size
+        tail = tuple(entries[fresh * size :])
+        last = Generation(self.last.number + 1, pages + fresh, pages, dead_pages, end_lsn, tail)
+        try:
+            for at in range(fresh):
+                runs = _columns(entries[at * size : (at + 1) * size])
+                self._write_page(self._file, pages + at, last.number, runs)
+            self._write_slot(self._file, last)
+        except OSError as error:
+            raise _translated(error, self._path) from error
+        self._sync()
+        self.last = last
+        self._mark()
+        return last.pages
+
+    def replace(self) -> None:
+        """Write a new file without the dead pages, and give it the name."""
+        self._check_fence()
+        old = self.last
+        pages = old.pages - old.dead_pages
+        last = Generation(old.number + 1, pages, pages, 0, old.end_lsn, old.tail)
+        try:
+            file = self._disk.open(f"{self._directory}/{_NEW}", create=True)
+            file.truncate(0)
+            head = _HEAD.pack(_MAGIC, VERSION, self._page_entries)
+            file.write(0, [head, crc32c(head).to_bytes(4, "little"), bytes(self._at(0) - _HEAD.size - 4)])
+            for number in range(old.dead_pages, old.pages):
+                self._write_page(file, number - old.dead_pages, last.number, self.load_page(number))
+            self._write_slot(file, last)
+            file.sync()  # a failure costs nothing: the old file still has the name
+        except OSError as error:
+            raise _translated(error, self._path) from error
+        try:
+            self._disk.rename(f"{self._directory}/{_NEW}", self._path)
+            self._disk.sync_directory(self._directory)
+        except OSError as error:
+            raise self._fence(error) from error
+        self._file, self.last = file, last
+        self._mark()
+
+    def _write_page(self, file: File, number: int, generation: int, runs: Columns) -> None:
+        body = np.ascontiguousarray(runs.T).astype("<i8").tobytes()
+        lsn, position, _, time_us = (int(value) for value in runs[:, 0])
+        said = _PAGE.pack(number, generation, lsn, position, time_us, crc32c(body), 0)
+        file.write(self._at(number), [_CHECKED.pack(_PAGE_MAGIC, crc32c(said)), said, body])
+
+    def _write_slot(self, file: File, last: Generation) -> None:
+        body = _columns(last.tail).T.astype("<i8").tobytes()
+        said = _SLOT.pack(*last[:5], len(last.tail), 0)
+        file.write(self._slot_at(last.number), [_CHECKED.pack(_SLOT_MAGIC, crc32c(said + body)), said, body])
+
+    def _mark(self) -> None:
+        number = self.last.number.to_bytes(8, "little")
+        with suppress(OSError):  # it is sooner or later written anew
+            self._file.write(_MARK_AT, [crc32c(number).to_bytes(8, "little"), number])
+
+    def _sync(self) -> None:
+        try:
+            self._file.sync()
+        except OSError as error:
+            raise self._fence(error) from error
+
+    def _check_fence(self) -> None:
+        if self.fenced is not None:
+            raise self.fenced
+
+    def _fence(self, error: OSError) -> Fenced:
+        self.fenced = Fenced(
+            f"syncing {self._path} failed ({error.strerror}), so nothing is accepted any more; what was synced "
+            "is safe: look after the disk, then open it anew"
+        )
+        return self.fenced
+
+    # Reading
+
+    def load_page(self, number: int) -> Columns:
+        """The runs of a page; raises `Corrupt`."""
+        found = self._parse_page(number, self._file.read(self._at(number), self._block_bytes))
+        if found is None:
+            raise self._damaged(self._at(number), f"page {number} of the runs")
+        return found[1]
+
+    def heads(self) -> Columns:
+        """LSN, position and time of the first run of each page, as three rows; those of dead pages are 0."""
+        heads = np.zeros((3, self.last.pages), np.int64)
+        for number in range(self.last.dead_pages, self.last.pages):
+            at = self._at(number)
+            said = _page_head(number, self._file.read(at, _BLOCK_HEAD_BYTES))
+            if said is None:
+                raise self._damaged(at, f"the head of page {number} of the runs")
+            heads[:, number] = said[2:5]
+        return heads
+
+    def _parse_page(self, number: int, data: bytes) -> tuple[int, Columns] | None:
+        """A page's generation and runs, None when it does not check out."""
+        said = _page_head(number, data)
+        if said is None or len(data) != self._block_bytes or crc32c(data[_BLOCK_HEAD_BYTES:]) != said[5]:
+            return None
+        return said[1], _parse_runs(data[_BLOCK_HEAD_BYTES:])
+
+    def _parse_slot(self, data: bytes) -> Generation | None:
+        if len(data) < _BLOCK_HEAD_BYTES:
+            return None
+        magic, crc = _CHECKED.unpack_from(data)
+        number, pages, pages_before, dead_pages, end_lsn, count, _ = _SLOT.unpack_from(data, _CHECKED.size)
+        body = data[_BLOCK_HEAD_BYTES : _BLOCK_HEAD_BYTES + count * _RUN_BYTES]
+        if magic != _SLOT_MAGIC or crc != crc32c(data[_CHECKED.size : _BLOCK_HEAD_BYTES] + body):
+            return None
+        tail = tuple(Run(*run) for run in _parse_runs(body).T.tolist())
+        return Generation(number, pages, pages_before, dead_pages, end_lsn, tail)
+
+    # Recovery
+
+    def _recover(self) -> None:
+        self._check_head()
+        crc, _, number = _MARK.unpack(self._file.read(_MARK_AT, _MARK.size).ljust(_MARK.size, b"\0"))
+        marked = number if crc == crc32c(number.to_bytes(8, "little")) else 0
+        parsed = [self._parse_slot(self._file.read(self._slot_at(slot), self._block_bytes)) for slot in (0, 1)]
+        found = sorted((slot for slot in parsed if slot is not None), key=lambda slot: -slot.number)
+        if not found or marked > found[0].number:
+            raise self._damaged(self._slot_at(marked), "the newest generation of runs")
+        bad = self._torn_page(found[0])
+        if bad is not None:
+            if marked >= found[0].number or len(found) < 2:
+                raise self._damaged(self._at(bad), f"page {bad} of the runs")
+            del found[0]
+        self.last = found[0]
+        if not marked:
+            self.replace()
+            return
+        if marked < self.last.number:
+            self._store_again(self.last)
+        self.store(self.last.pages, self.last.tail, self.last.dead_pages, self.last.end_lsn)
+
+    def _check_head(self) -> None:
+        data = self._file.read(0, _HEAD.size + 4).ljust(_HEAD.size + 4, b"\0")
+        magic, version, page_entries = _HEAD.unpack_from(data)
+        if magic != _MAGIC or data[_HEAD.size :] != crc32c(data[: _HEAD.size]).to_bytes(4, "little"):
+            raise self._damaged(0, "the head of the file")
+        if version > VERSION:
+            raise FormatTooNew(
+                f"{self._path} has format version {version}, and this Ithaca knows {VERSION}: use a newer Ithaca",
+                found=version,
+                supported=VERSION,
+            )
+        if page_entries != self._page_entries:
+            raise Corrupt(f"pages hold {page_entries} runs, not {self._page_entries}", file=self._path, offset=12)
+
+    def _torn_page(self, last: Generation) -> int | None:
+        """The first page of a generation that did not come through with it."""
+        for number in range(last.pages_before, last.pages):
+            found = self._parse_page(number, self._file.read(self._at(number), self._block_bytes))
+            if found is None or found[0] != last.number:
+                return number
+        return None
+
+    def _store_again(self, last: Generation) -> None:
+        """Make a generation durable that may be in the page cache only."""
+        for number in range(last.pages_before, last.pages):
+            self._write_page(self._file, number, last.number, self.load_page(number))
+        self._write_slot(self._file, last)
+        self._sync()
+
+    def _at(self, number: int) -> int:
+        return _SLOTS_AT + self._block_bytes * (2 + number)
+
+    def _slot_at(self, generation: int) -> int:
+        return _SLOTS_AT + self._block_bytes * (generation % 2)
+
+    def _damaged(self, offset: int, what: str) -> Corrupt:
+        return Corrupt(f"{what} does not check out, though it was synced", file=self._path, offset=offset)
+
+
+def _columns(runs: Sequence[Run]) -> Columns:
+    return np.array(runs, np.int64).reshape(-1, 4).T
+
+
+def _parse_runs(data: bytes) -> Columns:
+    return np.ascontiguousarray(np.frombuffer(data, "<i8").reshape(-1, 4).T, np.int64)
+
+
+def _page_head(number: int, data: bytes) -> tuple[int, ...] | None:
+    """What a page's head says: number, generation, LSN, position, time, checksum of the body."""
+    if len(data) < _BLOCK_HEAD_BYTES:
+        return None
+    magic, crc = _CHECKED.unpack_from(data)
+    said: tuple[int, ...] = _PAGE.unpack_from(data, _CHECKED.size)
+    if magic != _PAGE_MAGIC or crc != crc32c(data[_CHECKED.size : _BLOCK_HEAD_BYTES]) or said[0] != number:
+        return None
+    return said
+
+
+def _translated(error: OSError, path: str) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(f"no space is left for {path}: nothing was lost; free some space and repeat it")
+    return StorageError(f"writing {path} failed: {error.strerror}")
