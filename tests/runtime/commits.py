@@ -10,7 +10,8 @@ from ithaca.storage.disk import Disk
 from ithaca.storage.lane import Lane
 from ithaca.storage.sessions import SessionOpened
 from ithaca.storage.state import LaneState, TrimmedTo, control_entry
-from ithaca.wire.batch import Batch, build
+from ithaca.wire.batch import Batch
+from ithaca.wire.build import build
 
 
 def new_lane(disk: SimDisk | None = None, *, through: Disk | None = None, segment_bytes: int = 2500) -> Lane:

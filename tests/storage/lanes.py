@@ -16,7 +16,8 @@ from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.sessions import SessionForgotten, SessionOpened
 from ithaca.storage.state import Control, TrimmedTo, control_entry
-from ithaca.wire.batch import DATA, Batch, build
+from ithaca.wire.batch import DATA, Batch
+from ithaca.wire.build import build
 
 LANE = LaneId(0, 0, 1)
 DIRECTORY = "/lane"

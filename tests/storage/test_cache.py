@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from ithaca.model.positions import LaneId
 from ithaca.storage.cache import TailCache
-from ithaca.wire.batch import Batch, build, lane_seed
+from ithaca.wire.batch import Batch, lane_seed
+from ithaca.wire.build import build
 
 SEED = lane_seed(LaneId(0, 0, 1))
 

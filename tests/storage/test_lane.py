@@ -26,7 +26,7 @@ from ithaca.storage.reader import Cursor
 from ithaca.storage.recovery import inspect
 from ithaca.storage.state import TrimmedTo
 from ithaca.storage.synced import ProgressFile
-from ithaca.wire.batch import noops
+from ithaca.wire.build import noops
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 
@@ -102,10 +102,10 @@ def test_checkpoints_bound_what_recovery_reads(place: Place) -> None:
     opened, source = open_lane(place.disk, place.directory, segment_bytes=1 << 20), Source(Random(4))
     for _ in range(60):
         write(opened, [source.records(2)])
-    assert len(opened._active.index.blocks) > 3
+    assert len(opened._writer.segment.index.blocks) > 3
     progress = ProgressFile(place.disk, place.directory, writable=False).load()
     found = inspect(place.disk, place.directory, LANE, progress, writable=False)
-    assert found.checkpoint_offset == opened._active.index.blocks[-1].end_offset
+    assert found.checkpoint_offset == opened._writer.segment.index.blocks[-1].end_offset
     assert found.state.length == opened.length
     assert found.end_offset == opened._writer.offset
 

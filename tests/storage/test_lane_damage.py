@@ -69,7 +69,7 @@ def image(ending: str) -> Image:
         group(source.records(2), source.records(1))
         group(*source.session_records(opened))
     group(control(TrimmedTo(2)))
-    while len(opened.first_lsns) < 3 or not opened._active.index.blocks:  # the last has a checkpoint too
+    while len(opened.first_lsns) < 3 or not opened._writer.segment.index.blocks:  # the last has a checkpoint too
         group(source.records(1))
     group(source.records(2), source.records(1))
     if ending == "closed":

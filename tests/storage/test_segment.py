@@ -8,7 +8,8 @@ from tests.storage.lanes import disk_of
 from ithaca.model.errors import Corrupt
 from ithaca.model.positions import LaneId
 from ithaca.storage.segment import Segment, first_lsns, index_name_of, name_of
-from ithaca.wire.batch import SNAPSHOT, Batch, bookkeeping, build, lane_seed
+from ithaca.wire.batch import SNAPSHOT, Batch, lane_seed
+from ithaca.wire.build import bookkeeping, build
 
 SEED = lane_seed(LaneId(0, 0, 1))
 

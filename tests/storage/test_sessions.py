@@ -11,7 +11,8 @@ from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.storage import sessions
 from ithaca.storage.sessions import SessionForgotten, SessionOpened, SessionTable
-from ithaca.wire.batch import Batch, build, lane_seed
+from ithaca.wire.batch import Batch, lane_seed
+from ithaca.wire.build import build
 
 SEED = lane_seed(LaneId(0, 0, 1))
 

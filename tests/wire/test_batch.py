@@ -20,6 +20,7 @@ from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, MIB, RECORD_
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Compression, Record
 from ithaca.wire import batch as batches
+from ithaca.wire import build as building
 from ithaca.wire.batch import HEAD_BYTES, Batch
 
 STAMP = 1_700_000_000_000_000
@@ -36,12 +37,12 @@ GOLDEN = bytes.fromhex(
 
 
 def golden() -> Batch:
-    batch = batches.build([b"hello", b""], [b"user-7", None], timestamp_us=STAMP, producer=(7, 1, 3))
+    batch = building.build([b"hello", b""], [b"user-7", None], timestamp_us=STAMP, producer=(7, 1, 3))
     return batch.placed(41, SEED)
 
 
 def build_rows(rows: list[Row], compress: Compression = "none") -> Batch:
-    return batches.build([value for value, _ in rows], [key for _, key in rows], timestamp_us=STAMP, compress=compress)
+    return building.build([value for value, _ in rows], [key for _, key in rows], timestamp_us=STAMP, compress=compress)
 
 
 def read_all(data: Buffer) -> list[Record]:
@@ -87,7 +88,7 @@ def test_round_trip_with_keys(rows: list[Row], compress: Compression, before: in
 @given(values=st.lists(values, min_size=1, max_size=20), compress=compressions)
 @settings(max_examples=100, deadline=None)
 def test_round_trip_without_keys(values: list[bytes], compress: Compression) -> None:
-    batch = batches.parse(data_of(batches.build(values, timestamp_us=-5, compress=compress)))
+    batch = batches.parse(data_of(building.build(values, timestamp_us=-5, compress=compress)))
     assert not batch.has_keys
     assert batch.records(1, 3) == [
         Record(position=place, value=value, key=None, timestamp_us=-5, shard=3) for place, value in enumerate(values, 1)
@@ -115,7 +116,7 @@ def test_buffers_of_all_kinds() -> None:
     wide = memoryview(bytes(range(12))).cast("I")
     inputs: list[Buffer] = [b"a", bytearray(b"b"), memoryview(b"cd"), memoryview(b"efgh")[::2], wide]
     expected = [b"a", b"b", b"cd", b"eg", bytes(wide)]
-    batch = batches.build(inputs, list(inputs), timestamp_us=0)
+    batch = building.build(inputs, list(inputs), timestamp_us=0)
     assert rows_of(batch.records(1, 0)) == list(zip(expected, expected, strict=True))
 
 
@@ -150,7 +151,7 @@ def test_a_batch_belongs_to_one_place_of_one_lane() -> None:
     for other in (LaneId(1, 0, 1), LaneId(0, 1, 1), LaneId(0, 0, 2)):
         assert not batch.belongs_to(batches.lane_seed(other))
     assert data_of(batch.placed(42, SEED)) != data_of(batch)
-    unplaced = batches.build([b"hello"], timestamp_us=0)
+    unplaced = building.build([b"hello"], timestamp_us=0)
     assert not unplaced.belongs_to(SEED)
     assert unplaced.placed(9, SEED).belongs_to(SEED)
 
@@ -235,22 +236,22 @@ def test_unknown_versions_and_compressions_are_refused_by_name() -> None:
 
 @pytest.mark.parametrize("compress", ["lz4", "zstd"])
 def test_bodies_are_compressed_if_that_makes_them_smaller(compress: Compression) -> None:
-    compact = batches.build([b"again " * 1000], timestamp_us=0, compress=compress)
+    compact = building.build([b"again " * 1000], timestamp_us=0, compress=compress)
     assert compact.body_bytes < 200 < compact.raw_bytes
-    tiny = batches.build([b"x"], timestamp_us=0, compress=compress)
+    tiny = building.build([b"x"], timestamp_us=0, compress=compress)
     assert tiny.body_bytes == tiny.raw_bytes
 
 
 @pytest.mark.parametrize("kind", [batches.CONTROL, batches.MARK, batches.SNAPSHOT])
 @pytest.mark.parametrize("body", [b"", b"x", b"12345678"])
 def test_bookkeeping_round_trip(kind: int, body: bytes) -> None:
-    batch = batches.parse(data_of(batches.bookkeeping(kind, body, timestamp_us=5)))
+    batch = batches.parse(data_of(building.bookkeeping(kind, body, timestamp_us=5)))
     assert (batch.kind, batch.count, batch.control_body(), batch.timestamp_us) == (kind, 0, body, 5)
     assert batch.total_bytes % 8 == 0
 
 
 def test_noops_have_no_body() -> None:
-    batch = batches.parse(memoryview(data_of(batches.noops(1 << 30, timestamp_us=5))))
+    batch = batches.parse(memoryview(data_of(building.noops(1 << 30, timestamp_us=5))))
     assert (batch.kind, batch.count, batch.total_bytes) == (batches.NOOPS, 1 << 30, HEAD_BYTES)
 
 
@@ -265,36 +266,36 @@ def test_stored_bytes() -> None:
 
 def test_limits_are_named() -> None:
     with pytest.raises(InvalidInput, match="at least one record"):
-        batches.build([], timestamp_us=0)
+        building.build([], timestamp_us=0)
     with pytest.raises(InvalidInput, match="1 values came with 2 keys"):
-        batches.build([b"a"], [b"k", b"l"], timestamp_us=0)
+        building.build([b"a"], [b"k", b"l"], timestamp_us=0)
     with pytest.raises(InvalidInput, match="value of record 1 is str"):
-        batches.build([b"a", "b"], timestamp_us=0)  # type: ignore[list-item]
+        building.build([b"a", "b"], timestamp_us=0)  # type: ignore[list-item]
     with pytest.raises(InvalidInput, match="key of record 0 is int"):
-        batches.build([b"a"], [7], timestamp_us=0)  # type: ignore[list-item]
+        building.build([b"a"], [7], timestamp_us=0)  # type: ignore[list-item]
     with pytest.raises(UnknownCompression, match="gzip"):
-        batches.build([b"a"], timestamp_us=0, compress="gzip")  # type: ignore[arg-type]
+        building.build([b"a"], timestamp_us=0, compress="gzip")  # type: ignore[arg-type]
 
 
 def test_sizes_are_bounded() -> None:
     half = bytes(RECORD_BYTES_MAX // 2)
-    assert batches.build([half], [half], timestamp_us=0).count == 1
+    assert building.build([half], [half], timestamp_us=0).count == 1
     with pytest.raises(RecordTooLarge, match=f"record 1 .* {RECORD_BYTES_MAX}"):
-        batches.build([b"", half], [b"", half + b"x"], timestamp_us=0)
+        building.build([b"", half], [b"", half + b"x"], timestamp_us=0)
     with pytest.raises(BatchTooLarge, match=str(BATCH_BYTES_MAX)):
-        batches.build([half] * 4, timestamp_us=0)
+        building.build([half] * 4, timestamp_us=0)
     with pytest.raises(BatchTooLarge, match=str(BATCH_RECORDS_MAX)):
-        batches.build([b""] * (BATCH_RECORDS_MAX + 1), timestamp_us=0)
+        building.build([b""] * (BATCH_RECORDS_MAX + 1), timestamp_us=0)
 
 
 def test_the_largest_batch_can_be_parsed() -> None:
     room = BATCH_BYTES_MAX - HEAD_BYTES - 16
     values = [bytes(room // 2), bytes(room - room // 2)]
-    largest = batches.build(values, timestamp_us=0)
+    largest = building.build(values, timestamp_us=0)
     assert largest.total_bytes == BATCH_BYTES_MAX
     assert batches.parse(data_of(largest)).count == 2
     with pytest.raises(BatchTooLarge):
-        batches.build([*values[:1], values[1] + b"x"], timestamp_us=0)
+        building.build([*values[:1], values[1] + b"x"], timestamp_us=0)
 
 
 @given(rows=rows_with_keys, before=st.integers(0, 3))
@@ -318,20 +319,20 @@ def test_arrow_makes_the_same_batch_as_bytes(rows: list[Row], compress: Compress
     low %= len(rows)
     values, keys = pa.array([value for value, _ in rows]), pa.array([key for _, key in rows], pa.binary())
     if keyed:
-        built = batches.build_arrow(values[low:], keys[low:], timestamp_us=STAMP, compress=compress)
+        built = building.build_arrow(values[low:], keys[low:], timestamp_us=STAMP, compress=compress)
         assert data_of(built) == data_of(build_rows(rows[low:], compress))
     else:
-        built = batches.build_arrow(values[low:], timestamp_us=STAMP, compress=compress)
-        plain = batches.build([value for value, _ in rows[low:]], timestamp_us=STAMP, compress=compress)
+        built = building.build_arrow(values[low:], timestamp_us=STAMP, compress=compress)
+        plain = building.build([value for value, _ in rows[low:]], timestamp_us=STAMP, compress=compress)
         assert data_of(built) == data_of(plain)
 
 
 def test_arrow_limits() -> None:
     with pytest.raises(InvalidInput, match="at least one record"):
-        batches.build_arrow(pa.array([], pa.binary()), timestamp_us=0)
+        building.build_arrow(pa.array([], pa.binary()), timestamp_us=0)
     with pytest.raises(InvalidInput, match="record 1 is null"):
-        batches.build_arrow(pa.array([b"a", None]), timestamp_us=0)
+        building.build_arrow(pa.array([b"a", None]), timestamp_us=0)
     with pytest.raises(RecordTooLarge):
-        batches.build_arrow(pa.array([bytes(RECORD_BYTES_MAX + 1)]), timestamp_us=0)
+        building.build_arrow(pa.array([bytes(RECORD_BYTES_MAX + 1)]), timestamp_us=0)
     with pytest.raises(BatchTooLarge):
-        batches.build_arrow(pa.array([bytes(8 * MIB)] * 5), timestamp_us=0)
+        building.build_arrow(pa.array([bytes(8 * MIB)] * 5), timestamp_us=0)

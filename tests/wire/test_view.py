@@ -8,13 +8,14 @@ from tests.wire.batches import Row, compressions, data_of, rows_with_keys
 
 from ithaca.model.records import HASH_SPACE, Compression, KeyFilter, Record
 from ithaca.wire import batch as batches
+from ithaca.wire import build as building
 from ithaca.wire.keys import hash_key
 from ithaca.wire.view import PositionedBatch
 
 
 def view_of(rows: list[Row], compress: Compression, keyed: bool, low: int, high: int) -> PositionedBatch:
     keys = [key for _, key in rows] if keyed else None
-    built = batches.build([value for value, _ in rows], keys, timestamp_us=9, compress=compress)
+    built = building.build([value for value, _ in rows], keys, timestamp_us=9, compress=compress)
     return PositionedBatch(batches.parse(data_of(built)), 100, 2, low, high)
 
 
@@ -98,7 +99,7 @@ def test_filters(
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 1000])
 def test_uncompressed_slices_share_the_memory_of_the_batch(count: int) -> None:
-    built = batches.build([b"value %d" % row for row in range(count)], [b"k"] * count, timestamp_us=0)
+    built = building.build([b"value %d" % row for row in range(count)], [b"k"] * count, timestamp_us=0)
     data = data_of(built)
     table = PositionedBatch(batches.parse(data), 1, 0, count // 2, count).to_arrow()
     low = np.frombuffer(data, np.uint8).ctypes.data

@@ -30,7 +30,8 @@ from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.sessions import SessionOpened
 from ithaca.storage.state import LaneState, TrimmedTo, control_entry
-from ithaca.wire.batch import Batch, build
+from ithaca.wire.batch import Batch
+from ithaca.wire.build import build
 
 _POINT_READ_BYTES = 64 << 10
 

@@ -21,7 +21,8 @@ from ithaca.model.limits import CLOSE_TIMEOUT_S, COALESCE_BYTES_MAX, GROUP_BYTES
 from ithaca.model.records import Compression
 from ithaca.storage.lane import Group, Lane
 from ithaca.storage.state import LaneState
-from ithaca.wire.batch import HEAD_BYTES, Batch, build
+from ithaca.wire.batch import HEAD_BYTES, Batch
+from ithaca.wire.build import build
 
 _log = logging.getLogger("ithaca")
 

@@ -31,7 +31,8 @@ from ithaca.storage.recovery import NEW_SUFFIX, Inspected, inspect, settle
 from ithaca.storage.segment import Segment, SegmentWriter, index_name_of, name_of
 from ithaca.storage.state import LaneState
 from ithaca.storage.synced import Progress, ProgressFile
-from ithaca.wire.batch import HEAD_BYTES, MARK, Batch, bookkeeping, lane_seed
+from ithaca.wire.batch import HEAD_BYTES, MARK, Batch, lane_seed
+from ithaca.wire.build import bookkeeping
 
 _RECYCLED_PREFIX = "recycled-"
 _MARK = bookkeeping(MARK)
@@ -245,14 +246,14 @@ class Lane(LaneReader):
                 # Only now: a block that ends where no snapshot follows needs a next segment.
                 self._store_block(sealed, end_offset, self.state.length)
                 sealed.file.truncate(end_offset)  # gives back what was allocated ahead
-            self._index_file = self.disk.open(segment.index_path, create=True)
+            index_file = self.disk.open(segment.index_path, create=True)
         except _SyncFailed as error:
             raise self._fence(error, "starting the segment after") from error
         except OSError as error:
             raise _translated(error, self.directory) from error
         self.first_lsns = [*(first for first in self.first_lsns if first != segment.first_lsn), segment.first_lsn]
         self._active = segment
-        self._writer = SegmentWriter(segment, offset)
+        self._writer, self._index_file = SegmentWriter(segment, offset), index_file
         self._synced_offset, self._synced_length = offset, self.state.length
         self._checkpoint_offset = 0
         self._mark_due = self._roll_due = False

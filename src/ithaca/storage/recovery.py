@@ -24,7 +24,8 @@ from ithaca.storage.disk import Disk
 from ithaca.storage.segment import Segment, first_lsns, index_name_of, name_of
 from ithaca.storage.state import LaneState
 from ithaca.storage.synced import Progress, ProgressFile
-from ithaca.wire.batch import HEAD_BYTES, MAGIC, MARK, Batch, bookkeeping, lane_seed, parse
+from ithaca.wire.batch import HEAD_BYTES, MAGIC, MARK, Batch, lane_seed, parse
+from ithaca.wire.build import bookkeeping
 
 NEW_SUFFIX = ".new"
 

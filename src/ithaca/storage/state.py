@@ -10,7 +10,8 @@ import msgspec
 
 from ithaca.model.errors import Corrupt
 from ithaca.storage.sessions import SessionForgotten, SessionOpened, SessionTable, Snapshot
-from ithaca.wire.batch import CONTROL, SNAPSHOT, Batch, bookkeeping
+from ithaca.wire.batch import CONTROL, SNAPSHOT, Batch
+from ithaca.wire.build import bookkeeping
 
 
 class TrimmedTo(msgspec.Struct, frozen=True, tag="trimmed"):

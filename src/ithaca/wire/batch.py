@@ -18,19 +18,16 @@ stay the same in every version, so an unknown version can be told from damage.
 """
 
 import struct
-from array import array
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain, islice
 from typing import Any, Final, NamedTuple
 
 import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from ithaca.model.errors import BatchTooLarge, Corrupt, FormatTooNew, InvalidInput, RecordTooLarge
-from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_BYTES_MAX
+from ithaca.model.errors import Corrupt, FormatTooNew
+from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX
 from ithaca.model.positions import LaneId
-from ithaca.model.records import Buffer, Compression, Record
+from ithaca.model.records import Buffer, Record
 from ithaca.wire import arrow, compression
 
 MAGIC: Final = 0x41485449  # "ITHA"
@@ -38,19 +35,16 @@ VERSION: Final = 1
 HEAD_BYTES: Final = 64
 
 DATA, NOOPS, CONTROL, MARK, SNAPSHOT = 1, 2, 3, 4, 5
-_BOOKKEEPING: Final = frozenset({CONTROL, MARK, SNAPSHOT})
+BOOKKEEPING: Final = frozenset({CONTROL, MARK, SNAPSHOT})
 
 _COMPRESSION_MASK: Final = 0b011
-_KEYS: Final = 0b100
+KEYS: Final = 0b100
 
 _HEAD = struct.Struct("<IIBBHIIIQQqQII")
 _SIZE = struct.Struct("<I12xI")
 _PRODUCER_PART = struct.Struct("<BBHIIIQQq")
 _PLACE = struct.Struct("<QI")
 _LANE = struct.Struct("<III")
-_PLAIN: Final = frozenset({bytes, bytearray})
-_FEW: Final = 256  # records: below, numpy costs more than it saves, all the more on a core that a sync left cold
-_PADDING: Final = tuple(bytes(n) for n in range(8))
 
 Offsets = NDArray[np.int32]
 crc32c = google_crc32c.value
@@ -136,7 +130,7 @@ class Batch:
 
     @property
     def has_keys(self) -> bool:
-        return bool(self.flags & _KEYS)
+        return bool(self.flags & KEYS)
 
     @property
     def body(self) -> Buffer:
@@ -187,7 +181,7 @@ class Batch:
         at += _padded(int(value_offsets[-1]))
         key_offsets: Offsets | None = None
         key_valid_at = keys_at = 0
-        if self.flags & _KEYS:
+        if self.flags & KEYS:
             key_valid_at = at
             key_offsets, at = _read_offsets(raw, at + _padded((self.count + 7) // 8), end, self.count)
             keys_at = at
@@ -309,14 +303,14 @@ def _crc_of(head: bytes, body: Buffer) -> int:
 
 def _check_kind(batch: Batch) -> None:
     """What a checksum cannot say: a producer that computes checksums can still send nonsense."""
-    if batch.flags & ~(_COMPRESSION_MASK | _KEYS) or (batch.kind != DATA and batch.flags):
+    if batch.flags & ~(_COMPRESSION_MASK | KEYS) or (batch.kind != DATA and batch.flags):
         raise Corrupt(f"a batch of kind {batch.kind} has flags {batch.flags:#x}, which nobody sets")
     if batch.kind == DATA:
         stored = batch.raw_bytes == batch.body_bytes or batch.flags & _COMPRESSION_MASK
         well_formed = 0 < batch.count <= BATCH_RECORDS_MAX and stored and batch.raw_bytes <= BATCH_BYTES_MAX
     elif batch.kind == NOOPS:
         well_formed = batch.count > 0 and batch.body_bytes == batch.raw_bytes == 0
-    elif batch.kind in _BOOKKEEPING:
+    elif batch.kind in BOOKKEEPING:
         well_formed = batch.count == 0 and _padded(batch.raw_bytes) == batch.body_bytes
     else:
         well_formed = False
@@ -324,77 +318,7 @@ def _check_kind(batch: Batch) -> None:
         raise Corrupt(f"a batch of kind {batch.kind} with {batch.count} records is not well-formed")
 
 
-def build(
-    values: Iterable[Buffer],
-    keys: Iterable[Buffer | None] | None = None,
-    *,
-    timestamp_us: int,
-    compress: Compression = "none",
-    producer: tuple[int, int, int] = (0, 0, 0),
-) -> Batch:
-    """A data batch; `producer` is (id, epoch, number of the first record), zeros for none."""
-    parts = list(islice(values, BATCH_RECORDS_MAX + 1))
-    value_offsets = _offsets(parts, "value")
-    if keys is None:
-        _check_sizes(value_offsets)
-        return build_columns(value_offsets, parts, None, timestamp_us, compress, producer)
-    key_parts = list(islice(keys, BATCH_RECORDS_MAX + 1))
-    if len(key_parts) != len(parts):
-        raise InvalidInput(f"{len(parts)} values came with {len(key_parts)} keys: pass as many keys as values")
-    valid = np.fromiter((key is not None for key in key_parts), np.bool_, len(key_parts))
-    key_data: list[Buffer] = [b"" if key is None else key for key in key_parts]
-    key_offsets = _offsets(key_data, "key")
-    _check_sizes(value_offsets, key_offsets)
-    bitmap = np.packbits(valid, bitorder="little").tobytes()
-    return build_columns(value_offsets, parts, (bitmap, key_offsets, key_data), timestamp_us, compress, producer)
-
-
-def build_columns(
-    value_offsets: "Offsets | array[int]",
-    values: Sequence[Buffer],
-    keys: "tuple[Buffer, Offsets | array[int], Sequence[Buffer]] | None",
-    timestamp_us: int,
-    compress: Compression = "none",
-    producer: tuple[int, int, int] = (0, 0, 0),
-) -> Batch:
-    """A data batch from columns; `values` (and the keys' data) may be in any number of pieces."""
-    pieces: list[Any] = [value_offsets, _pad(4 * len(value_offsets)), *values, _pad(int(value_offsets[-1]))]
-    if keys is not None:
-        bitmap, key_offsets, key_data = keys
-        pieces += (bitmap, _pad(len(bitmap)), key_offsets, _pad(4 * len(key_offsets)))
-        pieces += chain(key_data, (_pad(int(key_offsets[-1])),))
-    body = b"".join(pieces)
-    if len(body) + HEAD_BYTES > BATCH_BYTES_MAX:
-        raise BatchTooLarge(f"a batch of {len(body)} bytes exceeds {BATCH_BYTES_MAX}: append it in parts")
-    raw_bytes, flags = len(body), _KEYS if keys is not None else 0
-    if compress != "none":
-        packed = compression.compress(compress, body)
-        if len(packed) < len(body):
-            body = packed + _pad(len(packed))
-            flags |= compression.code_of(compress)
-    return _sealed(DATA, flags, len(value_offsets) - 1, timestamp_us, producer, body, raw_bytes)
-
-
-def build_arrow(values: Any, keys: Any = None, *, timestamp_us: int, compress: Compression = "none") -> Batch:
-    """A data batch from Arrow arrays of binary or string type, by one copy of their buffers."""
-    _, value_offsets, value_data, bitmap, key_offsets, key_data = arrow.from_arrow(values, keys)
-    _check_sizes(value_offsets, key_offsets)
-    columns = None if key_offsets is None else (bitmap, key_offsets, [key_data])
-    return build_columns(value_offsets, [value_data], columns, timestamp_us, compress)
-
-
-def bookkeeping(kind: int, body: bytes = b"", *, timestamp_us: int = 0) -> Batch:
-    """An entry of the lane's own: it counts no records."""
-    assert kind in _BOOKKEEPING
-    return _sealed(kind, 0, 0, timestamp_us, (0, 0, 0), body + _pad(len(body)), len(body))
-
-
-def noops(count: int, *, timestamp_us: int) -> Batch:
-    """A run of no-ops: positions that readers skip."""
-    return _sealed(NOOPS, 0, count, timestamp_us, (0, 0, 0), b"", 0)
-
-
-def _sealed(
+def sealed(
     kind: int,
     flags: int,
     count: int,
@@ -403,57 +327,10 @@ def _sealed(
     body: bytes,
     raw_bytes: int,
 ) -> Batch:
+    """A batch of these fields, not yet at any place; the body is padded already."""
     producer_id, epoch, first_seq = producer
     said = _PRODUCER_PART.pack(VERSION, kind, flags, count, len(body), epoch, producer_id, first_seq, timestamp_us)
     raw = raw_bytes.to_bytes(4, "little")
     crc = _extend(_extend(crc32c(said), raw), body)
     head = b"".join((MAGIC.to_bytes(4, "little"), crc.to_bytes(4, "little"), said, bytes(12), raw))
     return Batch(head, body, 0)
-
-
-def _pad(count: int) -> bytes:
-    return _PADDING[-count & 7]
-
-
-def _offsets(parts: list[Buffer], what: str) -> "Offsets | array[int]":
-    """Offsets of the parts laid end to end; turns views of wide items into bytes, and names what is no buffer."""
-    if not set(map(type, parts)) <= _PLAIN:
-        for index, part in enumerate(parts):
-            parts[index] = _plain(part, f"the {what} of record {index}")
-    if len(parts) < _FEW:
-        total = sum(map(len, parts))
-        if total <= BATCH_BYTES_MAX:
-            return array("i", accumulate(map(len, parts), initial=0))
-    offsets = np.zeros(len(parts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
-    if offsets[-1] > BATCH_BYTES_MAX:
-        _check_sizes(offsets)
-    return offsets.astype("<i4")
-
-
-def _plain(part: object, what: str) -> Buffer:
-    if isinstance(part, memoryview):
-        return part if part.itemsize == 1 and part.ndim == 1 and part.c_contiguous else part.tobytes()
-    if not isinstance(part, bytes | bytearray):
-        raise InvalidInput(f"{what} is {type(part).__name__}, not bytes, bytearray or memoryview: encode it first")
-    return part
-
-
-def _check_sizes(value_offsets: Any, key_offsets: Any = None) -> None:
-    count = len(value_offsets) - 1
-    if count == 0:
-        raise InvalidInput("a batch needs at least one record")
-    if count > BATCH_RECORDS_MAX:
-        raise BatchTooLarge(f"a batch holds at most {BATCH_RECORDS_MAX} records: append it in parts")
-    total = int(value_offsets[-1]) + (0 if key_offsets is None else int(key_offsets[-1]))
-    if total <= RECORD_BYTES_MAX:
-        return
-    sizes = np.diff(value_offsets) if key_offsets is None else np.diff(value_offsets) + np.diff(key_offsets)
-    largest = int(sizes.argmax())
-    if sizes[largest] > RECORD_BYTES_MAX:
-        raise RecordTooLarge(
-            f"record {largest} has {int(sizes[largest])} bytes of key and value, and a record holds at most "
-            f"{RECORD_BYTES_MAX}: split it, or store it elsewhere and append a reference"
-        )
-    if total > BATCH_BYTES_MAX - HEAD_BYTES:
-        raise BatchTooLarge(f"a batch of {total} bytes exceeds {BATCH_BYTES_MAX}: append it in parts")
