@@ -24,7 +24,7 @@ class Following:
 
     def __init__(self, path: Path, seed: int, durability: Durability) -> None:
         self.random = Random(seed)
-        self.source = Source(self.random, clock_jumps_us=0)
+        self.source = Source(self.random)
         self.path = str(path)
         self.disk = OsDisk()
         self.lock = directory.prepare(self.disk, self.path)

@@ -110,7 +110,6 @@ def _create(disk: OsDisk, path: str) -> None:
     lane.create(disk, directory, LANE)
     meta = Meta(uuid=str(uuid.uuid4()), engine="embedded", created_us=time.time_ns() // 1000)
     checked_file.replace(disk, path, META, msgspec.msgpack.encode(meta))
-    disk.sync_directory(os.path.dirname(os.path.abspath(path)))
 
 
 def translated(error: OSError, path: str) -> StorageError | ReadOnly:

@@ -5,13 +5,14 @@ from threading import Lock
 from ithaca.embedded.directory import LANE, lane_directory, writer_lives
 from ithaca.model.errors import Corrupt
 from ithaca.storage.disk import OsDisk
+from ithaca.storage.index import NEVER_US
 from ithaca.storage.reader import LaneReader
 from ithaca.storage.recovery import inspect
 from ithaca.storage.segment import Segment, first_lsns
 from ithaca.storage.synced import Progress, ProgressFile
 from ithaca.wire.batch import Batch
 
-_RACES_MAX = 1000
+_RACES_MAX = 100
 """Reads of the progress file that may all collide with the writer before it counts as unreadable."""
 
 
@@ -22,25 +23,29 @@ class Follower(LaneReader):
         super().__init__(disk, lane_directory(path), LANE)
         self._progress_file = ProgressFile(disk, self.directory, writable=False)
         self._segment = -1
+        self._last_words: Progress | None = None
         self._learning = Lock()
         if not writer_lives(disk, path):
             self._inspect(path)
         self.refresh()
 
     def _inspect(self, path: str) -> None:
-        """Without a writer, the marks may say more than its last word, which a power loss may have taken back."""
+        """Without a writer its last words count for what is there: a power loss may have taken either back."""
+        last_words = self._progress_file.load()
         try:
-            found = inspect(self.disk, self.directory, self.lane, self._progress_file.load(), writable=False)
+            found = inspect(self.disk, self.directory, self.lane, last_words, writable=False)
         except Corrupt:
             if writer_lives(OsDisk(), path):  # it was a writer at work that we saw
                 return
             raise
         self.first_lsns, self.trim_lsn = found.first_lsns, found.state.trim_lsn
-        self.length = found.bound_lsn
+        said = last_words.length if last_words is not None else 0
+        self.length = max(found.bound_lsn, min(said, found.state.length))
+        self._last_words = last_words
 
     def refresh(self) -> None:
         progress = self._load()
-        if progress is None:
+        if progress is None or progress == self._last_words:
             return
         if progress.segment != self._segment or progress.trim != self.trim_lsn:
             self.first_lsns = first_lsns(self.disk.list(self.directory))
@@ -56,7 +61,7 @@ class Follower(LaneReader):
         index = segment.index
         if offset >= index.next_offset:
             with self._learning:
-                index.note(batch.base_lsn, offset, max(index.last_time_us, batch.timestamp_us))
+                index.note(batch.base_lsn, offset, NEVER_US)  # the order's time is not known here
 
     def release(self) -> None:
         super().release()

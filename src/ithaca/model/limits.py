@@ -108,3 +108,35 @@ RAFT_LEARNER_LAG_ENTRIES_MAX = 1024
 
 RUNS_UNSYNCED_MAX = 65_536
 """Runs of a lane that wait in memory for their sync."""
+
+SHARD_NUMBER_MAX = (1 << 24) - 1
+REPLICA_NUMBER_MAX = (1 << 15) - 1
+INCARNATION_MAX = (1 << 24) - 1
+"""Numbers of a lane: together they fit into one signed 64-bit key that sorts as the lane does."""
+LANE_RECORDS_MAX = 1 << 46
+"""Records of one lane; with this in every lane of a cut, positions still fit into 63 bits."""
+SHARD_REPLICAS_MAX = 15
+"""Replicas of one shard, extra copies of a finalized one included."""
+ORDERING_REPLICAS_MAX = 65_536
+"""Replicas of all shards that are not finalized, and so lanes in one cut."""
+ORDERING_PIPELINE_CUTS = 4
+"""Cuts in flight unless the cluster is configured otherwise."""
+ORDERING_PIPELINE_CUTS_MAX = 64
+ORDERING_INTERVAL_US_MAX = 60_000_000
+"""The longest `order_interval` that may be asked for."""
+ORDERING_SESSIONS_MAX = 16_384
+"""Sessions of one cluster; opening one more is refused until another has expired."""
+SESSION_CARRIED_BYTES_MAX = 512
+"""What a session's former home hands over to the next one."""
+SESSION_LEFT_LANES_MAX = 64
+"""Live lanes that have refused a session; a further move waits until one of them is closed."""
+ORDERING_CUTS_UNSYNCED_MAX = 256
+ORDERING_RUNS_UNSYNCED_MAX = 1 << 18
+"""Cuts, and runs in them, that may wait until replicas have synced their runs; a shard that holds back an
+older cut is left out of new ones."""
+ORDERING_FORGET_CUTS_MAX = 1024
+"""Cuts that one entry lets go of."""
+ORDERING_LOST_RANGES_MAX = 4096
+"""Ranges of lost records that are kept apart."""
+REPORT_LANES_MAX = 4096
+"""Lanes in one report."""

@@ -18,7 +18,7 @@ from ithaca.sim.raft_checker import Violation
 from ithaca.sim.raft_world import Conditions, Server, World
 
 RUN_MS = 5_000
-HEAL_MS = 20_000
+HEAL_MS = 120_000
 SERVERS_MAX = 7
 
 
@@ -119,7 +119,7 @@ class _Run(World):
         self.counts["changes committed"] = sum(entry.kind is EntryKind.CONFIGURATION for entry in committed)
 
     def _act(self) -> None:
-        if not self.loses_messages:
+        if not self.is_faulty:
             return
         weights = self.swarm.weights
         name = self.random.choices(list(weights), list(weights.values()))[0]
@@ -238,17 +238,17 @@ class _Run(World):
 
     def after_role_change(self, server: Server, role: Role) -> None:
         if role is Role.LEADER:
-            if self.loses_messages and self.random.random() < self.swarm.strike_leaders / 2:
+            if self.is_faulty and self.random.random() < self.swarm.strike_leaders / 2:
                 self._isolate(server)  # before its first words leave, as in the paper's figure 8
             self._perhaps(self.swarm.strike_leaders, 60, self._strike, server, server.boot)
 
     def _perhaps(self, chance: float, delay_ms: int, action: Callable[..., None], *arguments: object) -> None:
-        if self.loses_messages and self.random.random() < chance:
+        if self.is_faulty and self.random.random() < chance:
             self.at(self.random.randint(0, delay_ms), action, *arguments)
 
     def _strike(self, server: Server, boot: int) -> None:
         """Stop it, or cut it off so that it goes on without knowing."""
-        if server.core is None or boot != server.boot or not self.loses_messages:
+        if server.core is None or boot != server.boot or not self.is_faulty:
             return
         if self.random.random() < 0.5:
             self._isolate(server)
@@ -267,7 +267,7 @@ class _Run(World):
     # The end.
 
     def _heal(self) -> None:
-        self.loses_messages = False
+        self.is_faulty = False
         self.blocked.clear()
         for server in self.servers.values():
             server.disk.capacity_bytes = None

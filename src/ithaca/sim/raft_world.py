@@ -117,7 +117,7 @@ class World:
         self.counts = dict.fromkeys(COUNTERS, 0)
         self.servers: dict[ServerId, Server] = {}
         self.blocked: set[tuple[ServerId, ServerId]] = set()
-        self.loses_messages = True
+        self.is_faulty = True
         self.read_floors: dict[int, int] = {}
         self.trace = hashlib.blake2b(digest_size=16)
         self._queue: list[tuple[int, int, Callable[..., None], tuple[object, ...]]] = []
@@ -330,11 +330,7 @@ class World:
     def _transmit(self, sender: ServerId, to: ServerId, message: AnyMessage) -> None:
         random, conditions = self.random, self.conditions
         source, target = self.servers[sender], self.servers.get(to)
-        if (
-            target is None
-            or (sender, to) in self.blocked
-            or (self.loses_messages and random.random() < conditions.loss)
-        ):
+        if target is None or (sender, to) in self.blocked or (self.is_faulty and random.random() < conditions.loss):
             self.note("messages lost", sender, to)
             if random.random() < 0.05:
                 self.at(1, self.step, source, source.boot, Unreachable(to))
@@ -346,7 +342,7 @@ class World:
             self.note("messages duplicated", sender, to)
             copies = 2
         for _ in range(copies):
-            slow = random.random() < conditions.slow_share
+            slow = self.is_faulty and random.random() < conditions.slow_share
             delay_ms = random.randint(1, conditions.delay_ms * (40 if slow else 1))
             self.at(delay_ms, self._deliver, source, source.boot, target, message)
 

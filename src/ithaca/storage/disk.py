@@ -47,7 +47,7 @@ class Disk(Protocol):
         """The names in a directory, sorted; empty when it does not exist."""
 
     def make_directory(self, directory: str) -> None:
-        """Make it and its parents, unless they exist."""
+        """Make it and its parents, durably, unless they exist."""
 
     def rename(self, old: str, new: str) -> None: ...
 
@@ -148,7 +148,12 @@ class OsDisk:
             return []
 
     def make_directory(self, directory: str) -> None:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if os.path.isdir(directory):
+            return
+        parent = os.path.dirname(os.path.abspath(directory))
+        self.make_directory(parent)
+        os.mkdir(directory, 0o700)
+        self.sync_directory(parent)
 
     def rename(self, old: str, new: str) -> None:
         os.rename(old, new)

@@ -30,6 +30,8 @@ _MAGIC = 0x58485449
 _VERSION = 1
 _HEAD = struct.Struct("<IIIIQQ")
 _ENTRY_BYTES = 24
+NEVER_US = (1 << 63) - 1
+"""The time of an entry that no search by time shall start from."""
 _LSN, _TIME = itemgetter(0), itemgetter(2)
 
 
@@ -68,10 +70,6 @@ class Index:
         """LSN and offset of the last entry before `time_us`."""
         at = bisect_left(self._entries, time_us, key=_TIME) - 1
         return self._entries[at][:2] if at >= 0 else None
-
-    @property
-    def last_time_us(self) -> int:
-        return self._entries[-1][2] if self._entries else 0
 
     def entries(self) -> Iterator[tuple[int, int]]:
         """LSN and offset of every entry."""

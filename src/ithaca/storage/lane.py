@@ -31,7 +31,7 @@ from ithaca.storage.recovery import NEW_SUFFIX, Inspected, inspect, settle
 from ithaca.storage.segment import Segment, SegmentWriter, index_name_of, name_of
 from ithaca.storage.state import LaneState
 from ithaca.storage.synced import Progress, ProgressFile
-from ithaca.wire.batch import HEAD_BYTES, MARK, Batch, lane_seed
+from ithaca.wire.batch import HEAD_BYTES, MARK, Batch, lane_seed, stored_bytes
 from ithaca.wire.build import bookkeeping
 
 _RECYCLED_PREFIX = "recycled-"
@@ -113,6 +113,7 @@ class Lane(LaneReader):
         self.trim_lsn, self.length = found.state.trim_lsn, found.state.length
         self._active = found.segment
         self._writer = SegmentWriter(found.segment, found.end_offset)
+        self._opening_bytes = stored_bytes(found.segment.file.read(0, HEAD_BYTES), 0)
         self._checkpoint_offset = found.checkpoint_offset
         for note in found.notes:
             found.segment.index.note(*note)
@@ -133,7 +134,9 @@ class Lane(LaneReader):
         for batch in batches:
             count += batch.total_bytes
         lead, lead_bytes = self._lead()
-        full = self._writer.offset + lead_bytes + count > self._segment_bytes and self._holds_entries()
+        # Twice its opening: a large session table must not make every group a segment.
+        room = max(self._segment_bytes, 2 * self._opening_bytes) - self._writer.offset
+        full = lead_bytes + count > room and self._holds_entries(room)
         if full or self._roll_due:
             self._roll()
             lead, lead_bytes = [], 0
@@ -148,8 +151,8 @@ class Lane(LaneReader):
         checkpoint = offset + HEAD_BYTES if lead_bytes > HEAD_BYTES else 0
         return Group(entries, buffers, offset, offset + lead_bytes, offset + lead_bytes + count, checkpoint)
 
-    def _holds_entries(self) -> bool:
-        return self.state.length > self._writer.segment.first_lsn or self._writer.offset > self._segment_bytes
+    def _holds_entries(self, room: int) -> bool:
+        return self.state.length > self._writer.segment.first_lsn or room < 0
 
     def _lead(self) -> tuple[list[Buffer], int]:
         """What goes before the caller's batches: the mark that is due, and at a checkpoint a snapshot."""
@@ -254,6 +257,7 @@ class Lane(LaneReader):
         self.first_lsns = [*(first for first in self.first_lsns if first != segment.first_lsn), segment.first_lsn]
         self._active = segment
         self._writer, self._index_file = SegmentWriter(segment, offset), index_file
+        self._opening_bytes = offset
         self._synced_offset, self._synced_length = offset, self.state.length
         self._checkpoint_offset = 0
         self._mark_due = self._roll_due = False

@@ -111,7 +111,9 @@ class LaneReader:
                 low = middle + 1
             else:
                 high = middle
-        segment = self.segment(first_lsns[max(0, low - 1)])
+        if low == 0:  # the order's time was reached before the first record that is left
+            return max(first_lsns[0], self.trim_lsn)
+        segment = self.segment(first_lsns[low - 1])
         lsn, offset = segment.index.floor_time(time_us) or (segment.first_lsn, 0)
         while lsn < self.length:
             end = self.segment_of(lsn)[1]

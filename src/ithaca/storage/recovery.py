@@ -45,6 +45,8 @@ class Inspected(NamedTuple):
     """Where the last entry that is not a mark ends: behind the bound, it may not have been synced."""
     notes: list[tuple[int, int, int]]
     """Entries for the index: LSN, offset, time."""
+    start_time_us: int
+    """The order's time where the walk started."""
     named: bool
     """Whether something was committed to the segment, which proves that its name is durable."""
 
@@ -93,7 +95,19 @@ def _walk(segment: Segment, firsts: list[int]) -> Inspected:
             state.apply(entry)
     except Corrupt:
         pass  # judged by the caller, who knows the bound
-    return Inspected(firsts, segment, state, end_offset, bound_offset, bound_lsn, checkpoint, entries_end, notes, named)
+    return Inspected(
+        first_lsns=firsts,
+        segment=segment,
+        state=state,
+        end_offset=end_offset,
+        bound_offset=bound_offset,
+        bound_lsn=bound_lsn,
+        checkpoint_offset=checkpoint,
+        entries_end=entries_end,
+        notes=notes,
+        start_time_us=snapshot.timestamp_us,
+        named=named,
+    )
 
 
 def _raise_bound(found: Inspected, progress: Progress) -> Inspected:
@@ -170,10 +184,12 @@ def _rewrite(disk: Disk, directory: str, found: Inspected) -> Inspected:
     file = disk.open(path + NEW_SUFFIX, create=True)
     file.truncate(0)
     seed = old.seed
-    snapshot = found.state.snapshot_entry().placed(first, seed)
+    times = {lsn: time_us for lsn, _, time_us in found.notes}
+    synced_times = (time_us for lsn, time_us in times.items() if lsn < first)
+    start_time_us = max(synced_times, default=found.start_time_us)
+    snapshot = found.state.snapshot_entry(start_time_us).placed(first, seed)
     file.write(0, snapshot.buffers())
     offset = snapshot.total_bytes
-    times = {lsn: time_us for lsn, _, time_us in found.notes}
     notes: list[tuple[int, int, int]] = []
     for entry in _loose(found):
         file.write(offset, entry.buffers())
@@ -187,7 +203,19 @@ def _rewrite(disk: Disk, directory: str, found: Inspected) -> Inspected:
     disk.sync_directory(directory)
     firsts = sorted({*found.first_lsns, first})
     segment = Segment(disk, directory, first, seed, writable=True)
-    return Inspected(firsts, segment, found.state, offset, offset, found.state.length, 0, offset, notes, named=True)
+    return Inspected(
+        first_lsns=firsts,
+        segment=segment,
+        state=found.state,
+        end_offset=offset,
+        bound_offset=offset,
+        bound_lsn=found.state.length,
+        checkpoint_offset=0,
+        entries_end=offset,
+        notes=notes,
+        start_time_us=start_time_us,
+        named=True,
+    )
 
 
 def _loose(found: Inspected) -> Iterator[Batch]:

@@ -50,9 +50,12 @@ class LaneState:
         state.trim_lsn, state.sessions = body.trim_lsn, SessionTable(body.sessions)
         return state
 
-    def snapshot_entry(self) -> Batch:
+    def snapshot_entry(self, time_us: int | None = None) -> Batch:
+        """The entry that holds all of this; at an earlier time when entries that it includes follow it."""
         body = _Snapshot(self.trim_lsn, self.sessions.snapshot())
-        return bookkeeping(SNAPSHOT, msgspec.msgpack.encode(body), timestamp_us=self.time_us)
+        return bookkeeping(
+            SNAPSHOT, msgspec.msgpack.encode(body), timestamp_us=self.time_us if time_us is None else time_us
+        )
 
     def apply(self, entry: Batch) -> None:
         """Take in the lane's next entry."""

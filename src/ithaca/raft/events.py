@@ -1,0 +1,207 @@
+"""What goes into `RaftCore.step`, what comes out, and the settings.
+
+The package's docstring is the contract for performing effects. `request` numbers are the caller's; the
+core only echoes them.
+"""
+
+from enum import Enum
+from typing import Literal
+
+import msgspec
+
+from ithaca.model import limits
+from ithaca.raft.messages import AnyMessage, Entry, HardState, ServerId, Snapshot
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Times and bounds of one server; all servers of a group use the same times."""
+
+    election_timeout_ms: int = 1000
+    """A server that heard no leader for this long, to twice this long, starts an election."""
+    heartbeat_ms: int = 100
+    snapshot_entries: int = 8192
+    """Entries applied since the last snapshot that make the next one due."""
+    trailing_entries: int = 1024
+    """Entries kept in memory below a snapshot, so that followers a little behind need no snapshot."""
+    append_bytes_max: int = limits.RAFT_APPEND_BYTES_MAX
+    append_entries_max: int = limits.RAFT_APPEND_ENTRIES_MAX
+    inflight_appends_max: int = limits.RAFT_INFLIGHT_APPENDS_MAX
+    inflight_bytes_max: int = limits.RAFT_INFLIGHT_BYTES_MAX
+    uncommitted_entries_max: int = limits.RAFT_UNCOMMITTED_ENTRIES_MAX
+    uncommitted_bytes_max: int = limits.RAFT_UNCOMMITTED_BYTES_MAX
+    learner_lag_entries_max: int = limits.RAFT_LEARNER_LAG_ENTRIES_MAX
+
+
+class Role(Enum):
+    FOLLOWER = "follower"
+    PRE_CANDIDATE = "pre-candidate"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+
+
+# Events.
+
+
+class Tick(msgspec.Struct, frozen=True):
+    """Time has passed. Times are of one monotonic clock; `RaftCore.deadline_ms` says when to tick next."""
+
+    now_ms: int
+
+
+class Receive(msgspec.Struct, frozen=True):
+    message: AnyMessage
+
+
+class Persisted(msgspec.Struct, frozen=True):
+    """The `Persist` with this sequence number, and so every earlier one, is synced."""
+
+    sequence: int
+
+
+class Propose(msgspec.Struct, frozen=True):
+    """Append these payloads, at consecutive indexes: answered by `Proposed` or `Refused`."""
+
+    request: int
+    payloads: tuple[bytes, ...]
+
+
+class ReadIndex(msgspec.Struct, frozen=True):
+    """Answered by `ReadReady` or `Refused`."""
+
+    request: int
+
+
+Change = Literal["add learner", "promote", "remove"]
+
+
+class ChangeMembership(msgspec.Struct, frozen=True):
+    """One change of one server: a new one joins as learner, a learner that kept up is promoted."""
+
+    request: int
+    change: Change
+    server: ServerId
+
+
+class TransferLeadership(msgspec.Struct, frozen=True):
+    """Hand over to `server`: answered by `Transferring` or `Refused`; `RoleChanged` tells the outcome."""
+
+    request: int
+    server: ServerId
+
+
+class SnapshotTaken(msgspec.Struct, frozen=True):
+    """The state machine after applying `index`, asked for by `TakeSnapshot` or taken unasked."""
+
+    index: int
+    data: bytes
+
+
+class Unreachable(msgspec.Struct, frozen=True):
+    """The connection to a server broke: what was in flight to it may be lost."""
+
+    server: ServerId
+
+
+Event = (
+    Tick
+    | Receive
+    | Persisted
+    | Propose
+    | ReadIndex
+    | ChangeMembership
+    | TransferLeadership
+    | SnapshotTaken
+    | Unreachable
+)
+
+# Effects.
+
+Reason = Literal[
+    "not leader",
+    "overloaded",
+    "too large",
+    "transferring",
+    "no entry of this term committed",
+    "change pending",
+    "no such member",
+    "already a member",
+    "learner is behind",
+    "too many members",
+    "last voter",
+]
+
+
+class Send(msgspec.Struct, frozen=True):
+    to: ServerId
+    message: AnyMessage
+
+
+class Persist(msgspec.Struct, frozen=True):
+    """Make this durable. Without anything to write it only waits for the persists before it.
+
+    `entries` replace everything from their first index on. With a `snapshot`, then always beside a hard
+    state, snapshot and entries replace the whole log.
+    """
+
+    sequence: int
+    hard_state: HardState | None = None
+    snapshot: Snapshot | None = None
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def is_barrier(self) -> bool:
+        return self.hard_state is None and self.snapshot is None and not self.entries
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Committed entries, of every kind, in order."""
+
+    entries: tuple[Entry, ...]
+
+
+class Restore(msgspec.Struct, frozen=True):
+    """Replace the state machine by this snapshot."""
+
+    snapshot: Snapshot
+
+
+class TakeSnapshot(msgspec.Struct, frozen=True):
+    """A snapshot is due: answer with `SnapshotTaken` when convenient."""
+
+    applied_index: int
+
+
+class Proposed(msgspec.Struct, frozen=True):
+    """Payload n is the entry at `index + n`, unless an entry of another term is applied there."""
+
+    request: int
+    term: int
+    index: int
+
+
+class ReadReady(msgspec.Struct, frozen=True):
+    """A read of the state machine is linearizable once `index` is applied."""
+
+    request: int
+    index: int
+
+
+class Transferring(msgspec.Struct, frozen=True):
+    request: int
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Nothing happened; `leader` is the leader as far as known."""
+
+    request: int
+    reason: Reason
+    leader: ServerId | None
+
+
+class RoleChanged(msgspec.Struct, frozen=True):
+    role: Role
+    term: int
+    leader: ServerId | None
+
+
+Effect = Send | Persist | Apply | Restore | TakeSnapshot | Proposed | ReadReady | Transferring | Refused | RoleChanged

@@ -1,0 +1,300 @@
+"""What a leader does during its term: replicate, commit, confirm reads, change members, hand over.
+
+A `Leadership` lives exactly as long as its server leads one term.
+"""
+
+from ithaca.model.limits import RAFT_ENTRY_BYTES_MAX, RAFT_PROPOSAL_ENTRIES_MAX
+from ithaca.raft.events import (
+    ChangeMembership,
+    Propose,
+    Proposed,
+    ReadIndex,
+    Reason,
+    Refused,
+    Role,
+    TransferLeadership,
+    Transferring,
+)
+from ithaca.raft.log import entry_bytes
+from ithaca.raft.membership import changed
+from ithaca.raft.messages import (
+    AppendEntries,
+    AppendReply,
+    Configuration,
+    Entry,
+    EntryKind,
+    InstallSnapshot,
+    ServerId,
+    TimeoutNow,
+    configuration_entry,
+)
+from ithaca.raft.node import Node
+from ithaca.raft.progress import Progress, Stage
+from ithaca.raft.reads import Reads
+
+
+class Leadership:
+    """One term of leading."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.progress: dict[ServerId, Progress] = {}
+        self.reads = Reads(node)
+        self.first_index = node.log.last_index + 1
+        """Where this term's entries begin: the first is a no-op, so that something can be committed."""
+        self.heartbeat_due_ms = node.now_ms + node.settings.heartbeat_ms
+        self._uncommitted_bytes = sum(map(entry_bytes, node.log.slice(node.commit_index + 1, self.first_index)))
+        self._successor: ServerId | None = None
+        self._transfer_deadline_ms = 0
+        node.become(Role.LEADER, node.id)
+        self._follow_members()
+        self._append((Entry(self.first_index, node.term, EntryKind.NOOP, b""),))
+
+    # Requests.
+
+    def propose(self, event: Propose) -> None:
+        node = self.node
+        reason = self._obstacle(event)
+        if reason is not None:
+            self.refuse(event.request, reason)
+            return
+        first = node.log.last_index + 1
+        entries = tuple(
+            Entry(first + place, node.term, EntryKind.PAYLOAD, payload) for place, payload in enumerate(event.payloads)
+        )
+        self._append(entries)
+        node.persistence.now.append(Proposed(event.request, node.term, first))
+
+    def change_membership(self, event: ChangeMembership) -> None:
+        node = self.node
+        result = self._changed(event)
+        if isinstance(result, str):
+            self.refuse(event.request, result)
+            return
+        index = node.log.last_index + 1
+        self._append((configuration_entry(index, node.term, result),))
+        node.persistence.now.append(Proposed(event.request, node.term, index))
+
+    def transfer(self, event: TransferLeadership) -> None:
+        node = self.node
+        if event.server == node.id or event.server not in node.membership.current.voters:
+            self.refuse(event.request, "no such member")
+            return
+        self._successor = event.server
+        self._transfer_deadline_ms = node.now_ms + node.settings.election_timeout_ms
+        node.persistence.now.append(Transferring(event.request))
+        self._hand_over()
+
+    def read(self, event: ReadIndex) -> None:
+        self.reads.add(event)
+        self._confirm_reads()
+
+    def refuse(self, request: int, reason: Reason) -> None:
+        self.node.persistence.now.append(Refused(request, reason, self.node.leader))
+
+    def _obstacle(self, event: Propose) -> Reason | None:
+        node = self.node
+        settings = node.settings
+        if self._successor is not None:
+            return "transferring"
+        if not 0 < len(event.payloads) <= RAFT_PROPOSAL_ENTRIES_MAX:
+            return "too large"
+        if max(map(len, event.payloads)) > RAFT_ENTRY_BYTES_MAX:
+            return "too large"
+        uncommitted = node.log.last_index - node.commit_index
+        if uncommitted >= settings.uncommitted_entries_max:
+            return "overloaded"
+        return "overloaded" if self._uncommitted_bytes >= settings.uncommitted_bytes_max else None
+
+    def _changed(self, event: ChangeMembership) -> Configuration | Reason:
+        node = self.node
+        if self._successor is not None:
+            return "transferring"
+        if not self._has_committed:
+            return "no entry of this term committed"  # else two leaders' changes might not overlap
+        if node.membership.index > node.commit_index:
+            return "change pending"
+        if event.change == "promote" and event.server in self.progress:
+            lag = node.log.last_index - self.progress[event.server].match_index
+            if lag > node.settings.learner_lag_entries_max:
+                return "learner is behind"
+        return changed(node.membership.current, event)
+
+    # Events.
+
+    def tick(self) -> None:
+        node = self.node
+        if node.now_ms < self.heartbeat_due_ms:
+            return
+        self.heartbeat_due_ms = node.now_ms + node.settings.heartbeat_ms
+        if not self._hears_majority():
+            node.become(Role.FOLLOWER, None)
+            return
+        if self._successor is not None and node.now_ms >= self._transfer_deadline_ms:
+            self._successor = None
+        for server, progress in self.progress.items():
+            resend_ms = progress.snapshot_sent_ms + node.settings.election_timeout_ms
+            if progress.stage is Stage.SNAPSHOT and node.now_ms >= resend_ms:
+                progress.back_to_probe()
+            if progress.stage is Stage.PROBE:
+                progress.probe_sent = False
+                self._replicate(server)
+            else:
+                self._send_heartbeat(server)
+
+    def on_reply(self, reply: AppendReply) -> None:
+        progress = self.progress.get(reply.sender)
+        if progress is None:
+            return  # no longer a member
+        progress.heard_ms = self.node.now_ms
+        progress.round = max(progress.round, reply.round)
+        if reply.accepted:
+            assert reply.index <= self.node.log.last_index, (reply.index, self.node.log.last_index)
+            if progress.accepted(reply.index):
+                self.advance_commit()
+        else:
+            agreed = self.node.log.last_at_most(reply.hint_index, reply.hint_term)
+            progress.rejected(reply.index, agreed + 1)
+        if self.node.role is not Role.LEADER:
+            return
+        self._replicate(reply.sender)
+        self._announce_commit(reply.sender)
+        self._confirm_reads()
+        self._hand_over()
+
+    def on_unreachable(self, server: ServerId) -> None:
+        progress = self.progress.get(server)
+        if progress is not None:
+            progress.back_to_probe()
+            progress.probe_sent = True  # the next heartbeat tries again
+
+    def advance_commit(self) -> None:
+        """Commit what a majority holds, but by counting only entries of this term (§5.4.2, figure 8)."""
+        node = self.node
+        index = node.membership.majority_value(self._durable_index)
+        if index <= node.commit_index or not self.may_commit(index):
+            return
+        for entry in node.log.slice(node.commit_index + 1, index + 1):
+            self._uncommitted_bytes -= entry_bytes(entry)
+        node.commit(index)
+        for server in self.progress:
+            self._announce_commit(server)
+        if not node.is_voter and node.membership.index <= index:
+            node.become(Role.FOLLOWER, None)  # it led until its own removal was committed (thesis §4.2.2)
+            return
+        self._confirm_reads()
+
+    def may_commit(self, index: int) -> bool:
+        return self.node.log.term_at(index) == self.node.term
+
+    def abandon(self) -> None:
+        self.reads.abandon()
+
+    # Parts.
+
+    @property
+    def _has_committed(self) -> bool:
+        return self.node.commit_index >= self.first_index
+
+    def _durable_index(self, server: ServerId) -> int:
+        if server == self.node.id:
+            return self.node.persistence.index
+        return self.progress[server].match_index
+
+    def _append(self, entries: tuple[Entry, ...]) -> None:
+        self._uncommitted_bytes += sum(map(entry_bytes, entries))
+        if self.node.append(entries):
+            self._follow_members()
+        for server in self.progress:
+            self._replicate(server)
+
+    def _follow_members(self) -> None:
+        node = self.node
+        members = [server for server in node.membership.current.members if server != node.id]
+        for server in [known for known in self.progress if known not in members]:
+            del self.progress[server]
+        for server in members:
+            if server not in self.progress:
+                self.progress[server] = Progress(node.settings, node.log.last_index + 1, node.now_ms)
+
+    def _replicate(self, server: ServerId) -> None:
+        """Send what the follower lacks, as far as its window allows."""
+        node, progress = self.node, self.progress[server]
+        settings = node.settings
+        while progress.may_send:
+            previous_term = node.log.term_at(progress.next_index - 1)
+            if previous_term is None:
+                node.send(server, InstallSnapshot(node.id, node.term, node.snapshot, self.reads.round))
+                progress.sent_snapshot(node.snapshot.index, node.now_ms)
+                return
+            entries = node.log.batch(progress.next_index, settings.append_entries_max, settings.append_bytes_max)
+            if not entries and progress.stage is Stage.REPLICATE:
+                return
+            self._send_append(server, progress.next_index - 1, previous_term, entries)
+            progress.sent(entries, node.commit_index)
+
+    def _send_heartbeat(self, server: ServerId) -> None:
+        """An append without entries, where the next one would go: it also shows whether one was lost."""
+        progress = self.progress[server]
+        previous = progress.next_index - 1
+        previous_term = self.node.log.term_at(previous)
+        if previous_term is None and progress.stage is Stage.REPLICATE:
+            progress.back_to_probe()  # compacted while in flight: a loss could no longer be noticed
+            self._replicate(server)
+            return
+        if previous_term is None or progress.stage is Stage.SNAPSHOT:
+            previous = previous_term = 0  # fits every log
+        else:
+            progress.sent_commit_index = self.node.commit_index
+        self._send_append(server, previous, previous_term, ())
+
+    def _announce_commit(self, server: ServerId) -> None:
+        """Tell a follower that has everything, and so gets no append soon, what is committed."""
+        progress = self.progress[server]
+        if (
+            progress.stage is Stage.REPLICATE
+            and progress.idle
+            and progress.next_index > self.node.log.last_index
+            and progress.sent_commit_index < self.node.commit_index
+        ):
+            self._send_heartbeat(server)
+
+    def _send_append(self, server: ServerId, previous: int, previous_term: int, entries: tuple[Entry, ...]) -> None:
+        node = self.node
+        message = AppendEntries(
+            node.id, node.term, previous, previous_term, entries, node.commit_index, self.reads.round
+        )
+        node.send(server, message)
+
+    def _hears_majority(self) -> bool:
+        """Check quorum (thesis §6.2): a leader that is cut off must not look alive to its clients."""
+        node = self.node
+        since_ms = node.now_ms - node.settings.election_timeout_ms
+        return node.membership.is_quorum(lambda voter: voter == node.id or self.progress[voter].heard_ms > since_ms)
+
+    def _confirm_reads(self) -> None:
+        if not self._has_committed:
+            return
+        while True:
+            if self.reads.is_confirming:
+                if not self.is_round_answered():
+                    return
+                self.reads.confirmed()
+            if not self.reads.start_round():
+                return
+            for server in self.progress:
+                self._send_heartbeat(server)
+
+    def is_round_answered(self) -> bool:
+        node = self.node
+        return node.membership.is_quorum(
+            lambda voter: voter == node.id or self.progress[voter].round >= self.reads.round
+        )
+
+    def _hand_over(self) -> None:
+        """Once the successor has everything, it need not wait for its time-out (thesis §3.10)."""
+        node, successor = self.node, self._successor
+        if successor is None or successor not in self.progress:
+            return
+        if self.progress[successor].match_index == node.log.last_index:
+            node.send(successor, TimeoutNow(node.id, node.term))
