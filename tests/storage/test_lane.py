@@ -1,6 +1,5 @@
 """A lane on the simulated disk and on the real one: what goes in comes out, through rolls, trims and reopening."""
 
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -20,16 +19,14 @@ from tests.storage.lanes import (
 )
 
 from ithaca.model.errors import Corrupt, Trimmed
-from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
-from ithaca.storage.disk import OsDisk
-from ithaca.storage.lane import Lane, create
+from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor
 from ithaca.storage.recovery import inspect
-from ithaca.storage.state import TrimmedTo, control_entry
+from ithaca.storage.state import TrimmedTo
 from ithaca.storage.synced import ProgressFile
-from ithaca.wire.build import build, noops
+from ithaca.wire.build import noops
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 
@@ -168,16 +165,3 @@ def test_a_closed_lane_is_found_as_it_was_left(place: Place) -> None:
     again = open_lane(place.disk, place.directory)
     assert {name: place.disk.open(f"{place.directory}/{name}").size() for name in files(place, ".seg")} == before
     check_reads(again, NaiveLane(written), Random(8))
-
-
-def test_a_session_table_larger_than_a_segment_does_not_make_every_group_one(tmp_path: Path) -> None:
-    disk, directory, lane = OsDisk(), str(tmp_path / "lane"), LaneId(0, 0, 1)
-    create(disk, directory, lane)
-    opened = Lane(disk, directory, lane, segment_bytes=SEGMENT_BYTES_MIN)
-    for number in range(SEGMENT_BYTES_MIN // 64):
-        entry, _ = opened.state.sessions.opening(f"{number:064}")
-        opened.commit(opened.prepare([control_entry(entry)]))
-    segments = len(opened.first_lsns)
-    for _ in range(50):
-        opened.commit(opened.prepare([build([b"x"], timestamp_us=1)]))
-    assert len(opened.first_lsns) <= segments + 1

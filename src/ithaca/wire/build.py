@@ -5,6 +5,7 @@ Everything that a caller can get wrong is found here, before anything is queued:
 
 from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import accumulate, chain, islice
 from typing import Any, Final
 
@@ -101,8 +102,7 @@ def _offsets(parts: list[Buffer], what: str) -> "Offsets | array[int]":
         for index, part in enumerate(parts):
             parts[index] = _plain(part, f"the {what} of record {index}")
     if len(parts) < _FEW:
-        total = sum(map(len, parts))
-        if total <= BATCH_BYTES_MAX:
+        with suppress(OverflowError):  # far too large, which is said below
             return array("i", accumulate(map(len, parts), initial=0))
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
