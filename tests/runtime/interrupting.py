@@ -52,6 +52,10 @@ class InterruptingFile:
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         self._perform(lambda: self._file.write(offset, buffers))
 
+    def write_durably(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        self.write(offset, buffers)
+        self.sync()
+
     def sync(self) -> None:
         self._perform(self._file.sync)
 

@@ -62,6 +62,10 @@ class SimFile:
         if end < offset + len(data):
             raise _error(errno.ENOSPC, self.path)
 
+    def write_durably(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        self.write(offset, buffers)
+        self.sync()
+
     def sync(self) -> None:
         self._check(writing=False)
         self._disk.tick()

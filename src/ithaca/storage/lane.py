@@ -158,36 +158,37 @@ class Lane(LaneReader):
         """What goes before the caller's batches: the mark that is due, and at a checkpoint a snapshot."""
         if not self._mark_due:
             return [], 0
-        mark = _MARK.placed(self.state.length, self.seed)
+        mark = _MARK.placed_head(self.state.length, self.seed)
         if self._writer.offset - self._checkpoint_offset < CHECKPOINT_BYTES:
-            return [mark.head], HEAD_BYTES
+            return [mark], HEAD_BYTES
         snapshot = self.state.snapshot_entry().placed(self.state.length, self.seed)
-        return [mark.head, *snapshot.buffers()], HEAD_BYTES + snapshot.total_bytes
+        return [mark, *snapshot.buffers()], HEAD_BYTES + snapshot.total_bytes
 
     def commit(self, group: Group) -> None:
         """Write and sync a group, then let readers see it."""
         self._check_fence()
+        durably = self._durability == "fsync"
         try:
-            self._writer.write(group.offset, group.buffers, group.end_offset - group.offset)
+            self._writer.write(group.offset, group.buffers, group.end_offset - group.offset, durably=durably)
         except OSError as error:
+            if durably and error.errno not in _FULL:
+                raise self._sync_failed(error) from error
             self._take_back(group.offset)
             raise _translated(error, self._writer.segment.path) from error
-        if self._durability == "fsync":
-            self._sync()
-        offset = group.entries_offset
+        offset, index = group.entries_offset, self._writer.segment.index
         for entry in group.entries:
             self.state.apply(entry)
             if entry.count:
-                self._writer.segment.index.note(entry.base_lsn, offset, self.state.time_us)
+                index.note(entry.base_lsn, offset, self.state.time_us)
                 self.cache.add(entry)
             offset += entry.total_bytes
         self._writer.offset = group.end_offset
-        self._mark_due = self._durability == "fsync"
-        if self._mark_due:
+        self._mark_due = durably
+        if durably:
             self._synced_offset, self._synced_length = group.end_offset, self.state.length
         self.trim_lsn, self.length = self.state.trim_lsn, self.state.length
         try:
-            if group.checkpoint_offset and self._mark_due:
+            if group.checkpoint_offset and durably:
                 self._checkpoint_offset = group.checkpoint_offset
                 base = group.entries[0].base_lsn
                 self._store_block(self._writer.segment, group.checkpoint_offset, base)
@@ -205,8 +206,11 @@ class Lane(LaneReader):
         try:
             self._writer.file.sync()
         except OSError as error:
-            self._sync_failure = error  # at once: an interrupt from here on must not hide it
-            raise self._fence(error, "syncing") from error
+            raise self._sync_failed(error) from error
+
+    def _sync_failed(self, error: OSError) -> Fenced:
+        self._sync_failure = error  # at once: an interrupt from here on must not hide it
+        return self._fence(error, "syncing")
 
     def _store_block(self, segment: Segment, end_offset: int, end_lsn: int) -> None:
         """Note a checkpoint in the index; on a full disk it does without, since the segment says it all."""
@@ -317,10 +321,10 @@ class Lane(LaneReader):
         if self.fenced is not None:
             return
         self._sync()
-        mark = _MARK.placed(self.state.length, self.seed)
+        mark = _MARK.placed_head(self.state.length, self.seed)
         try:
-            self._writer.file.write(self._writer.offset, mark.buffers())
-            self._writer.file.truncate(self._writer.offset + mark.total_bytes)
+            self._writer.file.write(self._writer.offset, [mark])
+            self._writer.file.truncate(self._writer.offset + HEAD_BYTES)
         except OSError as error:
             if error.errno not in _FULL:  # then it closes without the mark: everything is synced
                 raise _translated(error, self._writer.segment.path) from error

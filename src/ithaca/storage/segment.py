@@ -96,12 +96,15 @@ class SegmentWriter:
         self._written = self.file.size()  # up to here a sync of data changes no metadata
         self._allocated = self._written
 
-    def write(self, offset: int, buffers: Sequence[Buffer], count: int) -> None:
+    def write(self, offset: int, buffers: Sequence[Buffer], count: int, *, durably: bool) -> None:
         """Write a group of `count` bytes; when it fails, `cut` back to `offset` before anything else."""
         end = offset + count
         if end > self._written:
             self._prepare(offset, end)
-        self.file.write(offset, buffers)
+        if durably:
+            self.file.write_durably(offset, buffers)
+        else:
+            self.file.write(offset, buffers)
         self._written = max(self._written, end)
 
     def cut(self, offset: int) -> None:

@@ -153,8 +153,15 @@ class Batch:
         batch.data, batch.start, batch._columns = self.data, self.start, self._columns
         batch.base_lsn, batch.end_lsn, batch.total_bytes = base_lsn, base_lsn + self.count, self.total_bytes
         batch.head_crc = _place_crc(base_lsn, self.body_crc, seed)
-        batch.head = b"".join((self.head[:48], _PLACE.pack(base_lsn, batch.head_crc), self.head[60:]))
+        batch.head = self._head_at(base_lsn, batch.head_crc)
         return batch
+
+    def placed_head(self, base_lsn: int, seed: int) -> bytes:
+        """The head of `placed` alone, which is all of an entry without a body."""
+        return self._head_at(base_lsn, _place_crc(base_lsn, self.body_crc, seed))
+
+    def _head_at(self, base_lsn: int, head_crc: int) -> bytes:
+        return b"".join((self.head[:48], _PLACE.pack(base_lsn, head_crc), self.head[60:]))
 
     def belongs_to(self, seed: int) -> bool:
         """Whether the accepting replica of that lane placed the batch at its base LSN."""
