@@ -155,7 +155,7 @@ class Pair:
         self._remembered = len(self.driver.outcomes)
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(st.lists(STEPS, max_size=40))
 def test_every_record_gets_the_position_that_the_naive_twin_gives_it(steps: list[Step]) -> None:
     """Invariants 2, 3, 5, 6: dense, once, in lane order, never from a closed lane or a stale configuration."""
@@ -173,7 +173,7 @@ def test_every_record_gets_the_position_that_the_naive_twin_gives_it(steps: list
         assert pair.driver.state.lanes.ordered_length(lane) == (None if lane in forgotten else length)
 
 
-@settings(max_examples=60)
+@settings(max_examples=120)
 @given(st.lists(STEPS, min_size=1, max_size=30), st.data())
 def test_a_snapshot_anywhere_continues_the_same(steps: list[Step], data: st.DataObject) -> None:
     """Invariant 1: restoring gives an equal state, and the entries behind it the same outcomes."""

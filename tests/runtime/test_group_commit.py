@@ -1,6 +1,7 @@
 """Group commit: what waits together is committed together, and one ticket's failure is its own."""
 
 import threading
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -8,6 +9,7 @@ from tests.runtime.commits import batch_of, new_lane, opening, queue_before, ses
 from tests.storage.lanes import read_rows, shrink_limits
 
 from ithaca.model.errors import Fenced, IthacaError, LogClosed, SequenceGap, SessionFenced, StorageFull
+from ithaca.model.records import Buffer
 from ithaca.runtime import group_commit
 from ithaca.runtime.group_commit import GroupCommit, Ticket
 from ithaca.sim.disk import SimDisk
@@ -252,14 +254,14 @@ class SlowFile:
 
     def __init__(self, lane: Lane) -> None:
         self.syncing, self.go_on = threading.Event(), threading.Event()
-        sync = lane._writer.file.sync
+        write = lane._writer.write
 
-        def slow_sync() -> None:
+        def slow_write(offset: int, buffers: Sequence[Buffer], count: int, *, durably: bool) -> None:
             self.syncing.set()
             assert self.go_on.wait(60)
-            sync()
+            write(offset, buffers, count, durably=durably)
 
-        lane._sync = slow_sync  # type: ignore[method-assign]
+        lane._writer.write = slow_write  # type: ignore[method-assign]
 
 
 def test_a_time_out_gives_up_waiting_and_not_the_append() -> None:

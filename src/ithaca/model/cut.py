@@ -1,0 +1,142 @@
+"""Cuts as vectors: lanes in order and their lengths, as int64 (design §5 "Order", Scalog §4.1).
+
+A lane is one signed 64-bit key, so that a vector of keys sorts as the lanes do, and all lanes of a shard
+are neighbours:
+
+```
+bit 62..39 shard (24) | 38..24 replica (15) | 23..0 incarnation (24)
+```
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from ithaca.model.errors import InvalidInput
+from ithaca.model.limits import INCARNATION_MAX, LANE_RECORDS_MAX, REPLICA_NUMBER_MAX, SHARD_NUMBER_MAX
+from ithaca.model.positions import LaneId
+
+Vector = NDArray[np.int64]
+
+_REPLICA_SHIFT = 24
+_SHARD_SHIFT = 39
+_PACKED = np.dtype("<i8")
+
+
+def lane_key(lane: LaneId) -> int:
+    """The lane as one number; `InvalidInput` for a lane that cannot exist.
+
+    >>> lane_of(lane_key(LaneId(3, 1, 7)))
+    LaneId(shard=3, replica=1, incarnation=7)
+    """
+    shard, replica, incarnation = lane
+    if not (0 <= shard <= SHARD_NUMBER_MAX and 0 <= replica <= REPLICA_NUMBER_MAX):
+        raise InvalidInput(
+            f"lane {lane}: shards are numbered up to {SHARD_NUMBER_MAX}, replicas up to {REPLICA_NUMBER_MAX}"
+        )
+    if not 0 < incarnation <= INCARNATION_MAX:
+        raise InvalidInput(f"lane {lane}: incarnations are numbered from 1 to {INCARNATION_MAX}")
+    return shard << _SHARD_SHIFT | replica << _REPLICA_SHIFT | incarnation
+
+
+def lane_of(key: int) -> LaneId:
+    """The inverse of `lane_key`."""
+    return LaneId(key >> _SHARD_SHIFT, key >> _REPLICA_SHIFT & REPLICA_NUMBER_MAX, key & INCARNATION_MAX)
+
+
+def shard_of(key: int) -> int:
+    return key >> _SHARD_SHIFT
+
+
+def shards_of(keys: Vector) -> list[int]:
+    """The shards of the lanes, each once, in order."""
+    return sorted(set((keys >> _SHARD_SHIFT).tolist()))
+
+
+def shard_rows(keys: Vector, shard: int) -> slice:
+    """Where the lanes of a shard stand in a sorted vector of keys."""
+    start, stop = np.searchsorted(keys, (shard << _SHARD_SHIFT, (shard + 1) << _SHARD_SHIFT)).tolist()
+    return slice(start, stop)
+
+
+def pack(vector: Vector) -> bytes:
+    """A vector as bytes: 8 per element, little-endian."""
+    return vector.astype(_PACKED, copy=False).tobytes()
+
+
+def unpack(data: bytes) -> Vector:
+    """The inverse of `pack`, without a copy, and so read-only; `InvalidInput` for a broken length."""
+    if len(data) % _PACKED.itemsize:
+        raise InvalidInput(f"a vector of {len(data)} bytes is not a whole number of 64-bit elements")
+    return np.frombuffer(data, _PACKED).astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaneLengths:
+    """Lanes in order, and the length of each: how many of its records a cut covers in all."""
+
+    keys: Vector
+    lengths: Vector
+
+    @classmethod
+    def of(cls, lengths: Mapping[LaneId, int]) -> "LaneLengths":
+        """From a mapping, in any order."""
+        return cls.of_keys({lane_key(lane): length for lane, length in lengths.items()})
+
+    @classmethod
+    def of_keys(cls, lengths: Mapping[int, int]) -> "LaneLengths":
+        """From a mapping of lane keys, in any order."""
+        keys = np.fromiter(lengths.keys(), np.int64, len(lengths))
+        values = np.fromiter(lengths.values(), np.int64, len(lengths))
+        order = np.argsort(keys)
+        return cls(keys[order], values[order])
+
+    def to_dict(self) -> dict[LaneId, int]:
+        return dict(zip(map(lane_of, self.keys.tolist()), self.lengths.tolist(), strict=True))
+
+    def check(self) -> None:
+        """`InvalidInput` unless lanes are in order, each once, and lengths are possible."""
+        if len(self.keys) != len(self.lengths):
+            raise InvalidInput(f"a cut of {len(self.keys)} lanes has {len(self.lengths)} lengths")
+        if len(self.keys) == 0:
+            return
+        if self.keys[0] < 0 or not bool((self.keys[1:] > self.keys[:-1]).all()):
+            raise InvalidInput("the lanes of a cut are not in order")
+        if int(self.lengths.min()) < 0 or int(self.lengths.max()) > LANE_RECORDS_MAX:
+            raise InvalidInput(f"a cut has a length outside 0..{LANE_RECORDS_MAX}")
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, LaneLengths)
+            and np.array_equal(self.keys, other.keys)
+            and np.array_equal(self.lengths, other.lengths)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class LaneRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """`count` records of a lane, from `lsn` on, got the positions from `position` on."""
+
+    lane: LaneId
+    lsn: int
+    position: int
+    count: int
+
+
+class ShardCut(msgspec.Struct, frozen=True, array_like=True):
+    """What one shard is told of a cut: how far the order reaches, and its own runs, if it has any in it."""
+
+    shard: int
+    number: int
+    tail: int
+    """The next position after this cut."""
+    time_us: int
+    """The order's own time, which never falls."""
+    runs: tuple[LaneRun, ...] = ()

@@ -1,0 +1,149 @@
+"""The lanes and how far each is ordered: where a cut turns into positions (Scalog §4.1).
+
+Lanes that may grow stand in sorted vectors, one row each, so that a cut costs a few vector operations over
+the lanes that moved, however many records they hold. A closed lane leaves the vectors; that alone makes
+cuts pass over it.
+"""
+
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from ithaca.model.cut import LaneLengths, Vector, lane_key, pack, shard_rows, unpack
+from ithaca.model.positions import LaneId
+
+NEVER = int(np.iinfo(np.int64).max)
+"""As a version of the view: no cut counts."""
+
+
+class ClosedLane(msgspec.Struct, frozen=True, array_like=True):
+    """A lane that never grows again: its ordered length, and the position behind its last record (or 0)."""
+
+    length: int
+    end: int
+
+
+class Runs(NamedTuple):
+    """What a cut orders, in lane order: `counts` records of lanes `keys` from `lsns`, at `positions`."""
+
+    keys: Vector
+    lsns: Vector
+    counts: Vector
+    positions: Vector
+
+
+class PackedLanes(msgspec.Struct, frozen=True, array_like=True):
+    """The table in a snapshot."""
+
+    keys: bytes
+    lengths: bytes
+    ends: bytes
+    since: bytes
+    closed: list[tuple[LaneId, ClosedLane]]
+
+
+class LaneTable:
+    """Open lanes as vectors, closed ones by name."""
+
+    def __init__(self) -> None:
+        self.keys: Vector = np.empty(0, np.int64)
+        self.lengths: Vector = np.empty(0, np.int64)
+        self._ends: Vector = np.empty(0, np.int64)
+        self._since: Vector = np.empty(0, np.int64)
+        """The first version of the view whose cuts count for the lane: when its shard's epoch began."""
+        self.closed: dict[LaneId, ClosedLane] = {}
+
+    def open(self, lane: LaneId, since: int) -> None:
+        """A new lane, of length 0."""
+        key = lane_key(lane)
+        row = int(np.searchsorted(self.keys, key))
+        assert row == len(self.keys) or self.keys[row] != key, f"lane {lane} is open"
+        assert lane not in self.closed, f"lane {lane} is closed"
+        self._set(
+            np.insert(self.keys, row, key),
+            np.insert(self.lengths, row, 0),
+            np.insert(self._ends, row, 0),
+            np.insert(self._since, row, since),
+        )
+
+    def close(self, lane: LaneId) -> ClosedLane:
+        """Take an open lane out of the order, at the length it has."""
+        row = self._row(lane)
+        assert row is not None, f"lane {lane} is not open"
+        closed = ClosedLane(int(self.lengths[row]), int(self._ends[row]))
+        self._set(*(np.delete(column, row) for column in (self.keys, self.lengths, self._ends, self._since)))
+        self.closed[lane] = closed
+        return closed
+
+    def is_open(self, lane: LaneId) -> bool:
+        return self._row(lane) is not None
+
+    def ordered_length(self, lane: LaneId) -> int | None:
+        """How much of the lane is ordered, None for a lane that never was or was forgotten."""
+        row = self._row(lane)
+        if row is not None:
+            return int(self.lengths[row])
+        closed = self.closed.get(lane)
+        return closed.length if closed else None
+
+    def gate(self, shard: int, since: int) -> None:
+        """From now on only cuts of this version of the view, or later, count for the shard."""
+        self._since[shard_rows(self.keys, shard)] = since
+
+    def ordered_lengths(self, shard: int) -> dict[LaneId, int]:
+        """The ordered length of every lane of the shard, open and closed, in order."""
+        rows = shard_rows(self.keys, shard)
+        lengths = LaneLengths(self.keys[rows], self.lengths[rows]).to_dict()
+        lengths |= {lane: closed.length for lane, closed in self.closed.items() if lane.shard == shard}
+        return dict(sorted(lengths.items()))
+
+    def growing(self, moved: LaneLengths, view: int) -> tuple[Vector, LaneLengths]:
+        """The part of a cut that orders something: rows, and new lengths."""
+        if not len(self.keys) or not len(moved):
+            return np.empty(0, np.int64), LaneLengths(self.keys[:0], self.lengths[:0])
+        rows = np.minimum(np.searchsorted(self.keys, moved.keys), len(self.keys) - 1)
+        grows = (self.keys[rows] == moved.keys) & (self._since[rows] <= view) & (self.lengths[rows] < moved.lengths)
+        return rows[grows], LaneLengths(moved.keys[grows], moved.lengths[grows])
+
+    def order(self, moved: LaneLengths, view: int, tail: int) -> Runs:
+        """Take the maximum of each lane, and give positions from `tail` on to what that adds."""
+        rows, grown = self.growing(moved, view)
+        lsns = self.lengths[rows]
+        counts = grown.lengths - lsns
+        stops = tail + np.cumsum(counts)
+        self.lengths[rows] = grown.lengths
+        self._ends[rows] = stops
+        return Runs(grown.keys, lsns, counts, stops - counts)
+
+    def forget(self, first: int, pinned: set[LaneId]) -> list[LaneId]:
+        """Drop closed lanes that have no record at `first` or behind it, in order."""
+        gone = sorted(lane for lane, closed in self.closed.items() if closed.end <= first and lane not in pinned)
+        for lane in gone:
+            del self.closed[lane]
+        return gone
+
+    def has_lanes(self, shard: int) -> bool:
+        rows = shard_rows(self.keys, shard)
+        return rows.start < rows.stop or any(lane.shard == shard for lane in self.closed)
+
+    def packed(self) -> PackedLanes:
+        return PackedLanes(
+            pack(self.keys), pack(self.lengths), pack(self._ends), pack(self._since), sorted(self.closed.items())
+        )
+
+    @classmethod
+    def restored(cls, packed: PackedLanes) -> "LaneTable":
+        table = cls()
+        # Copies: what is unpacked is read-only, and lengths are updated in place.
+        table._set(*(unpack(data).copy() for data in (packed.keys, packed.lengths, packed.ends, packed.since)))
+        table.closed = dict(packed.closed)
+        return table
+
+    def _row(self, lane: LaneId) -> int | None:
+        key = lane_key(lane)
+        row = int(np.searchsorted(self.keys, key))
+        return row if row < len(self.keys) and self.keys[row] == key else None
+
+    def _set(self, keys: Vector, lengths: Vector, ends: Vector, since: Vector) -> None:
+        self.keys, self.lengths, self._ends, self._since = keys, lengths, ends, since

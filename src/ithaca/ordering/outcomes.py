@@ -1,0 +1,198 @@
+"""What applying an entry did: what shards, clients and whoever asked must be told.
+
+Outcomes of one entry stand in the order in which they happened. Each may be told twice without harm: they
+say what is so, not what to add.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from ithaca.model.cut import LaneRun, ShardCut, Vector, lane_of, pack, shard_rows, shards_of, unpack
+from ithaca.model.positions import LaneId
+from ithaca.model.view import ClusterConfiguration, Shard
+from ithaca.ordering.entries import OrderingEntry
+
+Reason = Literal[
+    "the log is not configured",
+    "another log",
+    "another engine",
+    "no such shard",
+    "another shard has this number",
+    "too many replicas",
+    "no such replica",
+    "replica number was used",
+    "too few replicas would remain",
+    "the shard is complete",
+    "the configuration has changed",
+    "the replica has started again since",
+    "too many incarnations",
+    "the shard is finalized",
+    "the shard is finalizing",
+    "no such lane",
+    "the lane is closed",
+    "beyond the tail",
+    "beyond what is ordered",
+    "too many lost ranges",
+    "too many sessions",
+    "no such session",
+    "the session was opened again",
+    "the session lives elsewhere",
+    "the lane refuses this session",
+    "the session has left too many lanes",
+    "the source is neither fenced nor closed",
+    "the fence is not ordered yet",
+]
+
+
+class Configured(msgspec.Struct, frozen=True):
+    configuration: ClusterConfiguration
+
+
+class ViewChanged(msgspec.Struct, frozen=True):
+    """The shard as it is in this version of the view; None when it was reclaimed."""
+
+    version: int
+    shard: int
+    now: Shard | None
+
+
+class LaneOpened(msgspec.Struct, frozen=True):
+    """The replica's start number `boot` got this lane."""
+
+    lane: LaneId
+    boot: int
+
+
+class LaneClosed(msgspec.Struct, frozen=True):
+    """Every holder cuts its copy to this length, or fetches the rest from a peer."""
+
+    lane: LaneId
+    length: int
+
+
+class ShardFinalized(msgspec.Struct, frozen=True):
+    """Cut `cut` was the last one for this shard; the closing of its lanes stands before this."""
+
+    shard: int
+    cut: int
+
+
+class Session(msgspec.Struct, frozen=True, array_like=True):
+    """A session: only batches of its epoch, and only its home accepts them."""
+
+    producer_id: int
+    name: str
+    epoch: int
+    home: LaneId
+    left: tuple[LaneId, ...] = ()
+    """Lanes that refuse the session for the rest of their incarnation."""
+    carried: bytes = b""
+    """What the home before this one knew of it."""
+
+
+class SessionOpened(msgspec.Struct, frozen=True):
+    session: Session
+
+
+class SessionMoved(msgspec.Struct, frozen=True):
+    session: Session
+    source: LaneId
+
+
+class SessionExpired(msgspec.Struct, frozen=True):
+    session: Session
+
+
+class TrimmedTo(msgspec.Struct, frozen=True):
+    """`first` is the first position that can be read; of `lanes` nothing can, so nobody need keep them."""
+
+    first: int
+    lanes: tuple[LaneId, ...] = ()
+
+
+class RangeLost(msgspec.Struct, frozen=True):
+    """The LSNs `[start, stop)` of the lane are gone."""
+
+    lane: LaneId
+    start: int
+    stop: int
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The entry changed nothing."""
+
+    entry: OrderingEntry
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedCut:
+    """A cut with the positions it assigned: run n is `counts[n]` records of lane `keys[n]` from `lsns[n]` on,
+    at `positions[n]` and up. Runs stand in lane order, and their positions are contiguous up to the tail.
+    """
+
+    number: int
+    tail: int
+    """The next position after this cut."""
+    time_us: int
+    keys: Vector
+    lsns: Vector
+    counts: Vector
+    positions: Vector
+
+    @property
+    def shards(self) -> list[int]:
+        """The shards that have a run in this cut."""
+        return shards_of(self.keys)
+
+    def of_shard(self, shard: int) -> ShardCut:
+        """What this shard is streamed."""
+        rows = shard_rows(self.keys, shard)
+        columns = (self.keys, self.lsns, self.positions, self.counts)
+        runs = zip(*(column[rows].tolist() for column in columns), strict=True)
+        return ShardCut(
+            shard,
+            self.number,
+            self.tail,
+            self.time_us,
+            tuple(LaneRun(lane_of(key), lsn, position, count) for key, lsn, position, count in runs),
+        )
+
+
+class PackedCut(msgspec.Struct, frozen=True, array_like=True):
+    """An `OrderedCut` in a snapshot; positions follow from the tail and the counts."""
+
+    number: int
+    tail: int
+    time_us: int
+    keys: bytes
+    lsns: bytes
+    counts: bytes
+
+    @classmethod
+    def of(cls, cut: OrderedCut) -> "PackedCut":
+        return cls(cut.number, cut.tail, cut.time_us, pack(cut.keys), pack(cut.lsns), pack(cut.counts))
+
+    def unpacked(self) -> OrderedCut:
+        counts = unpack(self.counts)
+        positions = self.tail - np.cumsum(counts[::-1])[::-1]
+        return OrderedCut(self.number, self.tail, self.time_us, unpack(self.keys), unpack(self.lsns), counts, positions)
+
+
+Outcome = (
+    Configured
+    | ViewChanged
+    | LaneOpened
+    | LaneClosed
+    | ShardFinalized
+    | OrderedCut
+    | TrimmedTo
+    | SessionOpened
+    | SessionMoved
+    | SessionExpired
+    | RangeLost
+    | Refused
+)

@@ -1,0 +1,224 @@
+"""The replicated state machine: what the committed entries add up to.
+
+`apply` is a pure function of the state and the entry. Positions are assigned here, when a cut is applied,
+and nowhere else; what leaders proposed, lost or repeated makes no difference.
+"""
+
+import msgspec
+
+from ithaca.model.cut import ShardCut
+from ithaca.model.limits import ORDERING_LOST_RANGES_MAX
+from ithaca.model.positions import FIRST, LaneId
+from ithaca.model.view import ClusterConfiguration, Shard, View
+from ithaca.ordering import lost
+from ithaca.ordering.entries import (
+    AddReplica,
+    CloseLane,
+    Configure,
+    Cut,
+    ExpireSession,
+    Finalize,
+    Lost,
+    MoveSession,
+    OpenLane,
+    OpenSession,
+    OrderingEntry,
+    RegisterShard,
+    RemoveReplica,
+    TrimTo,
+)
+from ithaca.ordering.lanes import LaneTable
+from ithaca.ordering.outcomes import (
+    Configured,
+    OrderedCut,
+    Outcome,
+    PackedCut,
+    RangeLost,
+    Refused,
+    Session,
+    TrimmedTo,
+)
+from ithaca.ordering.sessions import SessionTable
+from ithaca.ordering.shards import ShardTable
+from ithaca.ordering.snapshot import Snapshot, decode_snapshot, encode_snapshot
+
+
+class ShardSummary(msgspec.Struct, frozen=True):
+    """All that a replica must know of its shard when it connects; the stream of outcomes goes on from here.
+
+    A lane that is not listed, of an incarnation below the newest, was trimmed whole; a session that is not
+    listed has moved or expired.
+    """
+
+    index: int
+    shard: Shard
+    cut: ShardCut
+    first: int
+    lengths: list[tuple[LaneId, int]]
+    """The ordered length of every lane, open or closed; the shard says which are open."""
+    sessions: list[Session]
+    lost: list[tuple[LaneId, lost.Ranges]]
+
+
+class OrderingState:
+    """Where the ordering layer stands after some entries."""
+
+    def __init__(self) -> None:
+        self.index = 0
+        """Of the last entry applied."""
+        self.configuration: ClusterConfiguration | None = None
+        self.cut_number = 0
+        self.tail = int(FIRST)
+        """The next position."""
+        self.first = int(FIRST)
+        """The first position that was not trimmed."""
+        self.time_us = 0
+        self.lanes = LaneTable()
+        self.shards = ShardTable(self.lanes)
+        self.sessions = SessionTable(self.lanes, self.shards)
+        self.lost: dict[LaneId, lost.Ranges] = {}
+        self.kept: dict[int, OrderedCut] = {}
+        """Cuts by number, until the runs in them are safe."""
+
+    @property
+    def view(self) -> View:
+        return self.shards.view
+
+    def apply(self, index: int, entry: OrderingEntry) -> list[Outcome]:
+        """Take in the entry at this index, which is behind all those applied before."""
+        assert index > self.index, f"entry {index} comes after entry {self.index}"
+        self.index = index
+        if self.configuration is None and not isinstance(entry, Configure):
+            return [Refused(entry, "the log is not configured")]
+        match entry:
+            case Cut():
+                return self._order(entry)
+            case Configure():
+                return self._configure(entry)
+            case RegisterShard():
+                return self.shards.register(entry)
+            case OpenLane():
+                return self.shards.open_lane(entry)
+            case CloseLane():
+                return self.shards.close_lane(entry)
+            case RemoveReplica():
+                return self.shards.remove(entry)
+            case AddReplica():
+                return self.shards.add(entry)
+            case Finalize():
+                return self.shards.finalize(entry, self.cut_number)
+            case TrimTo():
+                return self._trim(entry)
+            case OpenSession():
+                return self.sessions.open(entry)
+            case MoveSession():
+                return self.sessions.move(entry)
+            case ExpireSession():
+                return self.sessions.expire(entry)
+            case Lost():
+                return self._lose(entry)
+
+    def cuts_since(self, shard: int, number: int) -> list[ShardCut]:
+        """The kept cuts after `number` that have runs of this shard, for a replica that missed some.
+
+        Cuts that were forgotten are missing: their runs come with lane catch-up, from a peer.
+        """
+        cuts = (cut.of_shard(shard) for cut in self.kept.values() if cut.number > number)
+        return [cut for cut in cuts if cut.runs]
+
+    def summary(self, shard: int) -> ShardSummary | None:
+        """None for a shard that is not there."""
+        known = self.shards.by_number.get(shard)
+        if known is None:
+            return None
+        return ShardSummary(
+            self.index,
+            known,
+            ShardCut(shard, self.cut_number, self.tail, self.time_us),
+            self.first,
+            list(self.lanes.ordered_lengths(shard).items()),
+            self.sessions.at_home(shard),
+            [(lane, ranges) for lane, ranges in sorted(self.lost.items()) if lane.shard == shard],
+        )
+
+    def snapshot(self) -> bytes:
+        """The whole state; equal states give equal bytes."""
+        return encode_snapshot(
+            Snapshot(
+                self.index,
+                self.configuration,
+                self.cut_number,
+                self.tail,
+                self.first,
+                self.time_us,
+                self.lanes.packed(),
+                self.shards.packed(),
+                self.sessions.packed(),
+                sorted(self.lost.items()),
+                [PackedCut.of(cut) for cut in self.kept.values()],
+            )
+        )
+
+    @classmethod
+    def restored(cls, data: bytes) -> "OrderingState":
+        """The state of a snapshot; `FormatTooNew` or `Corrupt` when it cannot be read."""
+        snapshot = decode_snapshot(data)
+        state = cls()
+        state.index, state.configuration = snapshot.index, snapshot.configuration
+        state.cut_number, state.tail = snapshot.cut_number, snapshot.tail
+        state.first, state.time_us = snapshot.first, snapshot.time_us
+        state.lanes = LaneTable.restored(snapshot.lanes)
+        state.shards = ShardTable.restored(snapshot.shards, state.lanes)
+        state.sessions = SessionTable.restored(snapshot.sessions, state.lanes, state.shards)
+        state.lost = dict(snapshot.lost)
+        state.kept = {cut.number: cut.unpacked() for cut in snapshot.kept}
+        return state
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OrderingState) and self.snapshot() == other.snapshot()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _configure(self, entry: Configure) -> list[Outcome]:
+        if self.configuration is not None:
+            if entry.configuration.log != self.configuration.log:
+                return [Refused(entry, "another log")]
+            if entry.configuration.engine != self.configuration.engine:
+                return [Refused(entry, "another engine")]
+        self.configuration = entry.configuration
+        return [Configured(entry.configuration)]
+
+    def _order(self, entry: Cut) -> list[Outcome]:
+        runs = self.lanes.order(entry.moved, entry.view, self.tail)
+        self.cut_number += 1
+        self.tail += int(runs.counts.sum())
+        self.time_us = max(self.time_us, entry.time_us)
+        for number in entry.forget:
+            self.kept.pop(number, None)
+        cut = OrderedCut(self.cut_number, self.tail, self.time_us, *runs)
+        if len(runs.keys):
+            self.kept[cut.number] = cut
+        return [cut, *self.shards.finalize_due(self.cut_number, self.time_us)]
+
+    def _trim(self, entry: TrimTo) -> list[Outcome]:
+        if entry.position > self.tail:
+            return [Refused(entry, "beyond the tail")]
+        self.first = max(self.first, entry.position)
+        gone = self.lanes.forget(self.first, pinned=self.sessions.homes())
+        for lane in gone:
+            self.lost.pop(lane, None)
+        self.kept = {number: cut for number, cut in self.kept.items() if cut.tail > self.first}
+        return [TrimmedTo(self.first, tuple(gone)), *self.shards.reclaim()]
+
+    def _lose(self, entry: Lost) -> list[Outcome]:
+        length = self.lanes.ordered_length(entry.lane)
+        if length is None:
+            return [Refused(entry, "no such lane")]
+        if entry.stop > length:
+            return [Refused(entry, "beyond what is ordered")]
+        ranges = lost.merged(self.lost.get(entry.lane, ()), entry.start, entry.stop)
+        others = sum(len(known) for lane, known in self.lost.items() if lane != entry.lane)
+        if others + len(ranges) > ORDERING_LOST_RANGES_MAX:
+            return [Refused(entry, "too many lost ranges")]
+        self.lost[entry.lane] = ranges
+        return [RangeLost(entry.lane, entry.start, entry.stop)]
