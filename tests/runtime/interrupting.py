@@ -8,7 +8,7 @@ from typing import Any
 
 from ithaca.model.records import Buffer
 from ithaca.sim.disk import SimDisk
-from ithaca.storage.disk import Disk, File
+from ithaca.storage.disk import Disk, File, Mapped
 
 
 class Interrupter:
@@ -58,6 +58,9 @@ class InterruptingFile:
 
     def sync(self) -> None:
         self._perform(self._file.sync)
+
+    def mapped(self, count: int) -> Mapped:
+        return self._file.mapped(count)
 
     def size(self) -> int:
         return self._file.size()

@@ -123,7 +123,7 @@ class FailingSecond:
         self.path = file.path
         self.read, self.write, self.size = file.read, file.write, file.size
         self.truncate, self.allocate = file.truncate, file.allocate
-        self.write_durably = file.write_durably
+        self.write_durably, self.mapped = file.write_durably, file.mapped
         self._disk = disk
         self._file = file
         self._syncs = 0

@@ -34,6 +34,7 @@ from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 
 _POINT_READ_BYTES = 64 << 10
+_SINGLE = (bytes, bytearray, memoryview, str)
 
 
 def clock_us() -> int:
@@ -178,7 +179,7 @@ class Engine:
     def _build(
         self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None, producer: tuple[int, int, int]
     ) -> Batch:
-        if isinstance(values, bytes | bytearray | memoryview | str):
+        if isinstance(values, _SINGLE):
             raise InvalidInput(f"values is one {type(values).__name__}, not a list of them: use append for one record")
         return build(values, keys, timestamp_us=clock_us(), compress=self._settings.compression, producer=producer)
 

@@ -284,28 +284,32 @@ class GroupCommit:
         tickets = self._take()
         entries: list[Batch] = []
         places: list[tuple[Ticket, int, int]] = []
-        singles: list[Ticket] = []
-        singles_bytes = 0
-        for ticket in tickets:
-            if ticket.value is not None and singles_bytes < COALESCE_BYTES_MAX:
-                singles.append(ticket)
-                singles_bytes += ticket.bytes
-                continue
-            if singles:
-                self._coalesce(singles, entries, places)
-                singles, singles_bytes = [], 0
-            if ticket.value is not None:
-                singles, singles_bytes = [ticket], ticket.bytes
-            else:
-                self._place(ticket, entries, places)
-        if singles:
-            self._coalesce(singles, entries, places)
+        self._arrange(tickets, entries, places)
         if not entries:
             return _Gathered(tickets, places)
         try:
             return _Gathered(tickets, places, self._lane.prepare(entries))
         except IthacaError as error:
             return _Gathered(tickets, places, error=error)
+
+    def _arrange(self, tickets: list[Ticket], entries: list[Batch], places: list[tuple[Ticket, int, int]]) -> None:
+        """Turn tickets into entries, coalescing neighbouring single records."""
+        singles: list[Ticket] = []
+        singles_bytes = 0
+        for ticket in tickets:
+            if ticket.value is None:
+                if singles:
+                    self._coalesce(singles, entries, places)
+                    singles, singles_bytes = [], 0
+                self._place(ticket, entries, places)
+                continue
+            if singles_bytes >= COALESCE_BYTES_MAX:
+                self._coalesce(singles, entries, places)
+                singles, singles_bytes = [], 0
+            singles.append(ticket)
+            singles_bytes += ticket.bytes
+        if singles:
+            self._coalesce(singles, entries, places)
 
     def _take(self) -> list[Ticket]:
         tickets: list[Ticket] = []

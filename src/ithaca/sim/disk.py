@@ -74,6 +74,10 @@ class SimFile:
             raise _error(errno.EIO, self.path)
         self._inode.sync()
 
+    def mapped(self, count: int) -> "SimMapped":
+        assert count <= self.size()
+        return SimMapped(self)
+
     def size(self) -> int:
         self._check(writing=False)
         return len(self._inode.current)
@@ -97,6 +101,16 @@ class SimFile:
             if not self._writable:
                 raise _error(errno.EBADF, self.path)
             self._disk.tick()
+
+
+class SimMapped:
+    """Bytes of a file that are changed in place."""
+
+    def __init__(self, file: SimFile) -> None:
+        self._file = file
+
+    def __setitem__(self, where: slice, data: bytes) -> None:
+        self._file.write(where.start or 0, [data])
 
 
 class SimDisk:

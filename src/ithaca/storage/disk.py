@@ -6,12 +6,19 @@ untranslated: what they mean is decided above, where it is known what was at sta
 
 import errno
 import fcntl
+import mmap
 import os
 from collections.abc import Sequence
 from typing import Protocol
 
 from ithaca.model.limits import IOV_MAX
 from ithaca.model.records import Buffer
+
+
+class Mapped(Protocol):
+    """Bytes of a file that are changed in place."""
+
+    def __setitem__(self, where: slice, data: bytes, /) -> None: ...
 
 
 class File(Protocol):
@@ -33,6 +40,10 @@ class File(Protocol):
 
     def sync(self) -> None:
         """Make contents and size durable. A failure must never be retried."""
+
+    def mapped(self, count: int) -> Mapped:
+        """The first `count` bytes, which must be there, to be written without a system call. Never for reading:
+        a mapping turns read errors into signals."""
 
     def size(self) -> int: ...
 
@@ -122,6 +133,9 @@ class OsFile:
 
     def sync(self) -> None:
         os.fdatasync(self._fd)
+
+    def mapped(self, count: int) -> Mapped:
+        return mmap.mmap(self._fd, count)
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size

@@ -17,7 +17,7 @@ after a power loss an older version of it must not be taken for a word about the
 import struct
 from typing import NamedTuple
 
-from ithaca.storage.disk import Disk, File
+from ithaca.storage.disk import Disk, File, Mapped
 from ithaca.wire.batch import crc32c
 
 NAME = "synced"
@@ -45,11 +45,17 @@ class ProgressFile:
         self._disk = disk
         self._path = f"{directory}/{NAME}"
         self._file: File | None = disk.open(self._path, create=True) if writable else None
+        self._mapped: Mapped | None = None
 
     def store(self, progress: Progress, *, durably: bool = False) -> None:
         assert self._file is not None
         said = _SAID.pack(_VERSION, 0, *progress)
-        self._file.write(0, (_SEAL.pack(_MAGIC, crc32c(said)) + said,))
+        data = _SEAL.pack(_MAGIC, crc32c(said)) + said
+        if self._mapped is None:
+            self._file.write(0, [data])  # takes the space, or says that there is none
+            self._mapped = self._file.mapped(_TOTAL)
+        else:
+            self._mapped[0:_TOTAL] = data
         if durably:
             self._file.sync()
 
