@@ -150,7 +150,8 @@ def test_a_batch_belongs_to_one_place_of_one_lane() -> None:
     batch = golden()
     for other in (LaneId(1, 0, 1), LaneId(0, 1, 1), LaneId(0, 0, 2)):
         assert not batch.belongs_to(batches.lane_seed(other))
-    assert data_of(batch.placed(42, SEED)) != data_of(batch)
+    before = data_of(batch)
+    assert data_of(batch.placed(42, SEED)) != before
     unplaced = building.build([b"hello"], timestamp_us=0)
     assert not unplaced.belongs_to(SEED)
     assert unplaced.placed(9, SEED).belongs_to(SEED)
