@@ -1,5 +1,6 @@
 """Samples, percentiles, medians over interleaved rounds, and the tables that show them."""
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -98,6 +99,7 @@ def interleave(
     for turn in range(rounds):
         for name in reversed(names) if turn % 2 else names:
             progress(f"round {turn + 1} of {rounds}: {name}")
+            os.sync()  # files that the last one removed are discarded now, and not at this one's expense
             samples[name].append(contenders[name]())
     return samples
 
