@@ -17,6 +17,8 @@ def test_close_is_idempotent(log: Log) -> None:
     log.close()
     with log:
         pass
+    with pytest.raises(LogClosed):
+        log.append(b"b")
 
 
 def test_every_use_after_close_says_so(log: Log) -> None:
