@@ -122,7 +122,7 @@ class OsFile:
     def write_durably(self, offset: int, buffers: Sequence[Buffer]) -> None:
         if len(buffers) <= IOV_MAX:
             try:
-                # Half of the system calls, and the kernel looks at this range only: a fifth to a third less time.
+                # One system call instead of two: a fifth to a third less time for a small group.
                 if os.pwritev(self._fd, buffers, offset, os.RWF_DSYNC) == sum(map(len, buffers)):
                     return
             except OSError as error:
