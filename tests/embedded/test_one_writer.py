@@ -2,6 +2,7 @@
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ithaca.model.errors import (
     Corrupt,
     FormatTooNew,
     InvalidInput,
+    LogClosed,
     LogInUse,
     NoSuchLog,
     ReadOnly,
@@ -199,3 +201,16 @@ def test_durability_os_is_said_in_the_receipt(tmp_path: Path) -> None:
     with ithaca.open(tmp_path / "log") as log:
         assert log.append(b"c").durability == "fsync"
         assert [record.value for record in log.read_range(1)] == [b"a", b"b", b"c"]
+
+
+def test_closing_a_reader_under_a_subscription_says_so(tmp_path: Path) -> None:
+    with ithaca.open(tmp_path / "log") as writer:
+        writer.append(b"x")
+        for _ in range(30):
+            reader = ithaca.open(tmp_path / "log", mode="r")
+            subscription = reader.subscribe("latest")
+            with ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(subscription.poll, 60)
+                reader.close()
+                with pytest.raises(LogClosed):
+                    waiting.result(60)

@@ -21,7 +21,7 @@ class Follower(LaneReader):
 
     def __init__(self, disk: OsDisk, path: str) -> None:
         super().__init__(disk, lane_directory(path), LANE)
-        self._progress_file = ProgressFile(disk, self.directory, writable=False)
+        self._progress_file: ProgressFile | None = ProgressFile(disk, self.directory, writable=False)
         self._segment = -1
         self._last_words: Progress | None = None
         self._learning = Lock()
@@ -31,7 +31,7 @@ class Follower(LaneReader):
 
     def _inspect(self, path: str) -> None:
         """Without a writer its last words count for what is there: a power loss may have taken either back."""
-        last_words = self._progress_file.load()
+        last_words = self._load()
         try:
             found = inspect(self.disk, self.directory, self.lane, last_words, writable=False)
         except Corrupt:
@@ -65,11 +65,14 @@ class Follower(LaneReader):
 
     def release(self) -> None:
         super().release()
-        del self._progress_file
+        self._progress_file = None
 
     def _load(self) -> Progress | None:
+        file = self._progress_file
+        if file is None:  # another thread has closed the log
+            return None
         for _ in range(_RACES_MAX):
-            progress = self._progress_file.load()
+            progress = file.load()
             if progress is not None:
                 return progress
         return None
