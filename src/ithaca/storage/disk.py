@@ -100,8 +100,6 @@ class OsFile:
         return b"".join(parts)
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        if len(buffers) == 1 and os.pwrite(self._fd, buffers[0], offset) == len(buffers[0]):
-            return
         if len(buffers) > IOV_MAX:
             for first in range(0, len(buffers), IOV_MAX):
                 part = buffers[first : first + IOV_MAX]
@@ -116,8 +114,7 @@ class OsFile:
                 if skip < len(buffer):
                     rest.append(memoryview(buffer)[skip:])
                 skip = max(0, skip - len(buffer))
-            wrote = os.pwritev(self._fd, rest, offset + done)
-            done += wrote
+            done += os.pwritev(self._fd, rest, offset + done)
 
     def write_durably(self, offset: int, buffers: Sequence[Buffer]) -> None:
         if len(buffers) <= IOV_MAX:

@@ -13,21 +13,21 @@ synced before it counts. The same goes for the name of a segment to which nothin
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
-import numpy as np
-
 from ithaca.model.errors import Corrupt
-from ithaca.model.limits import READ_CHUNK_BYTES
 from ithaca.model.positions import LaneId
 from ithaca.storage.disk import Disk
 from ithaca.storage.segment import Segment, first_lsns, index_name_of, name_of
 from ithaca.storage.state import LaneState
 from ithaca.storage.synced import Progress, ProgressFile
-from ithaca.wire.batch import HEAD_BYTES, MAGIC, MARK, Batch, lane_seed, parse
+from ithaca.wire.batch import HEAD_BYTES, MARK, Batch, lane_seed, parse
 from ithaca.wire.build import bookkeeping
 
 NEW_SUFFIX = ".new"
+_KIND_AT = 9
+"""Where a head says of which kind its batch is."""
 
 
 class Inspected(NamedTuple):
@@ -62,7 +62,7 @@ def inspect(disk: Disk, directory: str, lane: LaneId, progress: Progress | None,
     found = _walk(segment, firsts)
     if progress is not None and progress.segment == segment.first_lsn:
         found = _raise_bound(found, progress)
-    if _mark_behind(segment, found.end_offset, found.state.length, segment.seed):
+    if _mark_behind(segment, found.end_offset, found.state.length):
         raise Corrupt("synced entries are damaged: a mark stands behind", file=segment.path, offset=found.end_offset)
     return found
 
@@ -124,23 +124,17 @@ def _raise_bound(found: Inspected, progress: Progress) -> Inspected:
     return found._replace(bound_offset=progress.synced_offset, bound_lsn=progress.synced_length, named=True)
 
 
-def _mark_behind(segment: Segment, offset: int, lsn: int, seed: int) -> bool:
+def _mark_behind(segment: Segment, offset: int, lsn: int) -> bool:
     """Whether a mark of this lane stands anywhere behind `offset`: then what precedes it was synced."""
-    while True:
-        data = segment.file.read(offset, 8 * READ_CHUNK_BYTES)
-        words = np.frombuffer(data, "<u8", len(data) // 8)
-        for at in (np.flatnonzero((words & 0xFFFFFFFF) == MAGIC) * 8).tolist():
-            if data[at + 9 : at + 10] != bytes([MARK]):
-                continue
-            try:
-                entry = parse(data, at)
-            except Corrupt:
-                continue
-            if entry.base_lsn >= lsn and entry.belongs_to(seed):
+    for at in segment.possible_entries(offset):
+        head = segment.file.read(at, HEAD_BYTES)
+        if len(head) < HEAD_BYTES or head[_KIND_AT] != MARK:
+            continue
+        with suppress(Corrupt):
+            entry = parse(head)
+            if entry.base_lsn >= lsn and entry.belongs_to(segment.seed):
                 return True
-        if len(data) <= HEAD_BYTES:
-            return False
-        offset += len(data) - HEAD_BYTES
+    return False
 
 
 def settle(disk: Disk, directory: str, found: Inspected, progress_file: ProgressFile) -> Inspected:

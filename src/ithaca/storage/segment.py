@@ -9,6 +9,8 @@ batch counts only if its base LSN continues the lane and its head was sealed for
 import errno
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from ithaca.model.errors import Corrupt
 from ithaca.model.limits import (
     ALLOCATE_AHEAD_BYTES,
@@ -21,10 +23,11 @@ from ithaca.model.records import Buffer
 from ithaca.storage import index as indexes
 from ithaca.storage.disk import Disk, File
 from ithaca.storage.index import Index
-from ithaca.wire.batch import HEAD_BYTES, Batch, parse, stored_bytes
+from ithaca.wire.batch import HEAD_BYTES, MAGIC, Batch, parse, stored_bytes
 
 SUFFIX = ".seg"
 _ZEROS = bytes(ZERO_AHEAD_BYTES)
+_SEARCH_BYTES = 8 * READ_CHUNK_BYTES
 
 
 def name_of(first_lsn: int) -> str:
@@ -80,6 +83,13 @@ class Segment:
         if batch.base_lsn != lsn or not batch.belongs_to(self.seed):
             raise Corrupt(f"the batch here does not continue the lane at LSN {lsn}", file=self.path, offset=offset + at)
         return batch
+
+    def possible_entries(self, offset: int) -> Iterator[int]:
+        """Offsets at or behind `offset` where an entry might start, for searching behind damage."""
+        while data := self.file.read(offset, _SEARCH_BYTES):
+            words = np.frombuffer(data, "<u8", len(data) // 8)
+            yield from (np.flatnonzero((words & 0xFFFFFFFF) == MAGIC) * 8 + offset).tolist()
+            offset += len(data)
 
     def offset_of(self, lsn: int) -> tuple[int, int]:
         """An entry at or before `lsn` to start walking from: its LSN and offset."""

@@ -6,13 +6,12 @@ crash left behind the last synced entry, and what a recycled file still holds be
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from ithaca.model.errors import Corrupt, FormatTooNew
-from ithaca.model.limits import READ_CHUNK_BYTES, SEGMENT_BYTES_MAX
+from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.storage import index as indexes
 from ithaca.storage.disk import Disk
@@ -20,7 +19,7 @@ from ithaca.storage.recovery import inspect
 from ithaca.storage.segment import Segment, first_lsns
 from ithaca.storage.state import LaneState
 from ithaca.storage.synced import NAME, Progress, ProgressFile
-from ithaca.wire.batch import DATA, HEAD_BYTES, MAGIC, SNAPSHOT, Batch, lane_seed, parse, stored_bytes
+from ithaca.wire.batch import DATA, HEAD_BYTES, SNAPSHOT, Batch, lane_seed, parse, stored_bytes
 
 
 class Finding(NamedTuple):
@@ -102,20 +101,13 @@ def _check_content(entry: Batch, segment: Segment, offset: int) -> None:
 
 def _next_entry(segment: Segment, offset: int, lsn: int) -> tuple[int, int] | None:
     """Offset and LSN of the next sound entry of the lane at or behind `offset`."""
-    while True:
-        data = segment.file.read(offset, 8 * READ_CHUNK_BYTES)
-        words = np.frombuffer(data, "<u8", len(data) // 8)
-        for at in (np.flatnonzero((words & 0xFFFFFFFF) == MAGIC) * 8).tolist():
-            size = stored_bytes(segment.file.read(offset + at, HEAD_BYTES), 0)
-            try:
-                entry = parse(segment.file.read(offset + at, size))
-            except (Corrupt, FormatTooNew):
-                continue
+    for at in segment.possible_entries(offset):
+        size = stored_bytes(segment.file.read(at, HEAD_BYTES), 0)
+        with suppress(Corrupt, FormatTooNew):
+            entry = parse(segment.file.read(at, size))
             if entry.base_lsn >= lsn and entry.belongs_to(segment.seed):
-                return offset + at, entry.base_lsn
-        if len(data) < 8:
-            return None
-        offset += len(data) - len(data) % 8
+                return at, entry.base_lsn
+    return None
 
 
 def _verify_index(disk: Disk, segment: Segment, starts: dict[int, int]) -> Iterator[Finding]:
