@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
-from ithaca.embedded.engine import Engine
+from ithaca.embedded.engine import Engine, too_late
 from ithaca.embedded.opening import open_engine
 from ithaca.model import interface_aio
 from ithaca.model.errors import DeadlineExceeded, IthacaError, NotWritten
@@ -73,9 +73,7 @@ async def _within(future: "asyncio.Future[Receipt]", timeout: float | None) -> R
     except TimeoutError as error:
         if isinstance(error, IthacaError):
             raise
-        raise DeadlineExceeded(
-            f"the append was not committed within {timeout} s; it may still be: its outcome is unknown"
-        ) from None
+        raise too_late(timeout) from None
 
 
 class AsyncEmbeddedSession(interface_aio.Session):

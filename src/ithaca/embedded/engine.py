@@ -362,6 +362,11 @@ class Engine:
         return before
 
 
+def too_late(timeout: float | None) -> DeadlineExceeded:
+    """What a time-out of an append means."""
+    return DeadlineExceeded(f"the append was not committed within {timeout} s; it may still be: its outcome is unknown")
+
+
 def _as_bytes(value: object, what: str) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 
-from ithaca.embedded.engine import Engine
+from ithaca.embedded.engine import Engine, too_late
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
 from ithaca.model.errors import DeadlineExceeded, IthacaError, NotWritten
@@ -28,9 +28,7 @@ class EmbeddedPending(interface.Pending):
             if timeout is None:
                 self._commits.wait(ticket)
             elif not self._commits.wait_in_background(ticket, timeout):
-                raise DeadlineExceeded(
-                    f"the append was not committed within {timeout} s; it may still be: its outcome is unknown"
-                )
+                raise too_late(timeout)
         return self._engine.receipt(ticket)
 
     def done(self) -> bool:
