@@ -130,7 +130,7 @@ class LaneRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
     count: int
 
 
-class ShardCut(msgspec.Struct, frozen=True, array_like=True):
+class ShardCut(msgspec.Struct, frozen=True, array_like=True, tag="cut"):
     """What one shard is told of a cut: how far the order reaches, and its own runs, if it has any in it."""
 
     shard: int

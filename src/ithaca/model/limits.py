@@ -20,6 +20,44 @@ FRAME_HEADER_BYTES_MAX = 65_528
 HELLO_BYTES_MAX = 4 * KIB
 """What a peer may send before it has said hello."""
 
+HELLO_TEXT_BYTES_MAX = 255
+HELLO_FEATURES_MAX = 32
+"""Names in a hello."""
+HELLO_TIMEOUT_S = 5.0
+"""A connection on which nobody has said hello by then is closed."""
+CONNECTIONS_MAX = 4096
+"""Connections that one server holds; more are refused."""
+CONNECT_TIMEOUT_S = 5.0
+"""How long one attempt to reach a server may take."""
+RECONNECT_PAUSE_S_MIN = 0.02
+RECONNECT_PAUSE_S_MAX = 1.0
+"""Between attempts to reach a server: doubled each time, from the first to the second."""
+SEND_BACKLOG_BYTES_MAX = 64 * MIB
+"""Unsent bytes to a peer that does not read; a connection beyond this is closed."""
+SEND_HIGH_WATER_BYTES = 2 * MIB
+"""A stream waits while more than this is unsent."""
+RECEIVE_BLOCK_BYTES = 256 * KIB
+"""Bytes are received into blocks of this size, or of one larger frame's."""
+READ_WAIT_MS_MAX = 60_000
+"""How long a replica waits for its order to reach a position."""
+CALL_TIMEOUT_S = 30.0
+"""Deadline of a call that was not given one."""
+LANE_PENDING_BYTES_MAX = 64 * MIB
+"""Accepted into a lane and not yet ordered; more is refused as `Overloaded`."""
+LANE_RECENT_BYTES_MAX = 32 * MIB
+"""The newest batches of a replica's own lane, in memory for the peers that follow it."""
+REPORTS_OUTSTANDING_MAX = 2
+"""Reports that no cut has covered yet; what is synced meanwhile goes into the next."""
+REPORT_INTERVAL_S = 0.05
+"""A replica that holds more than its newest cut repeats its report this often."""
+RUNS_SYNC_CUTS = 256
+RUNS_SYNC_S = 0.1
+"""Runs are synced after so many cuts, or so long after the first."""
+WATERMARK_INTERVAL_S = 0.005
+"""A stream with nothing to deliver says how far it is at most this often."""
+DELIVER_BYTES_MAX = MIB
+"""Batches in one delivery; a larger batch goes alone."""
+
 INFLIGHT_BYTES_MAX = 64 * MIB
 """Appended and not yet acknowledged, per handle or connection; more makes the producer wait."""
 GROUP_BYTES_MAX = 32 * MIB
@@ -60,7 +98,7 @@ SESSIONS_MAX = 4096
 """Named sessions of one lane; opening one more expires the one unused for longest."""
 SESSION_NAME_BYTES_MAX = 255
 SESSION_BATCHES_MAX = 8
-"""Last batches of a session whose receipts a retry can still get."""
+"""Last batches of a session whose receipts a retry can still get, and so what a client has in flight of one."""
 
 POLL_RECORDS_MAX = 1000
 """Records that one poll returns unless told otherwise."""

@@ -47,11 +47,11 @@ Reason = Literal[
 ]
 
 
-class Configured(msgspec.Struct, frozen=True):
+class Configured(msgspec.Struct, frozen=True, array_like=True, tag="configured"):
     configuration: ClusterConfiguration
 
 
-class ViewChanged(msgspec.Struct, frozen=True):
+class ViewChanged(msgspec.Struct, frozen=True, array_like=True, tag="view-changed"):
     """The shard as it is in this version of the view; None when it was reclaimed."""
 
     version: int
@@ -59,21 +59,21 @@ class ViewChanged(msgspec.Struct, frozen=True):
     now: Shard | None
 
 
-class LaneOpened(msgspec.Struct, frozen=True):
+class LaneOpened(msgspec.Struct, frozen=True, array_like=True, tag="lane-opened"):
     """The replica's start number `boot` got this lane."""
 
     lane: LaneId
     boot: int
 
 
-class LaneClosed(msgspec.Struct, frozen=True):
+class LaneClosed(msgspec.Struct, frozen=True, array_like=True, tag="lane-closed"):
     """Every holder cuts its copy to this length, or fetches the rest from a peer."""
 
     lane: LaneId
     length: int
 
 
-class ShardFinalized(msgspec.Struct, frozen=True):
+class ShardFinalized(msgspec.Struct, frozen=True, array_like=True, tag="shard-finalized"):
     """Cut `cut` was the last one for this shard; the closing of its lanes stands before this."""
 
     shard: int
@@ -93,27 +93,27 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     """What the home before this one knew of it."""
 
 
-class SessionOpened(msgspec.Struct, frozen=True):
+class SessionOpened(msgspec.Struct, frozen=True, array_like=True, tag="session-opened"):
     session: Session
 
 
-class SessionMoved(msgspec.Struct, frozen=True):
+class SessionMoved(msgspec.Struct, frozen=True, array_like=True, tag="session-moved"):
     session: Session
     source: LaneId
 
 
-class SessionExpired(msgspec.Struct, frozen=True):
+class SessionExpired(msgspec.Struct, frozen=True, array_like=True, tag="session-expired"):
     session: Session
 
 
-class TrimmedTo(msgspec.Struct, frozen=True):
+class TrimmedTo(msgspec.Struct, frozen=True, array_like=True, tag="trimmed"):
     """`first` is the first position that can be read; of `lanes` nothing can, so nobody need keep them."""
 
     first: int
     lanes: tuple[LaneId, ...] = ()
 
 
-class RangeLost(msgspec.Struct, frozen=True):
+class RangeLost(msgspec.Struct, frozen=True, array_like=True, tag="range-lost"):
     """The LSNs `[start, stop)` of the lane are gone."""
 
     lane: LaneId
@@ -121,7 +121,7 @@ class RangeLost(msgspec.Struct, frozen=True):
     stop: int
 
 
-class Refused(msgspec.Struct, frozen=True):
+class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     """The entry changed nothing."""
 
     entry: OrderingEntry

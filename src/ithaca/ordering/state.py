@@ -43,7 +43,7 @@ from ithaca.ordering.shards import ShardTable
 from ithaca.ordering.snapshot import Snapshot, decode_snapshot, encode_snapshot
 
 
-class ShardSummary(msgspec.Struct, frozen=True):
+class ShardSummary(msgspec.Struct, frozen=True, array_like=True):
     """All that a replica must know of its shard when it connects; the stream of outcomes goes on from here.
 
     A lane that is not listed, of an incarnation below the newest, was trimmed whole; a session that is not

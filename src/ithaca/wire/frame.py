@@ -15,13 +15,20 @@ flags mean, and what a header says, is decided by those who use frames.
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from ithaca.model.errors import BatchTooLarge, InvalidInput, ProtocolError
-from ithaca.model.limits import FRAME_BYTES_MAX, FRAME_HEADER_BYTES_MAX, HELLO_BYTES_MAX
+from ithaca.model.limits import FRAME_BYTES_MAX, FRAME_HEADER_BYTES_MAX, HELLO_BYTES_MAX, RECEIVE_BLOCK_BYTES
 from ithaca.model.records import Buffer
 
 PREFIX_BYTES: Final = 16
+ROOM_BYTES_MIN: Final = 4096
+"""A read into less than this is not worth its system call."""
+COPIED_BYTES_MAX: Final = 16 * 1024
+"""A payload up to this is copied, so that whoever keeps it does not keep a whole block."""
 _PREFIX = struct.Struct("<IBBHII")
 
 
@@ -35,9 +42,11 @@ class Frame(NamedTuple):
     payload: Buffer = b""
 
 
-def encode(frame: Frame) -> list[Buffer]:
-    """The frame as buffers to be written one after the other; the payload is passed on as it is."""
-    header_bytes, payload_bytes = len(frame.header), len(frame.payload)
+def encode(frame: Frame, payload: Sequence[Buffer] | None = None) -> list[Buffer]:
+    """The frame as buffers to be written one after the other; a payload in parts is passed on as it is."""
+    if payload is None:
+        payload = (frame.payload,) if len(frame.payload) else ()
+    header_bytes, payload_bytes = len(frame.header), sum(map(len, payload))
     assert payload_bytes % 8 == 0, "payloads are whole batches"
     if header_bytes > FRAME_HEADER_BYTES_MAX:
         raise InvalidInput(f"a message of {header_bytes} bytes exceeds {FRAME_HEADER_BYTES_MAX}: say less at once")
@@ -47,80 +56,95 @@ def encode(frame: Frame) -> list[Buffer]:
         raise BatchTooLarge(f"a frame of {length} bytes exceeds {FRAME_BYTES_MAX}: send it in parts")
     prefix = _PREFIX.pack(length, frame.type, frame.flags, header_bytes, frame.correlation, 0)
     front = b"".join((prefix, frame.header, bytes(padding)))
-    return [front, frame.payload] if payload_bytes else [front]
+    return [front, *payload]
 
 
 class FrameDecoder:
-    """Frames from bytes that arrive cut at any place.
+    """Frames from bytes that arrive cut at any place, received straight into blocks: `buffer`, then `received`.
 
     Until `greeted` is called no frame may exceed `HELLO_BYTES_MAX`, so a peer waits for the answer to its
     hello before it sends more than that. After the first malformed frame nothing is decoded any more.
-    Holds less than one frame, and allocates for it only what has arrived.
+    A block is handed out with the payloads in it and never written again; memory that nothing arrived in
+    is not touched, however long a frame says it is.
     """
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.error: ProtocolError | None = None
-        """What was wrong with the stream, known as soon as it was fed."""
+        """What was wrong with the stream, known as soon as it was received."""
         self._frame_bytes_max = frame_bytes_max
         self._limit = min(HELLO_BYTES_MAX, frame_bytes_max)
-        self._partial = bytearray()
+        self._block = _new_block(RECEIVE_BLOCK_BYTES)
+        self._start = self._end = 0
+        self._lent = False
 
     def greeted(self) -> None:
         """The peer's hello was accepted: from now on frames may be large."""
         self._limit = self._frame_bytes_max
 
-    def feed(self, data: Buffer) -> list[Frame]:
-        """The frames that end within `data`.
+    @property
+    def unread(self) -> memoryview:
+        """What has arrived of the frame that is not complete yet."""
+        return self._block[self._start : self._end]
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes go; never empty."""
+        return self._block[self._end :]
+
+    def received(self, count: int) -> list[Frame]:
+        """The frames that `count` more bytes in `buffer` complete.
 
         Well-formed frames before a malformed one are returned; `error` is set then, and the next call
         raises it. It is raised at once when there are none.
         """
+        self._end += count
         frames: list[Frame] = []
         if self.error is None:
             try:
-                self._decode(memoryview(data), frames)
+                self._decode(frames)
             except ProtocolError as error:
                 self.error = error
         if self.error is not None and not frames:
             raise self.error.with_traceback(None)
         return frames
 
-    def _decode(self, data: memoryview, frames: list[Frame]) -> None:
-        if self._partial:
-            data = data[self._complete(data, frames) :]
-        if len(data) >= PREFIX_BYTES:
-            # The caller may reuse its memory, and a batch must be aligned: what a whole, immutable
-            # `bytes` object is already.
-            if not (isinstance(data.obj, bytes) and len(data) == len(data.obj)):
-                data = memoryview(bytes(data))
-            while len(data) >= PREFIX_BYTES:
-                length = self._check(data)
-                if len(data) < length:
-                    break
-                frames.append(_open(data[:length]))
-                data = data[length:]
-        self._partial += data
+    def feed(self, data: Buffer) -> list[Frame]:
+        """`received`, for bytes that arrived elsewhere; they are copied."""
+        frames: list[Frame] = []
+        view = memoryview(data)
+        while len(view):
+            room = self.buffer()
+            part = view[: len(room)]
+            room[: len(part)] = part
+            view = view[len(part) :]
+            if frames and self.error is not None:
+                break
+            frames += self.received(len(part))
+        return frames
 
-    def _complete(self, data: memoryview, frames: list[Frame]) -> int:
-        """Go on with the frame that has begun; returns how many bytes it took."""
-        taken = self._take(data, PREFIX_BYTES)
-        if len(self._partial) < PREFIX_BYTES:
-            return taken
-        length = self._check(self._partial)
-        taken += self._take(data[taken:], length)
-        if len(self._partial) == length:
-            whole, self._partial = self._partial, bytearray()
-            frames.append(_open(memoryview(whole)))
-        return taken
+    def _decode(self, frames: list[Frame]) -> None:
+        wanted = PREFIX_BYTES
+        while self._end - self._start >= PREFIX_BYTES:
+            wanted = self._check()
+            if self._end - self._start < wanted:
+                break
+            frames.append(self._open(self._start, self._start + wanted))
+            self._start += wanted
+            wanted = PREFIX_BYTES
+        self._make_room(wanted)
 
-    def _take(self, data: memoryview, wanted: int) -> int:
-        part = data[: max(0, wanted - len(self._partial))]
-        self._partial += part
-        return len(part)
+    def _make_room(self, wanted: int) -> None:
+        """Have the frame that has begun, of `wanted` bytes, fit into the block."""
+        begun = self._end - self._start
+        if begun == 0 and not self._lent:
+            self._start = self._end = 0
+        elif self._start + wanted > len(self._block) or len(self._block) - self._end < ROOM_BYTES_MIN < wanted - begun:
+            block = _new_block(max(RECEIVE_BLOCK_BYTES, wanted))
+            block[:begun] = self._block[self._start : self._end]
+            self._block, self._start, self._end, self._lent = block, 0, begun, False
 
-    def _check(self, data: Buffer) -> int:
-        """The length of the frame whose first bytes are given, once its prefix was found well-formed."""
-        length, _, _, header_bytes, _, reserved = _PREFIX.unpack_from(data)
+    def _check(self) -> int:
+        """The length of the frame that has begun, once its prefix was found well-formed."""
+        length, _, _, header_bytes, _, reserved = _PREFIX.unpack_from(self._block, self._start)
         if length > self._limit:
             raise ProtocolError(f"a frame of {length} bytes exceeds the {self._limit} allowed here")
         if length < PREFIX_BYTES or length % 8:
@@ -131,12 +155,20 @@ class FrameDecoder:
             raise ProtocolError(f"a header of {header_bytes} bytes does not fit into a frame of {length}")
         return int(length)
 
+    def _open(self, start: int, stop: int) -> Frame:
+        """The parts of a whole frame whose prefix was checked."""
+        block = self._block
+        _, kind, flags, header_bytes, correlation, _ = _PREFIX.unpack_from(block, start)
+        header_end = start + PREFIX_BYTES + header_bytes
+        payload_at = header_end + (-header_bytes & 7)
+        if any(block[header_end:payload_at]):
+            raise ProtocolError("the padding behind a frame's header is not zero")
+        header = bytes(block[start + PREFIX_BYTES : header_end])
+        if stop - payload_at > COPIED_BYTES_MAX:
+            self._lent = True
+            return Frame(kind, flags, correlation, header, block[payload_at:stop])
+        return Frame(kind, flags, correlation, header, bytes(block[payload_at:stop]))
 
-def _open(frame: memoryview) -> Frame:
-    """The parts of a whole frame whose prefix was checked."""
-    _, kind, flags, header_bytes, correlation, _ = _PREFIX.unpack_from(frame)
-    header_end = PREFIX_BYTES + header_bytes
-    payload_at = header_end + (-header_bytes & 7)
-    if any(frame[header_end:payload_at]):
-        raise ProtocolError("the padding behind a frame's header is not zero")
-    return Frame(kind, flags, correlation, bytes(frame[PREFIX_BYTES:header_end]), frame[payload_at:])
+
+def _new_block(size: int) -> memoryview:
+    return memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type]

@@ -1,0 +1,70 @@
+"""Messages to frames and back. What a peer sent is checked here, once: types, bounds, lengths.
+
+Flags of a frame: bit 0 says that the message is in the payload, because it is too large for the header, which
+is then its length in bytes, as msgpack; bit 1 says that the frame answers a request.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from ithaca.model.errors import InvalidInput, ProtocolError
+from ithaca.model.limits import FRAME_HEADER_BYTES_MAX
+from ithaca.model.records import Buffer
+from ithaca.protocol.messages import TYPES
+from ithaca.wire.frame import Frame, encode
+
+Message: TypeAlias = msgspec.Struct
+"""One of `messages.TYPES`."""
+
+_IN_PAYLOAD = 0b01
+_ANSWER = 0b10
+
+_encode = msgspec.msgpack.Encoder().encode
+_number_of: dict[type[msgspec.Struct], int] = {kind: number for number, kind in TYPES.items()}
+_decoders = {number: msgspec.msgpack.Decoder(kind) for number, kind in TYPES.items()}
+_length_decoder = msgspec.msgpack.Decoder(int)
+
+
+class Received(NamedTuple):
+    """A message as it came, with what came beside it."""
+
+    message: Message
+    correlation: int
+    is_answer: bool
+    payload: Buffer
+
+
+def encode_message(
+    message: Message, *, correlation: int = 0, answer: bool = False, payload: Sequence[Buffer] = ()
+) -> list[Buffer]:
+    """The frame that carries this message, as buffers to be written one after the other."""
+    header = _encode(message)
+    number = _number_of[type(message)]
+    flags = _ANSWER if answer else 0
+    if len(header) > FRAME_HEADER_BYTES_MAX:
+        assert not payload, "a message this large has no room for batches"
+        body = header + bytes(-len(header) % 8)
+        return encode(Frame(number, flags | _IN_PAYLOAD, correlation, _encode(len(header))), [body])
+    return encode(Frame(number, flags, correlation, header), payload)
+
+
+def decode_message(frame: Frame) -> Received:
+    """The message of a frame; `ProtocolError` says what is wrong with it."""
+    decoder = _decoders.get(frame.type)
+    if decoder is None:
+        raise ProtocolError(f"a frame of type {frame.type} is not known here")
+    header, payload = frame.header, frame.payload
+    try:
+        if frame.flags & _IN_PAYLOAD:
+            length = _length_decoder.decode(header)
+            if not 0 <= length <= len(payload):
+                raise ProtocolError(f"a message of {length} bytes is not in a payload of {len(payload)}")
+            message: Message = decoder.decode(memoryview(payload)[:length])
+            payload = b""
+        else:
+            message = decoder.decode(header)
+    except (msgspec.MsgspecError, InvalidInput) as error:
+        raise ProtocolError(f"a {TYPES[frame.type].__name__} cannot be decoded: {error}") from error
+    return Received(message, frame.correlation, bool(frame.flags & _ANSWER), payload)

@@ -1,0 +1,437 @@
+"""Every message of a cluster, with the number of its frame type.
+
+| type | message       | from → to             | answered by                 | payload            |
+|------|---------------|-----------------------|-----------------------------|--------------------|
+| 1    | Hello         | dialler → server      | Welcome                     |                    |
+| 2    | Welcome       | back                  |                             |                    |
+| 3    | Failure       | any answer            |                             |                    |
+| 4    | Redirect      | orderer → anyone      |                             |                    |
+| 5    | Finished      | end of a stream       |                             |                    |
+| 6    | GetStatus     | anyone → server       | StatusIs                    |                    |
+| 7    | StatusIs      | back                  |                             |                    |
+| 10   | GetView       | anyone → orderer      | ViewIs                      |                    |
+| 11   | ViewIs        | back                  |                             |                    |
+| 12   | GetTail       | client → leader       | TailIs                      |                    |
+| 13   | TailIs        | back                  |                             |                    |
+| 14   | Propose       | client → leader       | Applied                     |                    |
+| 15   | Applied       | back                  |                             |                    |
+| 16   | GetSession    | client → leader       | SessionIs                   |                    |
+| 17   | SessionIs     | back                  |                             |                    |
+| 20   | Join          | replica → leader      | Joined, then a stream of News |                  |
+| 21   | Joined        | back                  |                             |                    |
+| 22   | News          | leader → replica      |                             |                    |
+| 23   | ReportIs      | replica → leader      |                             |                    |
+| 30   | Append        | client → replica      | Acks, or a Failure          | one batch          |
+| 31   | Acks          | replica → client      |                             |                    |
+| 32   | GetNextSeq    | client → home replica | NextSeqIs                   |                    |
+| 33   | NextSeqIs     | back                  |                             |                    |
+| 34   | GetPlaced     | client → replica      | PlacedAre                   |                    |
+| 35   | PlacedAre     | back                  |                             |                    |
+| 40   | Read          | client → replica      | Found, Elsewhere or Behind  |                    |
+| 41   | Found         | back                  |                             | one batch          |
+| 42   | Elsewhere     | back                  |                             |                    |
+| 43   | Behind        | back                  |                             |                    |
+| 44   | Subscribe     | client → replica      | a stream of Deliver, Finished |                  |
+| 45   | Deliver       | replica → client      |                             | batches            |
+| 46   | SeekTime      | client → replica      | TimeIs                      |                    |
+| 47   | TimeIs        | back                  |                             |                    |
+| 50   | FollowLane    | replica → replica     | a stream of LaneBatches, Finished |              |
+| 51   | LaneBatches   | back                  |                             | batches            |
+| 52   | GetRuns       | replica → replica     | RunsAre                     |                    |
+| 53   | RunsAre       | back                  |                             |                    |
+| 70   | RaftSays      | orderer → orderer     |                             |                    |
+
+An answer carries its request's correlation number. `Acks` is not an answer but names several requests.
+Streams (subscriptions, lanes, news) have a connection of their own, so that TCP is their backpressure.
+"""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from ithaca.model.cut import ShardCut
+from ithaca.model.limits import (
+    HELLO_FEATURES_MAX,
+    HELLO_TEXT_BYTES_MAX,
+    READ_WAIT_MS_MAX,
+)
+from ithaca.model.positions import LaneId
+from ithaca.model.records import Durability
+from ithaca.model.view import Address, ClusterConfiguration, View
+from ithaca.ordering.outcomes import (
+    Configured,
+    LaneClosed,
+    LaneOpened,
+    RangeLost,
+    Refused,
+    Session,
+    SessionExpired,
+    SessionMoved,
+    SessionOpened,
+    ShardFinalized,
+    TrimmedTo,
+    ViewChanged,
+)
+from ithaca.ordering.reports import Report
+from ithaca.ordering.state import ShardSummary
+from ithaca.raft.messages import AnyMessage
+
+VERSION_MIN = 1
+VERSION_MAX = 1
+FEATURES: tuple[str, ...] = ("lz4", "zstd")
+"""What this version can do beyond the protocol's version; peers use only what both name."""
+
+Role = Literal["client", "replica", "orderer"]
+ShardNews = (
+    ShardCut
+    | ViewChanged
+    | LaneOpened
+    | LaneClosed
+    | ShardFinalized
+    | SessionOpened
+    | SessionMoved
+    | SessionExpired
+    | TrimmedTo
+    | RangeLost
+)
+"""What a replica is told of its shard, in the order in which it was agreed."""
+AppliedOutcome = (
+    Configured
+    | ViewChanged
+    | LaneOpened
+    | LaneClosed
+    | ShardFinalized
+    | SessionOpened
+    | SessionMoved
+    | SessionExpired
+    | TrimmedTo
+    | RangeLost
+    | Refused
+)
+"""What whoever proposed an entry is told of it."""
+
+_Natural = Annotated[int, Meta(ge=0, lt=1 << 63)]
+_Counted = Annotated[int, Meta(ge=1, lt=1 << 63)]
+_Text = Annotated[str, Meta(max_length=HELLO_TEXT_BYTES_MAX)]
+
+
+class Hello(msgspec.Struct, frozen=True, array_like=True):
+    """The first message of a connection. `log` None accepts any log; `credentials` is not looked at yet."""
+
+    version_min: _Natural
+    version_max: _Natural
+    role: Role
+    name: _Text = ""
+    features: Annotated[tuple[_Text, ...], Meta(max_length=HELLO_FEATURES_MAX)] = ()
+    log: UUID | None = None
+    credentials: Annotated[bytes, Meta(max_length=1024)] = b""
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True):
+    """The connection is on, with this version. `log` is None while the cluster is not configured yet."""
+
+    version: _Natural
+    role: Role
+    name: _Text = ""
+    features: tuple[_Text, ...] = ()
+    log: UUID | None = None
+    durability: Durability = "fsync"
+    """What this server's acknowledgements mean."""
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True):
+    """An error of `model.errors`, by name. With correlation 0 it concerns the connection, which then ends."""
+
+    name: str
+    message: str
+    detail: dict[str, int | str] = {}
+    outcome_unknown: bool = False
+
+
+class Redirect(msgspec.Struct, frozen=True, array_like=True):
+    """Only the leader can answer this; `leader` is where it is, None while there is none."""
+
+    leader: Address | None
+
+
+class Finished(msgspec.Struct, frozen=True, array_like=True):
+    """The stream has come to the end that was asked for."""
+
+
+class GetStatus(msgspec.Struct, frozen=True, array_like=True):
+    pass
+
+
+class StatusIs(msgspec.Struct, frozen=True, array_like=True):
+    """The server's state as a JSON object (`server.status`)."""
+
+    json: bytes
+
+
+class GetView(msgspec.Struct, frozen=True, array_like=True):
+    """As far as this orderer has applied; with `at_least`, once it has applied that version of the view."""
+
+    at_least: _Natural = 0
+
+
+class ViewIs(msgspec.Struct, frozen=True, array_like=True):
+    view: View
+    configuration: ClusterConfiguration
+    orderers: tuple[Address, ...]
+    leader: Address | None
+
+
+class GetTail(msgspec.Struct, frozen=True, array_like=True):
+    """Linearizable: through the leader's read index."""
+
+
+class TailIs(msgspec.Struct, frozen=True, array_like=True):
+    tail: _Counted
+    first: _Counted
+    time_us: _Natural
+    view: _Natural
+
+
+class Propose(msgspec.Struct, frozen=True, array_like=True):
+    """An ordered entry (`ordering.entries.encode_entry`) of a kind that clients may propose."""
+
+    entry: bytes
+
+
+class Applied(msgspec.Struct, frozen=True, array_like=True):
+    outcomes: tuple[AppliedOutcome, ...]
+
+
+class GetSession(msgspec.Struct, frozen=True, array_like=True):
+    """Linearizable: where the session lives now."""
+
+    producer_id: _Counted
+
+
+class SessionIs(msgspec.Struct, frozen=True, array_like=True):
+    """None for a session that has expired."""
+
+    session: Session | None
+
+
+class Join(msgspec.Struct, frozen=True, array_like=True):
+    """A replica has started for the `boot`-th time, or found a new leader: it gets a lane and the news."""
+
+    shard: _Natural
+    replica: _Natural
+    boot: _Counted
+
+
+class Joined(msgspec.Struct, frozen=True, array_like=True):
+    """Where the shard stands, the replica's new lane included, and the kept cuts that have runs of it.
+
+    `lane` is None when the shard is finalized: the replica only serves reads.
+    """
+
+    log: UUID
+    lane: LaneId | None
+    summary: ShardSummary
+    cuts: tuple[ShardCut, ...]
+
+
+class News(msgspec.Struct, frozen=True, array_like=True):
+    items: tuple[ShardNews, ...]
+
+
+class ReportIs(msgspec.Struct, frozen=True, array_like=True):
+    report: Report
+
+
+class Append(msgspec.Struct, frozen=True, array_like=True):
+    """Append the batch in the payload to this lane, which the receiver must be the primary of.
+
+    The batch's `producer_id` is a session whose home is this lane.
+    """
+
+    lane: LaneId
+
+
+class Acks(msgspec.Struct, frozen=True, array_like=True):
+    """These requests' batches are durable and ordered: (correlation, position of the first record)."""
+
+    items: tuple[tuple[int, int], ...]
+
+
+class GetNextSeq(msgspec.Struct, frozen=True, array_like=True):
+    """The number that continues a session, asked of its home."""
+
+    lane: LaneId
+    producer_id: _Counted
+    epoch: _Counted
+
+
+class NextSeqIs(msgspec.Struct, frozen=True, array_like=True):
+    next_seq: _Counted
+
+
+class GetPlaced(msgspec.Struct, frozen=True, array_like=True):
+    """What a closed lane holds of a session, asked of any replica that has the lane up to its length."""
+
+    lane: LaneId
+    producer_id: _Counted
+
+
+class PlacedAre(msgspec.Struct, frozen=True, array_like=True):
+    """The session's last batches there: (first number, records, position); empty when it has none."""
+
+    placed: tuple[tuple[int, int, int], ...]
+
+
+class Read(msgspec.Struct, frozen=True, array_like=True):
+    """One record. The replica waits up to `wait_ms` for its order to reach the position."""
+
+    position: _Counted
+    wait_ms: Annotated[int, Meta(ge=0, le=READ_WAIT_MS_MAX)] = 0
+
+
+class Found(msgspec.Struct, frozen=True, array_like=True):
+    """The batch in the payload is of this lane, and its first record is at `position`."""
+
+    lane: LaneId
+    position: _Counted
+
+
+class Elsewhere(msgspec.Struct, frozen=True, array_like=True):
+    """The position is ordered, and not in this shard."""
+
+
+class Behind(msgspec.Struct, frozen=True, array_like=True):
+    """This replica's order ends at `tail`, before the position."""
+
+    tail: _Counted
+
+
+class Filter(msgspec.Struct, frozen=True, array_like=True):
+    """A `KeyFilter`; of hashes, those from `low` to `last`, both included, since 2**64 does not fit."""
+
+    kind: Literal["equals", "prefix", "hash"]
+    key: bytes = b""
+    low: Annotated[int, Meta(ge=0)] = 0
+    last: Annotated[int, Meta(ge=-1)] = -1
+
+
+class Subscribe(msgspec.Struct, frozen=True, array_like=True):
+    """This shard's records of `[start, stop)`, for ever without a stop."""
+
+    start: _Counted
+    stop: _Counted | None = None
+    where: Filter | None = None
+
+
+class Delivered(msgspec.Struct, frozen=True, array_like=True):
+    """One batch of the payload.
+
+    Without `rows` it is the batch as stored: its first record is at `position`, and the records `[low, high)`
+    are meant. With `rows` it was made of the matching records alone: these are their positions less
+    `position`, as packed little-endian u32.
+    """
+
+    lane: LaneId
+    position: _Counted
+    low: _Natural
+    high: _Natural
+    rows: bytes | None = None
+
+
+class Deliver(msgspec.Struct, frozen=True, array_like=True):
+    """The batches in the payload, one after the other; then this shard has nothing more below `up_to`.
+
+    `view` is the version of the view that holds at `up_to`: records below it may be in any shard of that view.
+    """
+
+    items: tuple[Delivered, ...]
+    up_to: _Counted
+    view: _Natural
+
+
+class SeekTime(msgspec.Struct, frozen=True, array_like=True):
+    """The first position of this shard that was ordered at this time or later, below `tail`."""
+
+    time_us: int
+    tail: _Counted
+
+
+class TimeIs(msgspec.Struct, frozen=True, array_like=True):
+    """None when there is none below the tail that was asked about."""
+
+    position: _Counted | None
+
+
+class FollowLane(msgspec.Struct, frozen=True, array_like=True):
+    """The lane's batches from `start` on: up to `stop`, or without it as they are accepted, for ever."""
+
+    lane: LaneId
+    start: _Natural
+    stop: _Natural | None = None
+
+
+class LaneBatches(msgspec.Struct, frozen=True, array_like=True):
+    """Consecutive batches of the lane, whole; the first may start before what was asked for."""
+
+    lane: LaneId
+
+
+class GetRuns(msgspec.Struct, frozen=True, array_like=True):
+    lane: LaneId
+    start: _Natural
+    stop: _Natural
+
+
+class RunsAre(msgspec.Struct, frozen=True, array_like=True):
+    """(LSN, position, count, time) each; they may end early, and empty says that this replica knows none."""
+
+    runs: tuple[tuple[int, int, int, int], ...]
+
+
+class RaftSays(msgspec.Struct, frozen=True, array_like=True):
+    message: AnyMessage
+
+
+TYPES: dict[int, type[msgspec.Struct]] = {
+    1: Hello,
+    2: Welcome,
+    3: Failure,
+    4: Redirect,
+    5: Finished,
+    6: GetStatus,
+    7: StatusIs,
+    10: GetView,
+    11: ViewIs,
+    12: GetTail,
+    13: TailIs,
+    14: Propose,
+    15: Applied,
+    16: GetSession,
+    17: SessionIs,
+    20: Join,
+    21: Joined,
+    22: News,
+    23: ReportIs,
+    30: Append,
+    31: Acks,
+    32: GetNextSeq,
+    33: NextSeqIs,
+    34: GetPlaced,
+    35: PlacedAre,
+    40: Read,
+    41: Found,
+    42: Elsewhere,
+    43: Behind,
+    44: Subscribe,
+    45: Deliver,
+    46: SeekTime,
+    47: TimeIs,
+    50: FollowLane,
+    51: LaneBatches,
+    52: GetRuns,
+    53: RunsAre,
+    70: RaftSays,
+}
+"""Numbers are never given to another message."""

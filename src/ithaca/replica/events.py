@@ -1,0 +1,290 @@
+"""What goes into `ReplicaCore.step`, and what comes out."""
+
+from typing import NamedTuple
+from uuid import UUID
+
+from ithaca.model.cut import LaneRun, ShardCut
+from ithaca.model.errors import IthacaError
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
+from ithaca.ordering.outcomes import (
+    LaneClosed,
+    LaneOpened,
+    RangeLost,
+    SessionExpired,
+    SessionMoved,
+    SessionOpened,
+    ShardFinalized,
+    TrimmedTo,
+    ViewChanged,
+)
+from ithaca.ordering.reports import Report
+from ithaca.ordering.state import ShardSummary
+from ithaca.wire.batch import Batch
+
+
+class Held(NamedTuple):
+    """A lane as it was found on the disk when the replica started."""
+
+    length: int
+    """Records that are synced."""
+    runs_end: int
+    """The LSN up to which positions are known."""
+    missing: tuple[LaneRun, ...]
+    """The known runs that reach beyond `length`, in order."""
+    end_position: int
+    """The position after the last one that is known of this lane; 0 when there is none."""
+
+
+class Request(NamedTuple):
+    """Who is to be answered: opaque to the core."""
+
+    connection: object
+    correlation: int
+
+
+# Events.
+
+
+class Tick(NamedTuple):
+    """Time has passed, by a monotonic clock; at the latest at `ReplicaCore.deadline_us`."""
+
+    now_us: int
+
+
+class OrderJoined(NamedTuple):
+    """The leader has answered `Join`: where the shard stands, and the cuts that may not be known here."""
+
+    log: UUID
+    lane: LaneId | None
+    summary: ShardSummary
+    cuts: tuple[ShardCut, ...]
+
+
+class OrderLost(NamedTuple):
+    """The connection to the leader has ended: nothing is reported until it is joined again."""
+
+
+News = (
+    ShardCut
+    | ViewChanged
+    | LaneOpened
+    | LaneClosed
+    | ShardFinalized
+    | SessionOpened
+    | SessionMoved
+    | SessionExpired
+    | TrimmedTo
+    | RangeLost
+)
+"""Whatever the leader streams is an event as it is."""
+
+
+class Appended(NamedTuple):
+    """A client wants this batch, which was checked, in this lane."""
+
+    request: Request
+    lane: LaneId
+    batch: Batch
+
+
+class Replicated(NamedTuple):
+    """A peer has sent the next batch of a lane, which was checked, placed as the lane's primary placed it."""
+
+    lane: LaneId
+    batch: Batch
+
+
+class Synced(NamedTuple):
+    """The lane is synced up to this length."""
+
+    lane: LaneId
+    length: int
+
+
+class Created(NamedTuple):
+    """`CreateLane` is done."""
+
+    lane: LaneId
+
+
+class Truncated(NamedTuple):
+    """`Truncate` is done."""
+
+    lane: LaneId
+
+
+class RunsFetched(NamedTuple):
+    """`FetchRuns` has brought these; they continue what is known, and may not reach as far as was asked."""
+
+    lane: LaneId
+    runs: tuple[LaneRun, ...]
+    time_us: int
+
+
+class RunsSynced(NamedTuple):
+    """`SyncRuns` is done: the runs of every cut up to this one are durable."""
+
+    cut: int
+
+
+class DiskFull(NamedTuple):
+    """The disk has no space for what was to be written (it will be tried again), or has some again."""
+
+    is_full: bool
+
+
+Event = (
+    Tick
+    | OrderJoined
+    | OrderLost
+    | News
+    | Appended
+    | Replicated
+    | Synced
+    | Created
+    | Truncated
+    | RunsFetched
+    | RunsSynced
+    | DiskFull
+)
+
+
+# Effects.
+
+
+class CreateLane(NamedTuple):
+    """Make an empty lane, durably: answered by `Created`."""
+
+    lane: LaneId
+
+
+class DropLane(NamedTuple):
+    """Nothing of this lane is needed any more."""
+
+    lane: LaneId
+
+
+class Truncate(NamedTuple):
+    """Cut the lane and its runs to this length, durably: answered by `Truncated`. Nothing is being written."""
+
+    lane: LaneId
+    length: int
+
+
+class Follow(NamedTuple):
+    """Get the lane's batches from its primary as it accepts them, from `ReplicaCore.received(lane)` on.
+
+    The shell dials again and again, until `Unfollow`, asking `received` anew each time; what comes is
+    stepped as `Replicated`.
+    """
+
+    lane: LaneId
+    primary: Address
+
+
+class Unfollow(NamedTuple):
+    """Stop following or fetching the lane."""
+
+    lane: LaneId
+
+
+class Fetch(NamedTuple):
+    """Get the batches of a closed lane up to `stop`, from any of these, in the way of `Follow`.
+
+    Ends by itself when `received(lane)` has reached `stop`.
+    """
+
+    lane: LaneId
+    stop: int
+    peers: tuple[Address, ...]
+
+
+class FetchRuns(NamedTuple):
+    """Get the runs of `[start, stop)` of the lane from any of these: answered by `RunsFetched`."""
+
+    lane: LaneId
+    start: int
+    stop: int
+    peers: tuple[Address, ...]
+
+
+class Write(NamedTuple):
+    """Write the batch at its place, behind those before it: `Synced` follows when it is durable.
+
+    A batch of the own lane goes to the peers that follow it as well, at the same time.
+    """
+
+    lane: LaneId
+    batch: Batch
+
+
+class NoteRuns(NamedTuple):
+    """These runs, which continue what is known of their lanes, were ordered at this time. Durable later."""
+
+    runs: tuple[LaneRun, ...]
+    time_us: int
+
+
+class SyncRuns(NamedTuple):
+    """Make all noted runs durable: answered by `RunsSynced(cut)`."""
+
+    cut: int
+
+
+class SendReport(NamedTuple):
+    report: Report
+
+
+class Acknowledge(NamedTuple):
+    """The batch is durable and ordered, its first record at this position."""
+
+    request: Request
+    position: int
+
+
+class AcknowledgeAt(NamedTuple):
+    """The batch was appended before, at this LSN of the own lane, which is ordered: look up its position."""
+
+    request: Request
+    lsn: int
+
+
+class Refuse(NamedTuple):
+    request: Request
+    error: IthacaError
+
+
+class Advanced(NamedTuple):
+    """Readers may go on: positions below `readable` are ordered, and those of this shard are on this disk."""
+
+    tail: int
+    readable: int
+    first: int
+    view: int
+
+
+class Rejoin(NamedTuple):
+    """The stream of news has a gap: join the order anew."""
+
+    reason: str
+
+
+Effect = (
+    CreateLane
+    | DropLane
+    | Truncate
+    | Follow
+    | Unfollow
+    | Fetch
+    | FetchRuns
+    | Write
+    | NoteRuns
+    | SyncRuns
+    | SendReport
+    | Acknowledge
+    | AcknowledgeAt
+    | Refuse
+    | Advanced
+    | Rejoin
+)
