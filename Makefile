@@ -6,7 +6,7 @@ STAMP := $(VENV)/.ready
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test campaign requirements clean
+.PHONY: help setup demo check generate format test campaign requirements clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,15 +24,19 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: setup ## Run the main job: producers, followers, a crash and the recovery, with figures
 	@$(BIN)/ithaca demo
 
-check: setup ## Format, lint, strict types, import direction
-	@$(BIN)/ruff format --check src tests
-	@$(BIN)/ruff check src tests
-	@$(BIN)/mypy
+check: setup ## Format, lint, strict types, import direction, generated code
+	@$(BIN)/ruff format --check src tests tools
+	@$(BIN)/ruff check src tests tools
+	@$(BIN)/mypy src tests tools
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/generate_sync.py --check
+
+generate: setup ## Write anew what is generated: the synchronous face of a cluster's log
+	@$(BIN)/python tools/generate_sync.py
 
 format: setup ## Rewrite the sources in the house format
-	@$(BIN)/ruff format src tests
-	@$(BIN)/ruff check --fix src tests
+	@$(BIN)/ruff format src tests tools
+	@$(BIN)/ruff check --fix src tests tools
 
 test: check ## Check, then all tests with samples of the campaigns
 	@$(BIN)/pytest -n $(WORKERS) -m "not campaign"

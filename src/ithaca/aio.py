@@ -7,9 +7,13 @@ async with ithaca.aio.open("./events") as log:
     receipt = await log.append(b"hello")
     async for record in log.subscribe(start="earliest"):
         ...
+
+async with ithaca.aio.connect("127.0.0.1:7600") as log:
+    ...
 ```
 """
 
+from ithaca.client.log import connect
 from ithaca.embedded.aio import open
 from ithaca.model.errors import (
     AuthenticationFailed,
@@ -47,7 +51,17 @@ from ithaca.model.errors import (
     VersionMismatch,
     WrongLane,
 )
-from ithaca.model.interface_aio import Batch, Log, Pending, Records, Session, Subscription
+from ithaca.model.interface_aio import (
+    Batch,
+    ClusterLog,
+    ClusterStatus,
+    Log,
+    Pending,
+    Records,
+    Session,
+    ShardPolicy,
+    Subscription,
+)
 from ithaca.model.records import KeyFilter, Receipt, Record, Retention
 from ithaca.version import VERSION as __version__
 
@@ -55,6 +69,8 @@ __all__ = [
     "AuthenticationFailed",
     "Batch",
     "BatchTooLarge",
+    "ClusterLog",
+    "ClusterStatus",
     "ConfigError",
     "Corrupt",
     "DeadlineExceeded",
@@ -87,6 +103,7 @@ __all__ = [
     "SessionError",
     "SessionExpired",
     "SessionFenced",
+    "ShardPolicy",
     "StorageError",
     "StorageFull",
     "Subscription",
@@ -97,5 +114,6 @@ __all__ = [
     "VersionMismatch",
     "WrongLane",
     "__version__",
+    "connect",
     "open",
 ]

@@ -58,7 +58,10 @@ def test_ratios_are_formed_within_a_round() -> None:
     # The disk was ten times slower in the second round; ratios of medians over other rounds would see that.
     log = [sample(50, 2.0), sample(5, 20.0), sample(40, 3.0)]
     ceiling = [sample(100, 1.0), sample(10, 10.0), sample(100, 1.0)]
-    assert ratios(log, ceiling) == {"rate": 0.5, "latency_p50": 2.0}
+    got = ratios(log, ceiling)
+    assert (got["rate"], got["latency_p50"]) == (0.5, 2.0)
+    assert got["rounds"] == {"rate": [0.5, 0.5, 0.4], "latency_p50": [2.0, 2.0, 3.0]}
+    assert set(ratios(log, ceiling, with_latency=False)) == {"rate", "rounds"}
 
 
 def test_the_table_shows_ratios_only_where_there_are_some() -> None:

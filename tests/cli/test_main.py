@@ -10,7 +10,9 @@ from tests.cli.command import COMMAND, environment, ithaca
 from ithaca.version import VERSION
 
 RECORD_COMMANDS = ["append", "read", "follow", "tail", "trim", "stats", "verify"]
-HEAVY = {"numpy", "pyarrow", "msgspec", "zstandard", "lz4", "ithaca.storage", "ithaca.embedded", "ithaca.bench"}
+CLUSTER_COMMANDS = ["up", "down", "status", "logs", "serve"]
+HEAVY = {"numpy", "pyarrow", "msgspec", "zstandard", "lz4", "uvloop", "asyncio"}
+HEAVY |= {f"ithaca.{name}" for name in ("storage", "embedded", "bench", "cluster", "server", "client", "runtime")}
 
 
 def test_version() -> None:
@@ -19,13 +21,19 @@ def test_version() -> None:
 
 def test_help_lists_every_command() -> None:
     text = ithaca("--help").stdout.decode()
-    for command in [*RECORD_COMMANDS, "bench", "demo"]:
+    for command in [*RECORD_COMMANDS, *CLUSTER_COMMANDS, "bench", "demo"]:
         assert f" {command} " in text
 
 
 @pytest.mark.parametrize(
     "command",
-    [*([name] for name in RECORD_COMMANDS), ["demo"], ["bench", "ceiling"], ["bench", "embedded"], ["bench", "memory"]],
+    [
+        *([name] for name in RECORD_COMMANDS + CLUSTER_COMMANDS),
+        ["demo"],
+        ["bench", "ceiling"],
+        ["bench", "embedded"],
+        ["bench", "memory"],
+    ],
     ids=" ".join,
 )
 def test_the_help_of_every_command_teaches_by_example(command: list[str]) -> None:

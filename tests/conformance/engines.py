@@ -19,6 +19,7 @@ import ithaca
 import ithaca.aio
 from ithaca.model.interface import Log
 from ithaca.model.records import Compression
+from ithaca.testing import Cluster
 
 
 class Feature(Enum):
@@ -108,7 +109,48 @@ class EmbeddedAio(Deployment):
         self._handles.close()
 
 
+class Clustered(Deployment):
+    """Two shards of two replicas, their servers in this process, over real sockets and files."""
+
+    def __init__(self, directory: Path) -> None:
+        self._handles = ExitStack()
+        self._cluster = self._handles.enter_context(Cluster(directory / "cluster", shards=2))
+
+    def open(self, *, compression: Compression = "none") -> Log:
+        return self._handles.enter_context(ithaca.connect(self._cluster.bootstrap, compression=compression))
+
+    def open_reader(self) -> Log:
+        return self.open()
+
+    def close(self) -> None:
+        self._handles.close()
+
+
+class ClusteredAio(Deployment):
+    """The same through `ithaca.aio`, on a loop of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self._handles = ExitStack()
+        self._cluster = self._handles.enter_context(Cluster(directory / "cluster", shards=2))
+        self._thread = LoopThread()
+        self._handles.callback(self._thread.stop)
+
+    def open(self, *, compression: Compression = "none") -> Log:
+        async def connect() -> ithaca.aio.Log:
+            return await ithaca.aio.connect(self._cluster.bootstrap, compression=compression)
+
+        return self._handles.enter_context(AdaptedLog(self._thread, self._thread.run(connect())))
+
+    def open_reader(self) -> Log:
+        return self.open()
+
+    def close(self) -> None:
+        self._handles.close()
+
+
 ENGINES = [
     Engine("embedded", Embedded, frozenset(Feature)),
     Engine("embedded-aio", EmbeddedAio, frozenset(Feature)),
+    Engine("cluster", Clustered, frozenset(Feature)),
+    Engine("cluster-aio", ClusteredAio, frozenset(Feature)),
 ]

@@ -80,7 +80,7 @@ class InterruptingDisk:
         self._interrupter = interrupter
         self._perform = interrupter.perform
         self.exists, self.list = disk.exists, disk.list
-        self.make_directory = disk.make_directory
+        self.make_directory, self.remove_directory = disk.make_directory, disk.remove_directory
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         file: File = self._perform(lambda: self._disk.open(path, create=create, writable=writable))

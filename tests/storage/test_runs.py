@@ -1,5 +1,6 @@
 """Runs against a naive list: look-ups, reopening, crashes at any operation, full disks, and every byte flipped."""
 
+import threading
 from random import Random
 
 import numpy as np
@@ -12,7 +13,7 @@ from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, NotWritten, Overl
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage import runs, runs_file
 from ithaca.storage.disk import Disk
-from ithaca.storage.runs import Runs
+from ithaca.storage.runs import PendingRuns, Runs
 from ithaca.storage.runs_file import Run
 from ithaca.wire.batch import crc32c
 
@@ -122,6 +123,106 @@ def test_runs_agree_with_a_naive_list(operations: list[tuple[str, int, int, int]
     check(found, model)
 
 
+split_steps = st.tuples(
+    st.sampled_from(["prepare", "write", "write", "adopt", "full", "trim", "truncate", "crash", "check"]),
+    st.integers(0, 100),
+    st.just(0),
+    st.just(0),
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.one_of(appends, appends, appends, split_steps), max_size=80))
+def test_runs_agree_with_a_naive_list_while_they_are_being_synced(operations: list[tuple[str, int, int, int]]) -> None:
+    disk = new_disk()
+    found, model, synced = opened(disk), NaiveRuns(), 0
+    pending: PendingRuns | None = None
+    collected = 0  # what was there when the pending sync was prepared
+    for kind, first, second, third in operations:
+        match kind:
+            case "append":
+                run = model.next(first, second, third)
+                found.append(run)
+                model.append(run)
+            case "prepare" if pending is None or pending.finished:
+                pending = found.prepare_sync()
+                collected = len(model.positions)
+                synced = collected if pending is None else synced
+            case "write" if pending is not None and not pending.finished:
+                pending.write()
+                synced = collected
+            case "full" if pending is not None and not pending.finished:
+                disk.capacity_bytes = 0
+                try:
+                    pending.write()
+                    synced = collected
+                except StorageFull:
+                    check(found, model)
+                disk.capacity_bytes = None
+            case "adopt" if pending is not None and pending.finished:
+                found.adopt(pending)
+            case "trim":
+                found.trim(len(model.positions) * first // 100)
+                synced = max(synced, found._file.last.end_lsn)
+            case "truncate" if pending is None or pending.finished:
+                length = found.first_lsn + (len(model.positions) - found.first_lsn) * first // 100
+                if length < len(model.positions):
+                    found.truncate(length)
+                    model, synced = model.truncated(length), length
+            case "crash":
+                disk.crash(Random(first))
+                found, model, pending = opened(disk), model.truncated(synced), None
+            case _:
+                check(found, model)
+    check(found, model)
+    if pending is not None and not pending.finished:
+        pending.write()
+    found.sync()
+    disk.crash(Random(0))
+    check(opened(disk), model)
+
+
+def test_runs_are_appended_and_looked_up_while_another_thread_writes() -> None:
+    disk, model, random = new_disk(), NaiveRuns(), Random(9)
+    found = opened(disk)
+    for _ in range(60):
+        fill(found, model, random, random.randint(1, 9))
+        pending = found.prepare_sync()
+        assert pending is not None
+        thread = threading.Thread(target=pending.write)
+        thread.start()
+        fill(found, model, random, random.randint(0, 9))
+        check(found, model)
+        thread.join()
+        assert pending.pages_now is not None
+        fill(found, model, random, random.randint(0, 9))
+        found.adopt(pending)
+        check(found, model)
+    found.sync()
+    assert found.prepare_sync() is None
+    check(opened(disk), model)
+
+
+def test_some_runs_from_an_lsn_on() -> None:
+    disk, model, random = new_disk(), NaiveRuns(), Random(10)
+    found = opened(disk)
+    fill(found, model, random, 30)
+    found.sync()
+    fill(found, model, random, 10)
+    found.trim(found.end_lsn // 4)
+    for start in range(found.first_lsn, found.end_lsn):
+        lsn, listed = start, list[Run]()
+        while lsn < found.end_lsn:
+            some = found.runs_from(lsn, 3)
+            assert 1 <= len(some) <= 3
+            listed += some
+            lsn = some[-1].lsn + some[-1].count
+        assert listed == list(found.runs(start, found.end_lsn))
+    assert found.first_lsn > 0
+    assert found.runs_from(0, 1)[0].lsn == found.first_lsn
+    assert found.runs_from(found.end_lsn, 1) == []
+
+
 def fill(found: Runs, model: NaiveRuns, random: Random, count: int) -> None:
     for _ in range(count):
         run = model.next(random.randint(0, 2), random.randint(1, 3), random.randint(0, 2))
@@ -216,8 +317,16 @@ def live(seed: int) -> int:
                     allowed = [allowed[0], model.truncated(len(model.positions))]
                 if chance > 0.85:
                     found.trim(random.randint(0, found.end_lsn))
-                found.sync()
-                allowed = [allowed[-1]]
+                if chance > 0.4:
+                    found.sync()
+                    allowed = [allowed[-1]]
+                    continue
+                pending = found.prepare_sync()
+                fill(found, model, random, random.randint(0, 9))  # while it is being written
+                if pending is not None:
+                    pending.write()
+                    allowed = [allowed[-1]]
+                    found.adopt(pending)
         except PowerLoss:
             pass
         for attempt in range(10):

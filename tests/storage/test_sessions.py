@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.storage import sessions
-from ithaca.storage.sessions import SessionForgotten, SessionOpened, SessionTable
+from ithaca.storage.sessions import Placed, SessionForgotten, SessionOpened, SessionTable, Snapshot
 from ithaca.wire.batch import Batch, lane_seed
 from ithaca.wire.build import build
 
@@ -128,3 +129,71 @@ def check_sessions(table: SessionTable, model: NaiveTable) -> None:
                 table.place_of(producer_id, epoch, seq, count)
         with pytest.raises(SequenceGap):
             table.place_of(producer_id, epoch, model.next_seq(producer_id) + 1, 1)
+
+
+def batch_of(producer: tuple[int, int, int], count: int, lsn: int) -> Batch:
+    return build([b""] * count, timestamp_us=0, producer=producer).placed(lsn, SEED)
+
+
+@pytest.fixture
+def _three_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
+
+
+@pytest.mark.usefixtures("_three_sessions")
+def test_replaying_the_batch_of_an_expired_session_expires_nobody_else() -> None:
+    table = SessionTable()
+    history: list[Batch | SessionOpened | SessionForgotten] = []
+    for name in ("a", "b", "c", "d"):
+        entry, expired = table.opening(name)
+        history += [change for change in (expired, entry) if change is not None]
+        if name == "a":
+            history.append(batch_of((1, 1, 1), 1, 0))
+        table = SessionTable()
+        for change in history:
+            apply(table, change)
+    restored = SessionTable(table.snapshot())
+    for change in history:
+        apply(restored, change)
+    assert [state.name for state in restored.snapshot().sessions] == ["b", "c", "d"]
+    assert not restored.forgetful
+
+
+@pytest.mark.usefixtures("_three_sessions")
+def test_a_lane_without_control_entries_learns_sessions_from_their_batches() -> None:
+    table = SessionTable()
+    table.apply_batch(batch_of((70, 2, 11), 3, 0))  # it came from another lane, and goes on here
+    table.apply_batch(batch_of((70, 3, 14), 1, 3))
+    assert table.placed_of(70) == [Placed(11, 3, 0), Placed(14, 1, 3)]
+    assert table.next_seq(70, 3) == 15
+    assert table.place_of(70, 3, 11, 3) == 0
+    with pytest.raises(SessionFenced):
+        table.next_seq(70, 2)
+    assert table.placed_of(71) == []
+    for number in range(10):
+        table.apply_batch(batch_of((70, 3, 15 + number), 1, 4 + number))
+    assert len(table.placed_of(70)) == SESSION_BATCHES_MAX
+
+
+@pytest.mark.usefixtures("_three_sessions")
+def test_a_lane_that_dropped_a_session_says_of_none_that_it_has_nothing_of_it() -> None:
+    table = SessionTable()
+    for lsn, producer in enumerate((7, 8, 9, 7)):
+        table.apply_batch(batch_of((producer, 1, 1 + lsn), 1, lsn))
+    assert not table.forgetful
+    assert table.placed_of(10) == []
+    table.apply_batch(batch_of((10, 1, 1), 1, 4))
+    for found in (table, SessionTable(table.snapshot())):
+        assert found.forgetful
+        assert [state.producer_id for state in found.snapshot().sessions] == [9, 7, 10]
+        assert found.placed_of(7) == [Placed(1, 1, 0), Placed(4, 1, 3)]
+        for unknown in (8, 11):
+            with pytest.raises(SessionExpired):
+                found.placed_of(unknown)
+
+
+def test_a_snapshot_from_before_lanes_were_forgetful_can_be_read() -> None:
+    old = msgspec.msgpack.encode({"next_producer_id": 2, "sessions": [[1, "name", 4, 9, [[8, 1, 20]]]]})
+    table = SessionTable(msgspec.msgpack.decode(old, type=Snapshot))
+    assert not table.forgetful
+    assert table.placed_of(1) == [Placed(8, 1, 20)]

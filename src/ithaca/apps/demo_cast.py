@@ -1,4 +1,4 @@
-"""The demo's processes from the outside: start them, hear them, kill one, leave none behind."""
+"""A demo's processes from the outside: start them, hear them, kill one, leave none behind."""
 
 import multiprocessing
 import signal
@@ -7,16 +7,12 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import NamedTuple, Self
-
-from ithaca.apps.demo_processes import Acknowledged, Followed
+from typing import Any, NamedTuple, Self
 
 STALL_S = 60.0
 """If no process says anything for so long, the demo gives up."""
 STOP_S = 5.0
 """How long a process may take to end before it is killed."""
-
-Message = Acknowledged | Followed
 
 
 class DemoFailed(Exception):
@@ -64,7 +60,11 @@ class Cast:
             theirs.close()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
-    def messages(self) -> Iterator[tuple[str, Message]]:
+    def tell(self, name: str, message: object) -> None:
+        """Say something to a process, which it hears when it listens."""
+        self._actors[name].connection.send(message)
+
+    def messages(self) -> Iterator[tuple[str, Any]]:
         """What the processes say, as they say it; it is for the caller to know when to stop listening."""
         while self._actors:
             names = {actor.connection: name for name, actor in self._actors.items()}
@@ -74,7 +74,7 @@ class Cast:
             for connection in heard:
                 assert isinstance(connection, Connection)
                 try:
-                    message: Message = connection.recv()
+                    message = connection.recv()
                 except EOFError:
                     self._retire(names[connection])
                 else:
@@ -88,7 +88,7 @@ class Cast:
         if process.exitcode != 0:
             raise DemoFailed(f"the {name} ended with exit status {process.exitcode}")
 
-    def kill(self, name: str) -> Iterator[Message]:
+    def kill(self, name: str) -> Iterator[Any]:
         """SIGKILL; then what the process still managed to say."""
         process, connection = self._actors.pop(name)
         process.kill()
@@ -96,7 +96,7 @@ class Cast:
         with connection:
             try:
                 while True:
-                    message: Message = connection.recv()
+                    message = connection.recv()
                     yield message
             except EOFError:
                 return

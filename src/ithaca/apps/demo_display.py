@@ -1,4 +1,4 @@
-"""What one sees of the demo: bars on a terminal, plain lines elsewhere."""
+"""What one sees of a demo: bars on a terminal, plain lines elsewhere."""
 
 from types import TracebackType
 from typing import Self
@@ -14,10 +14,10 @@ PLAIN_STEPS = 4
 class Display:
     """Bars by name, and lines that stay above them."""
 
-    def __init__(self, names: list[str], total: int) -> None:
+    def __init__(self, totals: dict[str, int]) -> None:
         self._console = Console(highlight=False)
-        self._total = total
-        self._steps = dict.fromkeys(names, 0)
+        self._totals = totals
+        self._steps = dict.fromkeys(totals, 0)
         self._progress = Progress(
             TextColumn("{task.description:<12}"),
             BarColumn(),
@@ -26,7 +26,9 @@ class Display:
             console=self._console,
             disable=not self._console.is_terminal,
         )
-        self._tasks: dict[str, TaskID] = {name: self._progress.add_task(name, total=total) for name in names}
+        self._tasks: dict[str, TaskID] = {
+            name: self._progress.add_task(name, total=total) for name, total in totals.items()
+        }
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -40,11 +42,11 @@ class Display:
         self._console.print(text, markup=False, soft_wrap=True)
 
     def advance(self, name: str, completed: int) -> None:
-        """`name` has come to `completed` of the total."""
+        """`name` has come to `completed` of its total."""
         self._progress.update(self._tasks[name], completed=completed)
-        step = completed * PLAIN_STEPS // self._total
+        step = completed * PLAIN_STEPS // self._totals[name]
         if not self._console.is_terminal and step > self._steps[name]:
-            self.say(f"{name}: {completed} of {self._total}")
+            self.say(f"{name}: {completed} of {self._totals[name]}")
         self._steps[name] = max(step, self._steps[name])
 
     def table(self, title: str, rows: list[tuple[str, str]]) -> None:

@@ -103,6 +103,14 @@ def batches_of(batch_bytes: int) -> list[memoryview]:
     return [pool[index * batch_bytes : (index + 1) * batch_bytes] for index in range(count)]
 
 
+def values_of(record_bytes: int, batch: int) -> list[list[bytes]]:
+    """Batches of values, as a program would hold them, to be appended in turn."""
+    return [
+        [bytes(whole[offset : offset + record_bytes]) for offset in range(0, len(whole), record_bytes)]
+        for whole in batches_of(batch * record_bytes)
+    ]
+
+
 def bare_contender(file: BareFile, batches: list[memoryview], settings: CeilingSettings) -> Callable[[], Sample]:
     """Measures one file for the settings' budget, each time it is called."""
 

@@ -14,7 +14,7 @@ from shutil import rmtree
 from typing import Any
 
 import ithaca
-from ithaca.bench.bare import KINDS, BareFile, CeilingSettings, bare_contender, batches_of
+from ithaca.bench.bare import KINDS, BareFile, CeilingSettings, bare_contender, batches_of, values_of
 from ithaca.bench.measure import Budget, Latency, Progress, Sample, interleave, ratios, repeat, summarize
 from ithaca.bench.place import surroundings, workspace
 from ithaca.model.interface import Log
@@ -51,19 +51,20 @@ def run_embedded(parent: Path, settings: EmbeddedSettings, progress: Progress) -
         setting = asdict(settings) | surroundings(directory)
         writes = _measure_writes(directory, settings, progress)
         reads = _measure_reads(directory, settings, progress) if settings.read else {}
-    contenders = _report(writes, PEERS)
+    contenders = _report(writes, PEERS, with_latency=True)
     main = {key: value for key, value in contenders["log, recycled"].items() if key != "rounds"}
-    read_report = _report(reads, READ_PEERS)
-    for name in READ_PEERS.keys() & reads.keys():
-        del read_report[name]["ratios"]["latency_p50"]  # a chunk, a first record and a poll do not compare
+    read_report = _report(reads, READ_PEERS, with_latency=False)  # a chunk, a first record, a poll: no comparison
     return {"bench": "embedded", **main, "contenders": contenders, "reads": read_report, "settings": setting}
 
 
-def _report(samples: dict[str, list[Sample]], peers: dict[str, str]) -> dict[str, dict[str, Any]]:
+def _report(
+    samples: dict[str, list[Sample]], peers: dict[str, str], *, with_latency: bool
+) -> dict[str, dict[str, Any]]:
     report = {name: summarize(of_one) for name, of_one in samples.items()}
     for name, ceiling in peers.items():
         if name in samples:
-            report[name]["ratios"] = {"to": ceiling, **ratios(samples[name], samples[ceiling])}
+            share = ratios(samples[name], samples[ceiling], with_latency=with_latency)
+            report[name]["ratios"] = {"to": ceiling, **share}
     return report
 
 
@@ -78,14 +79,6 @@ def _measure_writes(directory: Path, settings: EmbeddedSettings, progress: Progr
         contenders["log, recycled"] = lambda: measure_appends(recycled, values, settings, recycle=True)
         contenders["log, fresh"] = lambda: _measure_fresh(directory / "fresh", values, settings)
         return interleave(contenders, settings.rounds, progress)
-
-
-def values_of(record_bytes: int, batch: int) -> list[list[bytes]]:
-    """Batches of values, as a program would hold them, to be appended in turn."""
-    return [
-        [bytes(whole[offset : offset + record_bytes]) for offset in range(0, len(whole), record_bytes)]
-        for whole in batches_of(batch * record_bytes)
-    ]
 
 
 def _bare(stack: ExitStack, directory: Path, settings: EmbeddedSettings, kind: str) -> Callable[[], Sample]:

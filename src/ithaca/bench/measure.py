@@ -23,7 +23,7 @@ class Latency:
     max: float
 
     @classmethod
-    def of(cls, seconds: Sequence[float]) -> "Latency":
+    def of(cls, seconds: "Sequence[float] | np.ndarray[Any, np.dtype[np.float64]]") -> "Latency":
         """The percentiles of durations in seconds; there must be at least one.
 
         >>> Latency.of([0.001, 0.002, 0.003]).p50
@@ -118,16 +118,16 @@ def summarize(samples: Sequence[Sample]) -> dict[str, Any]:
     }
 
 
-def ratios(log: Sequence[Sample], ceiling: Sequence[Sample]) -> dict[str, float]:
+def ratios(log: Sequence[Sample], ceiling: Sequence[Sample], *, with_latency: bool = True) -> dict[str, Any]:
     """The log's share of the ceiling's rate, and its p50 latency as a multiple of the ceiling's.
 
     Each ratio is formed within a round, where both met the same disk; then the median.
     """
     pairs = list(zip(log, ceiling, strict=True))
-    return {
-        "rate": round(median(ours.bytes_per_s / bare.bytes_per_s for ours, bare in pairs), 4),
-        "latency_p50": round(median(ours.latency.p50 / bare.latency.p50 for ours, bare in pairs), 4),
-    }
+    rounds = {"rate": [round(ours.bytes_per_s / bare.bytes_per_s, 4) for ours, bare in pairs]}
+    if with_latency:
+        rounds["latency_p50"] = [round(ours.latency.p50 / bare.latency.p50, 4) for ours, bare in pairs]
+    return {which: round(median(each), 4) for which, each in rounds.items()} | {"rounds": rounds}
 
 
 def rate_table(title: str, contenders: Mapping[str, Mapping[str, Any]]) -> Table:

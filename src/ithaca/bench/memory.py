@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ithaca
-from ithaca.bench.embedded import values_of
+from ithaca.bench.bare import values_of
 from ithaca.bench.measure import Progress
 from ithaca.bench.place import surroundings, workspace
 from ithaca.model.interface import Log, Subscription
@@ -34,13 +34,13 @@ class MemorySettings:
     durability: Durability = "fsync"
 
 
-def private_memory_bytes() -> int:
-    """`RssAnon` of this process: what it holds itself, without mapped files and the page cache."""
-    with open("/proc/self/status") as status:
+def private_memory_bytes(pid: int | None = None) -> int:
+    """`RssAnon` of a process, or of this one: what it holds itself, without mapped files and the page cache."""
+    with open(f"/proc/{'self' if pid is None else pid}/status") as status:
         for line in status:
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) * 1024
-    raise RuntimeError("this kernel does not report RssAnon in /proc/self/status")
+    raise RuntimeError("this kernel does not report RssAnon in /proc/PID/status")
 
 
 def run_memory(parent: Path, settings: MemorySettings, progress: Progress) -> dict[str, Any]:

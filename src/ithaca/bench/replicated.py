@@ -9,26 +9,22 @@ request: the bytes of one batch, all of the same size       acknowledgement: one
 ```
 """
 
-import multiprocessing
-import signal
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from ithaca.bench.bare import KINDS, BareFile, CeilingSettings, batches_of
+from ithaca.bench.children import start_child
 from ithaca.bench.measure import Latency, Sample
 
 ACK = b"\x06"
 PEER_TIMEOUT_S = 60.0
 """A peer that says nothing for so long has failed: no disk takes that long over a batch."""
-STOP_TIMEOUT_S = 5.0
 
 
 def receive_batch(source: socket.socket, block: memoryview) -> bool:
@@ -99,30 +95,9 @@ def replicated_contenders(directory: Path, settings: CeilingSettings) -> Iterato
 def _start(
     stack: ExitStack, directory: Path, settings: CeilingSettings, backup_ports: dict[str, int] | None
 ) -> dict[str, int]:
-    spawn = multiprocessing.get_context("spawn")  # a fork would take the progress display's threads along
-    resource_tracker.ensure_running()  # its first start would lift the mask below
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=serve, args=(theirs, directory, settings, backup_ports), daemon=True)
-    # Ctrl-C reaches the whole group; a process born with the signal blocked leaves it to us.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        process.start()
-        stack.callback(_stop, process, ours)
-    finally:
-        theirs.close()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    if not ours.poll(PEER_TIMEOUT_S):
-        raise TimeoutError(f"the bare server for {directory} did not start within {PEER_TIMEOUT_S:.0f} s")
-    ports: dict[str, int] = ours.recv()
+    server = start_child(stack, f"the bare {directory.name}", serve, directory, settings, backup_ports)
+    ports: dict[str, int] = server.answer(PEER_TIMEOUT_S)
     return ports
-
-
-def _stop(process: BaseProcess, connection: Connection) -> None:
-    connection.close()
-    process.join(STOP_TIMEOUT_S)
-    if process.is_alive():
-        process.kill()
-        process.join()
 
 
 def _client(server: socket.socket, batches: list[memoryview], settings: CeilingSettings) -> Callable[[], Sample]:

@@ -1,13 +1,26 @@
 """`ithaca bench ...`: wires the command line to `ithaca.bench`."""
 
-import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from ithaca.cli import bench_cluster
+from ithaca.cli.bench_options import (
+    BENCH_DIRECTORY,
+    BatchOption,
+    DirectoryOption,
+    FreshDurabilityOption,
+    FreshSegmentOption,
+    OrderersOption,
+    RecordBytesOption,
+    ReplicasOption,
+    RoundsOption,
+    SecondsOption,
+    SegmentOption,
+    ShardsOption,
+)
+from ithaca.cli.bench_report import print_cluster_memory, print_memory, print_rates
 from ithaca.cli.options import CompressionOption, DurabilityOption, JsonOption, examples, parse_size
-from ithaca.cli.output import emit_json
 from ithaca.cli.progress import status_line
 
 CEILING_EXAMPLES = examples(
@@ -21,19 +34,11 @@ EMBEDDED_EXAMPLES = examples(
     "ithaca bench embedded --batch 1 --no-read",
     "ithaca bench embedded --dir /dev/shm/bench   (a memory disk: the CPU's share)",
 )
-MEMORY_EXAMPLES = examples("ithaca bench memory --bytes 10G", "ithaca bench memory --bytes 2G --json")
-
-DirectoryOption = Annotated[
-    Path, typer.Option("--dir", metavar="DIR", help="Where to make a fresh directory for the data.")
-]
-RecordBytesOption = Annotated[int, typer.Option(parser=parse_size, metavar="SIZE", help="Bytes per record.")]
-BatchOption = Annotated[int, typer.Option(min=1, help="Records per batch; 1 appends them one by one.")]
-SegmentOption = Annotated[
-    int,
-    typer.Option(parser=parse_size, metavar="SIZE", help="Bytes per file, of the log and of the ceiling."),
-]
-RoundsOption = Annotated[int, typer.Option(min=1, help="Rounds; medians over them are printed.")]
-BENCH_DIRECTORY = Path("bench-data")
+MEMORY_EXAMPLES = examples(
+    "ithaca bench memory --bytes 10G",
+    "ithaca bench memory --bytes 2G --json",
+    "ithaca bench memory --cluster --bytes 10G",
+)
 
 app = typer.Typer(no_args_is_help=True, help="Measure the log against what this machine can do at all.")
 
@@ -73,7 +78,7 @@ def ceiling(
     )
     with status_line() as progress:
         report = run_ceiling(directory, settings, progress)
-    _print_rates(report, as_json)
+    print_rates(report, as_json)
 
 
 @app.command(epilog=EMBEDDED_EXAMPLES)
@@ -81,7 +86,7 @@ def embedded(
     directory: DirectoryOption = BENCH_DIRECTORY,
     record_bytes: RecordBytesOption = 4096,
     batch: BatchOption = 64,
-    seconds: Annotated[float, typer.Option(min=0.001, help="Per measurement.")] = 2.0,
+    seconds: SecondsOption = 2.0,
     rounds: RoundsOption = 5,
     durability: DurabilityOption = "fsync",
     compression: CompressionOption = "none",
@@ -111,11 +116,12 @@ def embedded(
     )
     with status_line() as progress:
         report = run_embedded(directory, settings, progress)
-    _print_rates(report, as_json)
+    print_rates(report, as_json)
 
 
 @app.command(epilog=MEMORY_EXAMPLES)
 def memory(
+    cluster: Annotated[bool, typer.Option("--cluster", help="Of every server of a cluster, which is started.")] = False,
     directory: DirectoryOption = BENCH_DIRECTORY,
     byte_count: Annotated[
         int,
@@ -127,13 +133,30 @@ def memory(
     ] = 1 << 30,
     record_bytes: RecordBytesOption = 4096,
     batch: BatchOption = 64,
-    durability: DurabilityOption = "fsync",
-    segment_bytes: SegmentOption = 64 << 20,
+    shards: ShardsOption = None,
+    replicas: ReplicasOption = None,
+    orderers: OrderersOption = None,
+    durability: FreshDurabilityOption = None,
+    segment_bytes: FreshSegmentOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Append with retention and read along; print private memory early and at the end."""
+    """Append with retention and read along; print private memory early and at the end.
+
+    Of an embedded log, in one process; with --cluster, of every server of a
+    cluster while a follower reads along and the log is trimmed behind it.
+    """
+    if cluster:
+        from ithaca.bench.cluster_memory import ClusterMemorySettings, run_cluster_memory
+
+        shape = bench_cluster.fresh_shape(shards, replicas, orderers, durability, segment_bytes)
+        passing = ClusterMemorySettings(shape, byte_count, baseline_bytes, record_bytes, batch)
+        with status_line() as progress:
+            report = run_cluster_memory(directory, passing, progress)
+        print_cluster_memory(report, as_json)
+        return
     from ithaca.bench.memory import MemorySettings, run_memory
 
+    segment_bytes = segment_bytes or 64 << 20
     settings = MemorySettings(
         bytes=byte_count,
         baseline_bytes=baseline_bytes,
@@ -141,39 +164,14 @@ def memory(
         batch=batch,
         retention_bytes=4 * segment_bytes,
         segment_bytes=segment_bytes,
-        durability=durability,
+        durability=durability or "fsync",
     )
     with status_line() as progress:
         report = run_memory(directory, settings, progress)
-    if as_json:
-        emit_json(report)
-        return
-    _print_surroundings(report)
-    print(
-        f"private memory: {report['baseline_rss_anon_bytes'] / 1e6:.1f} MB "
-        f"after {report['baseline_at_bytes'] / 1e9:.2f} GB, {report['end_rss_anon_bytes'] / 1e6:.1f} MB "
-        f"after {report['end_at_bytes'] / 1e9:.2f} GB ({report['growth_bytes'] / 1e6:+.1f} MB), "
-        f"at most {report['peak_rss_anon_bytes'] / 1e6:.1f} MB"
-    )
+    print_memory(report, as_json)
 
 
-def _print_surroundings(report: dict[str, Any]) -> None:
-    settings = report["settings"]
-    print(f"file system {settings['file_system']}, {settings['cores']} cores")
-
-
-def _print_rates(report: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        emit_json(report)
-        return
-    from rich.console import Console
-
-    from ithaca.bench.measure import rate_table
-
-    settings = report["settings"]
-    _print_surroundings(report)
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    title = f"{report['bench']}: batches of {settings['batch']} records of {settings['record_bytes']} bytes"
-    console.print(rate_table(title, report["contenders"]))
-    if report.get("reads"):
-        console.print(rate_table("reading, from the page cache", report["reads"]))
+app.command(epilog=bench_cluster.APPEND_EXAMPLES)(bench_cluster.append)
+app.command(epilog=bench_cluster.LATENCY_EXAMPLES)(bench_cluster.latency)
+app.command(epilog=bench_cluster.SUBSCRIBE_EXAMPLES)(bench_cluster.subscribe)
+app.command(epilog=bench_cluster.READ_EXAMPLES)(bench_cluster.read)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.options import JsonOption, PathOption, examples, parse_position
+from ithaca.cli.options import BootstrapOption, JsonOption, PathOption, examples, parse_position
 from ithaca.cli.output import FormatOption, RawOption, emit, renderer
-from ithaca.cli.target import open_reader
+from ithaca.cli.target import chosen_target
 from ithaca.model.limits import POLL_RECORDS_MAX
 
 if TYPE_CHECKING:
@@ -22,12 +22,14 @@ READ_EXAMPLES = examples(
     "ithaca read -p ./events --prefix user- -n 5",
     r"ithaca read -p ./events --format '%p %k %v\n'",
     "ithaca read -p ./events --from 7 -n 1 --raw > picture.png",
+    "ithaca read -b 127.0.0.1:7600 -n 5   (a cluster)",
 )
 FOLLOW_EXAMPLES = examples(
     "ithaca follow -p ./events",
     "ithaca follow -p ./events --from earliest --json | jq .value",
     "ithaca follow -p ./events --from 2026-01-31T12:00:00+01:00 --key user-7",
     "ithaca follow -p ./events -n 1 --timeout 5",
+    "ithaca follow -b 127.0.0.1:7600 --from earliest   (a cluster)",
 )
 
 LimitOption = Annotated[int | None, typer.Option("-n", "--limit", min=1, help="Stop after so many records.")]
@@ -36,7 +38,9 @@ PrefixOption = Annotated[str | None, typer.Option(help="Only records whose key s
 
 
 def read(
-    path: PathOption,
+    context: typer.Context,
+    path: PathOption = None,
+    bootstrap: BootstrapOption = None,
     start: Annotated[str, typer.Option("--from", metavar="POSITION|earliest", help="The first record.")] = "earliest",
     stop: Annotated[
         str | None, typer.Option("--to", metavar="POSITION", help="Up to here, without it; else to the tail.")
@@ -52,11 +56,12 @@ def read(
 
     Each is a line of position, time, key and value, with bytes that are not text escaped.
     """
+    target = chosen_target(context, path, bootstrap)
     render = renderer(template, as_json, raw)
     where = _filter(key, prefix)
     from_position = None if start == "earliest" else parse_position(start)
     to_position = None if stop is None else parse_position(stop)
-    with open_reader(path) as log:
+    with target.reader() as log:
         first = log.first() if from_position is None else from_position
         _refuse_unwritten(first, log.tail())
         with log.read_range(first, to_position, where=where) as records:
@@ -74,7 +79,9 @@ def _refuse_unwritten(position: int, tail: int) -> None:
 
 
 def follow(
-    path: PathOption,
+    context: typer.Context,
+    path: PathOption = None,
+    bootstrap: BootstrapOption = None,
     start: Annotated[
         str,
         typer.Option("--from", metavar="latest|earliest|POSITION|TIME", help="Where to begin; times as ISO 8601."),
@@ -93,11 +100,12 @@ def follow(
 
     A time without an offset is local time; it selects by the order's own clock.
     """
+    target = chosen_target(context, path, bootstrap)
     render = renderer(template, as_json, raw)
     where = _filter(key, prefix)
     begin = _parse_start(start)
     left = limit
-    with open_reader(path) as log, log.subscribe(begin, where=where) as subscription:
+    with target.reader() as log, log.subscribe(begin, where=where) as subscription:
         while left is None or left > 0:
             wanted = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
             records = subscription.poll(timeout, max_records=wanted)

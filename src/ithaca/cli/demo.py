@@ -1,4 +1,4 @@
-"""`ithaca demo`: wires the command line to `ithaca.apps.demo`."""
+"""`ithaca demo`: wires the command line to `ithaca.apps`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,25 +7,35 @@ import typer
 
 from ithaca.cli.options import examples
 
-DEMO_EXAMPLES = examples("ithaca demo", "ithaca demo --records 50000 --dir ./demo-data --keep")
+DEMO_EXAMPLES = examples(
+    "ithaca demo",
+    "ithaca demo --records 50000 --dir ./demo-data --keep",
+    "ithaca demo --embedded",
+)
 
 
 def demo(
     records: Annotated[int, typer.Option(min=1000, help="Transactions to append.")] = 500_000,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", metavar="DIR", help="Where the log goes; else a temporary directory."),
+        typer.Option("--dir", metavar="DIR", help="Where the data goes; else a temporary directory."),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the log there afterwards.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the data there afterwards.")] = False,
+    embedded: Annotated[
+        bool, typer.Option("--embedded", help="The log in a directory, without servers: a killed producer.")
+    ] = False,
 ) -> None:
-    """A producer, two followers, a crash, the recovery: with figures, and every claim checked.
+    """A cluster, producers, followers, a killed replica, its return: with figures, every claim checked.
 
-    The producer appends transactions and is killed in the middle. The log is
-    opened again, nothing acknowledged is missing, the producer goes on, nothing
-    is doubled, and both followers saw the same order. A claim that does not
-    hold ends the demo with status 1.
+    Producers append transactions to a cluster on this machine while followers
+    read along. A replica is killed and comes back. Nothing acknowledged is
+    missing, nothing is doubled, both followers saw the same order, and no
+    process is left. A claim that does not hold ends the demo with status 1.
     """
-    from ithaca.apps.demo import run_demo
+    if embedded:
+        from ithaca.apps.demo_embedded import run_embedded_demo as run
+    else:
+        from ithaca.apps.demo_cluster import run_cluster_demo as run
 
-    if not run_demo(records, directory, keep):
+    if not run(records, directory, keep):
         raise typer.Exit(1)

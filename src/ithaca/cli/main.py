@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import bench, consume, demo, produce, upkeep
+from ithaca.cli import bench, cluster, consume, demo, logs, produce, serve, status, upkeep
 from ithaca.model.errors import IthacaError
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: ithaca demo. Then: echo hello | ithaca append -p ./events; ithaca read -p ./events",
+    epilog="Start with: ithaca demo. Then: echo hello | ithaca append -p ./events; ithaca read -p ./events. "
+    "A cluster: ithaca up",
 )
 
 
@@ -41,6 +42,11 @@ app.command(epilog=upkeep.TAIL_EXAMPLES)(upkeep.tail)
 app.command(epilog=upkeep.TRIM_EXAMPLES)(upkeep.trim)
 app.command(epilog=upkeep.STATS_EXAMPLES)(upkeep.stats)
 app.command(epilog=upkeep.VERIFY_EXAMPLES)(upkeep.verify)
+app.command(epilog=cluster.UP_EXAMPLES)(cluster.up)
+app.command(epilog=cluster.DOWN_EXAMPLES)(cluster.down)
+app.command(epilog=status.STATUS_EXAMPLES)(status.status)
+app.command(epilog=logs.LOGS_EXAMPLES)(logs.logs)
+app.command(epilog=serve.SERVE_EXAMPLES)(serve.serve)
 app.command(epilog=demo.DEMO_EXAMPLES)(demo.demo)
 app.add_typer(bench.app, name="bench")
 

@@ -6,9 +6,28 @@ from typing import Annotated, Literal
 
 import typer
 
-PathOption = Annotated[
+EmbeddedPathOption = Annotated[
     Path,
-    typer.Option("--path", "-p", envvar="ITHACA_PATH", metavar="DIR", help="The directory of the embedded log."),
+    typer.Option(
+        "--path", "-p", envvar="ITHACA_PATH", metavar="DIR", help="The directory of the log; embedded logs only."
+    ),
+]
+PathOption = Annotated[
+    Path | None,
+    typer.Option("--path", "-p", envvar="ITHACA_PATH", metavar="DIR", help="The directory of an embedded log."),
+]
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap",
+        "-b",
+        envvar="ITHACA_BOOTSTRAP",
+        metavar="HOST:PORT,...",
+        help="A cluster, by one or more of its orderers.",
+    ),
+]
+ClusterDirectoryOption = Annotated[
+    Path, typer.Option("--dir", metavar="DIR", help="The directory of the cluster on this machine.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 # Spelled out again: the aliases of ithaca.model.records would load msgspec before --help is printed.

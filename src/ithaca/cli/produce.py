@@ -10,11 +10,11 @@ from typing import Annotated, BinaryIO
 import typer
 
 from ithaca.cli.lines import read_lines, read_whole, ready
-from ithaca.cli.options import CompressionOption, DurabilityOption, JsonOption, PathOption, examples
+from ithaca.cli.options import BootstrapOption, CompressionName, DurabilityName, JsonOption, PathOption, examples
 from ithaca.cli.output import emit, emit_json, note, size_text
 from ithaca.cli.pipeline import Producer
 from ithaca.cli.progress import byte_progress
-from ithaca.cli.target import open_writer
+from ithaca.cli.target import chosen_target
 from ithaca.model.errors import IthacaError
 
 APPEND_EXAMPLES = examples(
@@ -23,14 +23,17 @@ APPEND_EXAMPLES = examples(
     "tail -F app.log | ithaca append -p ./events",
     "ithaca append -p ./events --file users.tsv --key-separator $'\\t' --batch 1000",
     "ithaca append -p ./events --file a.png --file b.png --whole",
+    "seq 1000 | ithaca append -b 127.0.0.1:7600   (a cluster)",
 )
 
 
 def append(
-    path: PathOption,
+    context: typer.Context,
     values: Annotated[
         list[str] | None, typer.Argument(help="Values, one record each; standard input when there are none.")
     ] = None,
+    path: PathOption = None,
+    bootstrap: BootstrapOption = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     files: Annotated[list[Path] | None, typer.Option("--file", help="Read this file instead; may be repeated.")] = None,
     lines: Annotated[bool, typer.Option("--lines/--whole", help="A record per line, or per file.")] = True,
@@ -39,16 +42,26 @@ def append(
         typer.Option("--key-separator", "-K", help="Split each record at the first of these into key and value."),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="At most so many records per atomic batch.")] = 1,
-    durability: DurabilityOption = "fsync",
-    compression: CompressionOption = "none",
+    durability: Annotated[
+        DurabilityName | None,
+        typer.Option(
+            show_default="fsync",
+            help="What an acknowledgement means: synced to the disk, or handed to the operating system. "
+            "Embedded logs only; a cluster has its own.",
+        ),
+    ] = None,
+    compression: Annotated[
+        CompressionName | None, typer.Option(show_default="none", help="How batches are compressed.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Append records, and print their positions once they are durable.
 
     Arguments print a position each; files and standard input one summary.
     Input is binary safe: a record is a line without its newline.
-    The log is made if there is none.
+    An embedded log is made if there is none.
     """
+    target = chosen_target(context, path, bootstrap)
     if values and files:
         raise typer.BadParameter("values and --file exclude each other; give one of them")
     if key is not None and key_separator is not None:
@@ -59,7 +72,7 @@ def append(
         sources: list[BinaryIO] = [] if values else [stack.enter_context(file.open("rb")) for file in files or []]
         if not values and not files:
             sources.append(sys.stdin.buffer)
-        log = stack.enter_context(open_writer(path, create=True, durability=durability, compression=compression))
+        log = stack.enter_context(target.writer(create=True, durability=durability, compression=compression))
         producer = Producer(
             log,
             key=None if key is None else os.fsencode(key),

@@ -4,14 +4,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ithaca.cli.options import JsonOption, PathOption, examples, parse_position
+from ithaca.cli.options import BootstrapOption, EmbeddedPathOption, JsonOption, PathOption, examples, parse_position
 from ithaca.cli.output import emit, emit_json, note, size_text
 from ithaca.cli.progress import byte_progress
-from ithaca.cli.target import open_reader, open_writer
+from ithaca.cli.target import chosen_target
 from ithaca.cli.template import iso_time
 
-TAIL_EXAMPLES = examples("ithaca tail -p ./events", "ithaca tail -p ./events --json")
-TRIM_EXAMPLES = examples("ithaca trim -p ./events --before 1000")
+TAIL_EXAMPLES = examples("ithaca tail -p ./events", "ithaca tail -b 127.0.0.1:7600 --json")
+TRIM_EXAMPLES = examples("ithaca trim -p ./events --before 1000", "ithaca trim -b 127.0.0.1:7600 --before 1000")
 STATS_EXAMPLES = examples("ithaca stats -p ./events", "ithaca stats -p ./events --json")
 VERIFY_EXAMPLES = examples("ithaca verify -p ./events", "ithaca verify -p ./events --json")
 
@@ -19,9 +19,11 @@ DAMAGED = 3
 """The exit status of `verify` when it found something."""
 
 
-def tail(path: PathOption, as_json: JsonOption = False) -> None:
+def tail(
+    context: typer.Context, path: PathOption = None, bootstrap: BootstrapOption = None, as_json: JsonOption = False
+) -> None:
     """Print the first position that can be read, and the next one to be written."""
-    with open_reader(path) as log:
+    with chosen_target(context, path, bootstrap).reader() as log:
         ends = {"first": log.first(), "tail": log.tail()}
     if as_json:
         emit_json(ends)
@@ -30,15 +32,18 @@ def tail(path: PathOption, as_json: JsonOption = False) -> None:
 
 
 def trim(
-    path: PathOption,
+    context: typer.Context,
     before: Annotated[
         str, typer.Option(metavar="POSITION", help="Give up every record below this position, for good.")
     ],
+    path: PathOption = None,
+    bootstrap: BootstrapOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Give up the oldest records. This cannot be undone; space is freed a segment at a time."""
+    target = chosen_target(context, path, bootstrap)
     position = parse_position(before)
-    with open_writer(path, create=False) as log:
+    with target.writer(create=False) as log:
         log.trim(position)
         first = log.first()
     if as_json:
@@ -47,8 +52,11 @@ def trim(
         emit(f"first {first}\n".encode())
 
 
-def stats(path: PathOption, as_json: JsonOption = False) -> None:
-    """Print what the log holds: records, bytes, segments, sessions, oldest and newest time."""
+def stats(path: EmbeddedPathOption, as_json: JsonOption = False) -> None:
+    """Print what the log holds: records, bytes, segments, sessions, oldest and newest time.
+
+    Embedded logs only; of a cluster, see ithaca status.
+    """
     import msgspec
 
     from ithaca.embedded.stats import collect
@@ -72,11 +80,11 @@ def _figure_text(name: str, value: Any) -> str:
     return str(value)
 
 
-def verify(path: PathOption, as_json: JsonOption = False) -> None:
+def verify(path: EmbeddedPathOption, as_json: JsonOption = False) -> None:
     """Check every byte of the log, and say what is wrong where.
 
     Exit status 0 when all is well, 3 when something is damaged.
-    Changes nothing.
+    Changes nothing. Embedded logs only.
     """
     from ithaca.embedded.verify import bytes_to_verify
     from ithaca.embedded.verify import verify as findings_of

@@ -3,16 +3,18 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from types import TracebackType
-from typing import Any, Literal
+from collections.abc import Iterable
+from functools import partial
+from typing import Literal
 
 from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
-from ithaca.embedded.engine import Engine, too_late
+from ithaca.embedded.engine import Engine
 from ithaca.embedded.opening import open_engine
 from ithaca.model import interface_aio
-from ithaca.model.errors import DeadlineExceeded, IthacaError, NotWritten
+from ithaca.model.errors import IthacaError, NotWritten
 from ithaca.model.records import Buffer, Compression, Durability, KeyFilter, Receipt, Record, Retention, Start
+from ithaca.runtime.checks import check_position
+from ithaca.runtime.futures import FuturePending, Opening, Submitted, within
 from ithaca.runtime.group_commit import Ticket
 
 
@@ -51,31 +53,6 @@ class _Tickets:
                 future.set_exception(error)
 
 
-class AsyncEmbeddedPending(interface_aio.Pending):
-    """A future of the loop."""
-
-    def __init__(self, future: "asyncio.Future[Receipt]") -> None:
-        self._future = future
-
-    async def result(self, timeout: float | None = None) -> Receipt:
-        return await _within(self._future, timeout)
-
-    def done(self) -> bool:
-        return self._future.done()
-
-    def add_done_callback(self, callback: Callable[[interface_aio.Pending], object]) -> None:
-        self._future.add_done_callback(lambda _: callback(self))
-
-
-async def _within(future: "asyncio.Future[Receipt]", timeout: float | None) -> Receipt:
-    try:
-        return await asyncio.wait_for(asyncio.shield(future), timeout)
-    except TimeoutError as error:
-        if isinstance(error, IthacaError):
-            raise
-        raise too_late(timeout) from None
-
-
 class AsyncEmbeddedSession(interface_aio.Session):
     """A session under the epoch at which this handle opened it."""
 
@@ -106,7 +83,7 @@ class AsyncEmbeddedSession(interface_aio.Session):
         if seq is None:
             seq = self.next_seq
         ticket = self._engine.session_ticket(self._producer_id, self._epoch, seq, values, keys)
-        return await _within(self._tickets.commit(ticket), timeout)
+        return await within(self._tickets.commit(ticket), timeout)
 
 
 class AsyncEmbeddedLog(interface_aio.Log):
@@ -115,11 +92,10 @@ class AsyncEmbeddedLog(interface_aio.Log):
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._tickets = _Tickets(engine)
-        self._submitted: set[asyncio.Future[Receipt]] = set()
-        self._failure: BaseException | None = None  # of a submit, since the last flush
+        self._submitted = Submitted()
 
     async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
-        return await _within(self._tickets.commit(self._engine.record_ticket(value, key)), timeout)
+        return await within(self._tickets.commit(self._engine.record_ticket(value, key)), timeout)
 
     async def append_many(
         self,
@@ -129,47 +105,30 @@ class AsyncEmbeddedLog(interface_aio.Log):
         timeout: float | None = None,
     ) -> Receipt:
         self._engine.commits()
-        return await _within(self._tickets.commit(self._engine.batch_ticket(values, keys)), timeout)
+        return await within(self._tickets.commit(self._engine.batch_ticket(values, keys)), timeout)
 
-    async def submit(self, value: Buffer, *, key: Buffer | None = None) -> AsyncEmbeddedPending:
+    async def submit(self, value: Buffer, *, key: Buffer | None = None) -> FuturePending:
         return await self._submit(self._engine.record_ticket(value, key))
 
     async def submit_many(
         self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None
-    ) -> AsyncEmbeddedPending:
+    ) -> FuturePending:
         self._engine.commits()
         return await self._submit(self._engine.batch_ticket(values, keys))
 
-    async def _submit(self, ticket: Ticket) -> AsyncEmbeddedPending:
+    async def _submit(self, ticket: Ticket) -> FuturePending:
         commits = self._engine.commits()
         if commits.crowded:
             await asyncio.to_thread(commits.relieve)
-        future = self._tickets.commit(ticket)
-        self._submitted.add(future)
-        future.add_done_callback(self._note)
-        return AsyncEmbeddedPending(future)
-
-    def _note(self, future: "asyncio.Future[Receipt]") -> None:
-        self._submitted.discard(future)
-        if not future.cancelled() and self._failure is None:
-            self._failure = future.exception()
+        return self._submitted.add(self._tickets.commit(ticket))
 
     async def flush(self, *, timeout: float | None = None) -> None:
         self._engine.commits()
-        if self._submitted:
-            _, late = await asyncio.wait(self._submitted, timeout=timeout)
-            if late:
-                raise DeadlineExceeded(f"not everything was committed within {timeout} s; it may still be")
-        self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        await self._submitted.flush(timeout)
 
     async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
         engine = self._engine
-        engine.check_position(position)
+        check_position(position)
         engine.check_shard(shard)
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + wait
@@ -210,33 +169,7 @@ class AsyncEmbeddedLog(interface_aio.Log):
 
     async def close(self) -> None:
         await asyncio.to_thread(self._engine.close)
-        if self._submitted:
-            await asyncio.wait(self._submitted)
-        self._raise_failure()
-
-
-class Opening:
-    """A log about to be opened: `await` it, or enter it with `async with`."""
-
-    def __init__(self, opener: Callable[[], Engine]) -> None:
-        self._opener = opener
-        self._log: AsyncEmbeddedLog | None = None
-
-    async def _open(self) -> interface_aio.Log:
-        self._log = AsyncEmbeddedLog(await asyncio.to_thread(self._opener))
-        return self._log
-
-    def __await__(self) -> Generator[Any, None, interface_aio.Log]:
-        return self._open().__await__()
-
-    async def __aenter__(self) -> interface_aio.Log:
-        return await self._open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        assert self._log is not None
-        await self._log.close()
+        await self._submitted.flush(None)
 
 
 def open(
@@ -247,7 +180,7 @@ def open(
     compression: Compression | None = None,
     retention: Retention | None = None,
     segment_bytes: int | None = None,
-) -> Opening:
+) -> Opening[interface_aio.Log]:
     """`ithaca.open`, awaited: `log = await ithaca.aio.open(path)` or `async with ithaca.aio.open(path) as log`.
 
     >>> import asyncio, ithaca.aio
@@ -257,4 +190,9 @@ def open(
     >>> asyncio.run(main())
     1
     """
-    return Opening(lambda: open_engine(path, mode, durability, compression, retention, segment_bytes))
+
+    async def opened() -> interface_aio.Log:
+        opener = partial(open_engine, path, mode, durability, compression, retention, segment_bytes)
+        return AsyncEmbeddedLog(await asyncio.to_thread(opener))
+
+    return Opening(opened)

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from ithaca.embedded.engine import Engine
-from ithaca.embedded.scan import ReadAhead, Scan
+from ithaca.embedded.scan import Scan
 from ithaca.model import interface, interface_aio
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
 from ithaca.model.records import Record
+from ithaca.runtime.read_ahead import ReadAhead
 
 
 class AsyncEmbeddedRecords(interface_aio.Records):
@@ -52,7 +53,7 @@ class AsyncEmbeddedRecords(interface_aio.Records):
 
     async def _fill(self) -> bool:
         if self._filling is None:
-            if self._ahead.scan.in_memory:
+            if self._ahead.source.in_memory:
                 return self._ahead.fill()
             self._filling = asyncio.ensure_future(asyncio.to_thread(self._ahead.fill))
         filling = self._filling
@@ -83,7 +84,7 @@ class AsyncEmbeddedSubscription(AsyncEmbeddedRecords, interface_aio.Subscription
         while not found and await self._advance(deadline_s):
             found = self._ahead.take(max_records)
         # No await from here on: a poll that is cancelled must not take records with it.
-        while 0 < len(found) < max_records and self._ahead.scan.in_memory and self._ahead.fill():
+        while 0 < len(found) < max_records and self._ahead.source.in_memory and self._ahead.fill():
             found += self._ahead.take(max_records - len(found))
         return found
 
@@ -96,7 +97,7 @@ class AsyncEmbeddedSubscription(AsyncEmbeddedRecords, interface_aio.Subscription
     async def _await_more(self, deadline_s: float | None) -> bool:
         """Wait until there may be more to read; False when the time is up."""
         engine, loop = self._engine, asyncio.get_running_loop()
-        lsn = self._ahead.scan.lsn
+        lsn = self._ahead.source.lsn
         pause_s = None if engine.is_writer else FOLLOW_POLL_MS_MIN / 1000
 
         def tell() -> None:

@@ -17,18 +17,15 @@ import uuid
 
 import msgspec
 
-from ithaca.model.errors import Corrupt, InvalidInput, LogInUse, NoSuchLog, ReadOnly, StorageError, StorageFull
+from ithaca.model.errors import Corrupt, InvalidInput, NoSuchLog, ReadOnly, StorageError, StorageFull
 from ithaca.model.positions import LaneId
-from ithaca.storage import checked_file, lane
+from ithaca.storage import checked_file, directory_lock, lane
+from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import OsDisk, OsFile
 
 META = "meta"
-LOCK = "lock"
 LANE = LaneId(0, 0, 1)
 LANE_DIRECTORY = f"lane-{LANE}"
-
-_LOCK_TRIES = 5
-_LOCK_RETRY_S = 0.01
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -61,7 +58,7 @@ def prepare(disk: OsDisk, path: str) -> OsFile:
     try:
         disk.make_directory(path)
         _refuse_foreign(disk, path)
-        lock = _take_lock(disk, path)
+        lock = take_lock(disk, path, 'close it there, or open it here with mode="r"')
         if not disk.exists(f"{path}/{META}"):
             _create(disk, path)
         return lock
@@ -70,37 +67,10 @@ def prepare(disk: OsDisk, path: str) -> OsFile:
 
 
 def _refuse_foreign(disk: OsDisk, path: str) -> None:
-    ours = {META, META + ".new", LOCK, LANE_DIRECTORY}
+    ours = {META, META + ".new", directory_lock.NAME, LANE_DIRECTORY}
     foreign = [name for name in disk.list(path) if name not in ours]
     if foreign and META not in disk.list(path):
         raise InvalidInput(f"{path} is not a log, and not empty ({foreign[0]} is in it): choose another directory")
-
-
-def _take_lock(disk: OsDisk, path: str) -> OsFile:
-    file = disk.open(f"{path}/{LOCK}", create=True)
-    for _ in range(_LOCK_TRIES):  # a reader that only looks whether a writer lives holds it for an instant
-        if file.try_lock():
-            file.truncate(0)
-            file.write(0, [str(os.getpid()).encode()])
-            return file
-        time.sleep(_LOCK_RETRY_S)
-    said = file.read(0, 20)
-    pid = int(said) if said.isdigit() else 0
-    raise LogInUse(
-        f'{path} is open for writing in process {pid or "unknown"}: close it there, or open it here with mode="r"',
-        pid=pid,
-    )
-
-
-def writer_lives(disk: OsDisk, path: str) -> bool:
-    """Whether some process has the log open for writing."""
-    try:
-        file = disk.open(f"{path}/{LOCK}", writable=False)
-    except FileNotFoundError:
-        return False
-    free = file.try_lock()
-    file.close()
-    return not free
 
 
 def _create(disk: OsDisk, path: str) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Literal
 
-from ithaca.embedded import directory, forks
+from ithaca.embedded import directory
 from ithaca.embedded.follower import Follower
 from ithaca.embedded.scan import Scan
 from ithaca.model.config import Settings
@@ -19,11 +19,20 @@ from ithaca.model.errors import (
     LogClosed,
     NotWritten,
     ReadOnly,
-    RecordTooLarge,
 )
-from ithaca.model.limits import INFLIGHT_BYTES_MAX, RECORD_BYTES_MAX, RETENTION_CHECK_S, SESSION_NAME_BYTES_MAX
+from ithaca.model.limits import INFLIGHT_BYTES_MAX, RETENTION_CHECK_S
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Retention, Start
+from ithaca.runtime import forks
+from ithaca.runtime.checks import (
+    check_filter,
+    check_position,
+    check_seq,
+    check_session_name,
+    check_start,
+    clock_us,
+    time_us_of,
+)
 from ithaca.runtime.group_commit import EVERY_SESSION, GroupCommit, Ticket
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane import Lane
@@ -31,14 +40,9 @@ from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.sessions import SessionOpened
 from ithaca.storage.state import LaneState, TrimmedTo, control_entry
 from ithaca.wire.batch import Batch
-from ithaca.wire.build import build
+from ithaca.wire.build import build, checked_record
 
 _POINT_READ_BYTES = 64 << 10
-_SINGLE = (bytes, bytearray, memoryview, str)
-
-
-def clock_us() -> int:
-    return time.time_ns() // 1000
 
 
 class Engine:
@@ -142,16 +146,7 @@ class Engine:
 
     def record_ticket(self, value: Buffer, key: Buffer | None) -> Ticket:
         """A single record; it is copied if the caller could change it."""
-        if type(value) is not bytes:
-            value = _as_bytes(value, "value")
-        if key is not None and type(key) is not bytes:
-            key = _as_bytes(key, "key")
-        size = len(value) + (len(key) if key else 0)
-        if size > RECORD_BYTES_MAX:
-            raise RecordTooLarge(
-                f"the record has {size} bytes of key and value, and a record holds at most {RECORD_BYTES_MAX}: "
-                "split it, or store it elsewhere and append a reference"
-            )
+        value, key = checked_record(value, key)
         return Ticket(value=value, key=key)
 
     def batch_ticket(self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None) -> Ticket:
@@ -166,8 +161,7 @@ class Engine:
         keys: Iterable[Buffer | None] | None,
     ) -> Ticket:
         """A batch of a session: appended unless an equal one was."""
-        if seq < 1:
-            raise InvalidInput(f"sequence number {seq} is below 1")
+        check_seq(seq)
         batch = self._build(values, keys, (producer_id, epoch, seq))
 
         def decide(state: LaneState) -> list[Batch] | int:
@@ -179,8 +173,6 @@ class Engine:
     def _build(
         self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None, producer: tuple[int, int, int]
     ) -> Batch:
-        if isinstance(values, _SINGLE):
-            raise InvalidInput(f"values is one {type(values).__name__}, not a list of them: use append for one record")
         return build(values, keys, timestamp_us=clock_us(), compress=self._settings.compression, producer=producer)
 
     def receipt(self, ticket: Ticket) -> Receipt:
@@ -196,8 +188,7 @@ class Engine:
 
     def opening_ticket(self, name: str) -> tuple[Ticket, list[SessionOpened]]:
         """The ticket that opens a session, and where to find what was opened once it is done."""
-        if not isinstance(name, str) or not 0 < len(name.encode()) <= SESSION_NAME_BYTES_MAX:
-            raise InvalidInput(f"a session's name has 1 to {SESSION_NAME_BYTES_MAX} bytes, not {name!r}")
+        check_session_name(name)
         opened: list[SessionOpened] = []
 
         def decide(state: LaneState) -> list[Batch]:
@@ -224,12 +215,6 @@ class Engine:
         self.reader.refresh()
         return position_of(self.reader.length)
 
-    def check_position(self, position: int, what: str = "position") -> None:
-        if not isinstance(position, int):
-            raise InvalidInput(f"{what} {position!r} is not an integer")
-        if position < 1:
-            raise InvalidInput(f"{what} {position} is below 1, the first position")
-
     def in_memory(self, position: int) -> bool:
         """Whether reading the position would not touch the disk."""
         lsn = lsn_of(position)
@@ -255,10 +240,10 @@ class Engine:
     def scan(self, start: int, stop: int | None, where: KeyFilter | None) -> Scan:
         """The records of `[start, stop)`, by default up to the tail now."""
         self.check()
-        self.check_position(start, "start")
+        check_position(start, "start")
         if stop is not None:
-            self.check_position(stop, "stop")
-        self._check_filter(where)
+            check_position(stop, "stop")
+        check_filter(where)
         self.reader.refresh()
         length = self.reader.length
         stop_lsn = length if stop is None else min(lsn_of(stop), length)
@@ -269,28 +254,21 @@ class Engine:
     def scan_from(self, start: Start, where: KeyFilter | None) -> Scan:
         """The records from `start` on, without end."""
         self.check()
-        self._check_filter(where)
+        check_filter(where)
         self.reader.refresh()
         return Scan(self.reader, self._resolve(start), None, where)
 
     def _resolve(self, start: Start) -> int:
+        check_start(start)
         if isinstance(start, datetime):
-            if start.tzinfo is None:
-                raise InvalidInput(f"{start!r} has no time zone: use an aware datetime, such as datetime.now(UTC)")
-            return self.reader.seek_time(int(start.timestamp() * 1_000_000))
+            return self.reader.seek_time(time_us_of(start))
         if start == "earliest":
             return self.reader.trim_lsn
         if start == "latest":
             return self.reader.length
-        if isinstance(start, str):
-            raise InvalidInput(f'start is {start!r}: use a position, "earliest", "latest" or an aware datetime')
-        self.check_position(start, "start")
+        assert not isinstance(start, str)
         self.reader.check_not_trimmed(lsn_of(start))
         return lsn_of(start)
-
-    def _check_filter(self, where: KeyFilter | None) -> None:
-        if where is not None and not isinstance(where, KeyFilter):
-            raise InvalidInput(f"where is {type(where).__name__}, not a KeyFilter: use KeyFilter.equals or its like")
 
     # News
 
@@ -317,7 +295,7 @@ class Engine:
     def trim_ticket(self, before: int) -> Ticket:
         """The ticket that moves the trim point."""
         self.commits()
-        self.check_position(before, "before")
+        check_position(before, "before")
         return self._trimming(before)
 
     def _trimming(self, before: int) -> Ticket:
@@ -360,14 +338,3 @@ class Engine:
             oldest_us = clock_us() - int(retention.age.total_seconds() * 1_000_000)
             before = max(before, self._lane.seek_time(oldest_us))
         return before
-
-
-def too_late(timeout: float | None) -> DeadlineExceeded:
-    """What a time-out of an append means."""
-    return DeadlineExceeded(f"the append was not committed within {timeout} s; it may still be: its outcome is unknown")
-
-
-def _as_bytes(value: object, what: str) -> bytes:
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    raise InvalidInput(f"the {what} is {type(value).__name__}, not bytes, bytearray or memoryview: encode it first")

@@ -2,8 +2,9 @@
 
 from threading import Lock
 
-from ithaca.embedded.directory import LANE, lane_directory, writer_lives
+from ithaca.embedded.directory import LANE, lane_directory
 from ithaca.model.errors import Corrupt
+from ithaca.storage.directory_lock import is_locked
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.index import NEVER_US
 from ithaca.storage.reader import LaneReader
@@ -25,7 +26,7 @@ class Follower(LaneReader):
         self._segment = -1
         self._last_words: Progress | None = None
         self._learning = Lock()
-        if not writer_lives(disk, path):
+        if not is_locked(disk, path):
             self._inspect(path)
         self.refresh()
 
@@ -35,7 +36,7 @@ class Follower(LaneReader):
         try:
             found = inspect(self.disk, self.directory, self.lane, last_words, writable=False)
         except Corrupt:
-            if writer_lives(OsDisk(), path):  # it was a writer at work that we saw
+            if is_locked(OsDisk(), path):  # it was a writer at work that we saw
                 return
             raise
         self.first_lsns, self.trim_lsn = found.first_lsns, found.state.trim_lsn

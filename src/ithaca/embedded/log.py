@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable, Iterable
 
-from ithaca.embedded.engine import Engine, too_late
+from ithaca.embedded.engine import Engine
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
-from ithaca.model.errors import DeadlineExceeded, IthacaError, NotWritten
+from ithaca.model.errors import IthacaError, NotWritten
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+from ithaca.runtime.checks import check_position, flush_too_late, too_late
 from ithaca.runtime.group_commit import GroupCommit, Ticket
 
 
@@ -122,7 +123,7 @@ class EmbeddedLog(interface.Log):
         else:
             last = commits.newest()
             if last is not None and not commits.wait_in_background(last, timeout):
-                raise DeadlineExceeded(f"not everything was committed within {timeout} s; it may still be")
+                raise flush_too_late(timeout)
         self._raise_failure()
 
     def _raise_failure(self) -> None:
@@ -132,7 +133,7 @@ class EmbeddedLog(interface.Log):
 
     def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
         engine = self._engine
-        engine.check_position(position)
+        check_position(position)
         engine.check_shard(shard)
         deadline_s = time.monotonic() + wait
         while True:

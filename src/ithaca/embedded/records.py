@@ -5,11 +5,12 @@ import time
 from collections.abc import Iterator
 
 from ithaca.embedded.engine import Engine
-from ithaca.embedded.scan import ReadAhead, Scan
+from ithaca.embedded.scan import Scan
 from ithaca.model import interface
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
 from ithaca.model.records import Record
+from ithaca.runtime.read_ahead import ReadAhead
 
 
 class EmbeddedRecords(interface.Records):
@@ -89,7 +90,7 @@ class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
     def _await_more(self, deadline_s: float | None) -> bool:
         """Wait until there may be more to read; False when the time is up."""
         engine = self._engine
-        lsn = self._ahead.scan.lsn
+        lsn = self._ahead.source.lsn
         pause_s = None if engine.is_writer else FOLLOW_POLL_MS_MIN / 1000
         engine.add_listener(self._wake.set)
         try:

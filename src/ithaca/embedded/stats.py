@@ -8,6 +8,7 @@ from ithaca.embedded import directory
 from ithaca.embedded.follower import Follower
 from ithaca.model.errors import Corrupt
 from ithaca.model.positions import position_of
+from ithaca.storage.directory_lock import is_locked
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.reader import Cursor
 from ithaca.storage.recovery import Inspected, inspect
@@ -50,7 +51,7 @@ def collect(path: str | os.PathLike[str]) -> Stats:
         sessions=len(found.state.sessions),
         oldest_us=oldest_us,
         newest_us=found.state.time_us,
-        being_written=directory.writer_lives(disk, path),
+        being_written=is_locked(disk, path),
     )
 
 
@@ -59,6 +60,6 @@ def _inspect(disk: OsDisk, path: str) -> Inspected:
         try:
             return inspect(disk, directory.lane_directory(path), directory.LANE, None, writable=False)
         except Corrupt:
-            if not directory.writer_lives(disk, path):
+            if not is_locked(disk, path):
                 raise
     return inspect(disk, directory.lane_directory(path), directory.LANE, None, writable=False)

@@ -13,11 +13,8 @@ The file is named by the argument or by `ITHACA_CONFIG`; `ITHACA_DURABILITY` and
 An empty variable, like an argument of None, is one that was not given.
 """
 
-import difflib
 import os
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, get_args
 
@@ -31,6 +28,8 @@ from ithaca.model.limits import (
     SEGMENT_BYTES_MIN,
 )
 from ithaca.model.records import Compression, Durability
+from ithaca.model.rules import Choice, Number
+from ithaca.model.toml_lines import did_you_mean, line_of, read_toml
 
 TABLE: Final = "log"
 PREFIX: Final = "ITHACA_"
@@ -47,49 +46,12 @@ class Settings:
     segment_bytes: int = SEGMENT_BYTES_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """One of a few words."""
-
-    words: tuple[str, ...]
-
-    def parse(self, text: str) -> object:
-        return text
-
-    def problem(self, value: object) -> str | None:
-        """What is wrong with the value, or None."""
-        if value in self.words:
-            return None
-        return f"is {value!r}{_did_you_mean(str(value), self.words)}: use one of {', '.join(self.words)}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Number:
-    """A number of `[low, high]`, whole or not."""
-
-    low: float
-    high: float
-    whole: bool = True
-
-    def parse(self, text: str) -> object:
-        try:
-            return int(text) if self.whole else float(text)
-        except ValueError:
-            return text
-
-    def problem(self, value: object) -> str | None:
-        kinds = int if self.whole else int | float
-        if isinstance(value, kinds) and not isinstance(value, bool) and self.low <= value <= self.high:
-            return None
-        return f"is {value!r}: use a {'whole ' * self.whole}number from {self.low} to {self.high}"
-
-
-_RULES: Final[Mapping[str, _Choice | _Number]] = {
-    "durability": _Choice(get_args(Durability)),
-    "compression": _Choice(get_args(Compression)),
-    "retention_age_s": _Number(RETENTION_AGE_S_MIN, RETENTION_AGE_S_MAX, whole=False),
-    "retention_bytes": _Number(1, RETENTION_BYTES_MAX),
-    "segment_bytes": _Number(SEGMENT_BYTES_MIN, GIB),
+_RULES: Final[Mapping[str, Choice | Number]] = {
+    "durability": Choice(get_args(Durability)),
+    "compression": Choice(get_args(Compression)),
+    "retention_age_s": Number(RETENTION_AGE_S_MIN, RETENTION_AGE_S_MAX, whole=False),
+    "retention_bytes": Number(1, RETENTION_BYTES_MAX),
+    "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),
 }
 assert list(_RULES) == [field.name for field in fields(Settings)]
 
@@ -148,70 +110,26 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _from_file(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8") as stream:
-            text = stream.read()
-        document = tomllib.loads(text)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", file=path) from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"is not UTF-8: {error.reason} at byte {error.start}", file=path) from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"is not TOML: {error}", file=path, line=_line_of_syntax_error(error, text)) from error
+    document, text = read_toml(path)
     for name in document:
         if name != TABLE:
             raise ConfigError(
-                f"{name} is not known{_did_you_mean(name, [TABLE])}: settings stand in the table [{TABLE}]",
+                f"{name} is not known{did_you_mean(name, [TABLE])}: settings stand in the table [{TABLE}]",
                 file=path,
-                line=_line_of(text, name),
+                line=line_of(text, name),
             )
     table = document.get(TABLE, {})
     if not isinstance(table, dict):
-        raise ConfigError(f"{TABLE} is {table!r}: make it a table, [{TABLE}]", file=path, line=_line_of(text, TABLE))
+        raise ConfigError(f"{TABLE} is {table!r}: make it a table, [{TABLE}]", file=path, line=line_of(text, TABLE))
     for name, value in table.items():
         problem = _problem(name, value)
         if problem is not None:
-            raise ConfigError(f"{name} {problem}", file=path, line=_line_of(text, TABLE, name))
+            raise ConfigError(f"{name} {problem}", file=path, line=line_of(text, TABLE, name))
     return table
 
 
 def _problem(name: str, value: object) -> str | None:
     rule = _RULES.get(name)
     if rule is None:
-        return f"is not known{_did_you_mean(name, _RULES)}: use one of {', '.join(_RULES)}"
+        return f"is not known{did_you_mean(name, _RULES)}: use one of {', '.join(_RULES)}"
     return rule.problem(value)
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _line_of_syntax_error(error: tomllib.TOMLDecodeError, text: str) -> int:
-    """The line that the error's message names; at the end of the document it names none."""
-    found = re.search(r"at line (\d+)", str(error))
-    return int(found[1]) if found else text.rstrip().count("\n") + 1
-
-
-def _line_of(text: str, *path: str) -> int:
-    """The line that sets the key at `path`, or else the closest table around it; 0 when there is none.
-
-    TOML is read by its parser, which tells no lines; this only looks for the key of something found.
-    """
-    best, best_depth = 0, 0
-    table: tuple[str, ...] = ()
-    for number, line in enumerate(text.split("\n"), 1):
-        if header := re.match(r"\s*\[+([^\[\]]+)\]", line):
-            table = here = _split(header[1])
-        elif setting := re.match(r"\s*([\w.\"'\s-]+?)\s*=", line):
-            here = (*table, *_split(setting[1]))
-        else:
-            continue
-        depth = min(len(here), len(path))
-        if depth > best_depth and here[:depth] == path[:depth]:
-            best, best_depth = number, depth
-    return best
-
-
-def _split(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip(" \t\"'") for part in dotted.split("."))

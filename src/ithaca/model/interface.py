@@ -5,12 +5,17 @@ every engine.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+import msgspec
 
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+
+ShardPolicy = Literal["sticky", "round_robin", "key_hash", "nearest"] | Callable[[bytes | None, Sequence[int]], int]
+"""Where a record goes: by the name of a policy, or by a function of its key and the numbers of the live shards."""
 
 
 class Batch(ABC):
@@ -229,3 +234,45 @@ class Log(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+class ClusterStatus(msgspec.Struct, frozen=True):
+    """How a cluster is: whether everything works, what does not, and what every server says of itself.
+
+    `servers` are the servers' own words as JSON objects; of one that cannot be reached they are its address, its
+    role, the state "unreachable" and the error. `lanes` are (lane, durable length, ordered length).
+
+    >>> ClusterStatus(healthy=False, problems=("shard 0 cannot order",), tail=7, first=1).problems
+    ('shard 0 cannot order',)
+    """
+
+    healthy: bool
+    problems: tuple[str, ...]
+    tail: int
+    first: int
+    servers: tuple[dict[str, Any], ...] = ()
+    lanes: tuple[tuple[str, int, int], ...] = ()
+
+
+class ClusterLog(Log):
+    """The log of a cluster. `ithaca.connect` gives one.
+
+    >>> import ithaca
+    >>> def copy(bootstrap: str, values: list[bytes]) -> int:
+    ...     with ithaca.connect(bootstrap) as log:
+    ...         return log.append_many(values).position
+    """
+
+    @abstractmethod
+    def append_to_shard(
+        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
+    ) -> Receipt:
+        """Append one record to this shard, whatever the policy says."""
+
+    @abstractmethod
+    def set_shard_policy(self, policy: ShardPolicy) -> None:
+        """Where records go from now on."""
+
+    @abstractmethod
+    def status(self) -> ClusterStatus:
+        """How the cluster is; every server is asked."""

@@ -11,11 +11,21 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from ithaca.model.interface import Batch
+from ithaca.model.interface import Batch, ClusterStatus, ShardPolicy
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
 
-__all__ = ["Batch", "Log", "Pending", "Records", "Session", "Subscription"]
+__all__ = [
+    "Batch",
+    "ClusterLog",
+    "ClusterStatus",
+    "Log",
+    "Pending",
+    "Records",
+    "Session",
+    "ShardPolicy",
+    "Subscription",
+]
 
 
 class Pending(ABC):
@@ -224,3 +234,27 @@ class Log(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
         await self.close()
+
+
+class ClusterLog(Log):
+    """The log of a cluster. `ithaca.aio.connect` gives one.
+
+    >>> import ithaca.aio
+    >>> async def copy(bootstrap: str, values: list[bytes]) -> int:
+    ...     async with ithaca.aio.connect(bootstrap) as log:
+    ...         return (await log.append_many(values)).position
+    """
+
+    @abstractmethod
+    async def append_to_shard(
+        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
+    ) -> Receipt:
+        """Append one record to this shard, whatever the policy says."""
+
+    @abstractmethod
+    def set_shard_policy(self, policy: ShardPolicy) -> None:
+        """Where records go from now on."""
+
+    @abstractmethod
+    async def status(self) -> ClusterStatus:
+        """How the cluster is; every server is asked."""

@@ -25,10 +25,25 @@ HELLO_FEATURES_MAX = 32
 """Names in a hello."""
 HELLO_TIMEOUT_S = 5.0
 """A connection on which nobody has said hello by then is closed."""
+FRAME_TIMEOUT_S = 60.0
+"""A frame that has begun to arrive is complete by then, or its connection is closed."""
 CONNECTIONS_MAX = 4096
 """Connections that one server holds; more are refused."""
 CONNECT_TIMEOUT_S = 5.0
 """How long one attempt to reach a server may take."""
+PEER_PROBE_S = 5.0
+PEER_SILENT_S_MAX = 20.0
+"""A peer whose machine answers nothing: asked when idle for the first, given up after the second."""
+LINGER_S = 1.0
+"""A connection that this side ends has this long to take the last bytes, and the reason among them."""
+LINGERING_MAX = 64
+"""Connections beyond `CONNECTIONS_MAX` that are told so; still more are dropped without a word."""
+LISTEN_BACKLOG = 1024
+"""Connections that wait to be accepted."""
+HTTP_REQUEST_BYTES_MAX = 8 * KIB
+"""Request line and headers of a request for metrics or health."""
+LOG_EVENT_CHARACTERS_MAX = 16 * KIB
+"""The text of one line in a server's log, which may quote what a peer said; the rest is left out."""
 RECONNECT_PAUSE_S_MIN = 0.02
 RECONNECT_PAUSE_S_MAX = 1.0
 """Between attempts to reach a server: doubled each time, from the first to the second."""
@@ -46,6 +61,8 @@ LANE_PENDING_BYTES_MAX = 64 * MIB
 """Accepted into a lane and not yet ordered; more is refused as `Overloaded`."""
 LANE_RECENT_BYTES_MAX = 32 * MIB
 """The newest batches of a replica's own lane, in memory for the peers that follow it."""
+APPEND_REPEATS_MAX = 64
+"""Requests that wait for the answer of one batch, each a repeat of the one before; more are refused."""
 REPORTS_OUTSTANDING_MAX = 2
 """Reports that no cut has covered yet; what is synced meanwhile goes into the next."""
 REPORT_INTERVAL_S = 0.05
@@ -55,13 +72,42 @@ RUNS_SYNC_S = 0.1
 """Runs are synced after so many cuts, or so long after the first."""
 WATERMARK_INTERVAL_S = 0.005
 """A stream with nothing to deliver says how far it is at most this often."""
+CONNECTION_TASKS_MAX = 1024
+"""Requests of one connection that wait for something; more are refused."""
+RUNS_ANSWERED_MAX = 4096
+"""Runs in one answer between replicas."""
 DELIVER_BYTES_MAX = MIB
 """Batches in one delivery; a larger batch goes alone."""
 
 INFLIGHT_BYTES_MAX = 64 * MIB
 """Appended and not yet acknowledged, per handle or connection; more makes the producer wait."""
+COALESCED_BATCHES_INFLIGHT = 2
+"""Batches of single records that a client has in flight before it waits until the next is full."""
+ATTEMPT_TIMEOUT_S = 3.0
+"""How long a client waits for one server's answer before it asks another, within its deadline."""
+LANE_STALLED_S = 5.0
+"""A lane that has not answered for so long, or cannot be reached, gets no new records for a while."""
+VIEW_AGE_S_MAX = 10.0
+"""A client that appends looks for new shards this often."""
+STREAM_BUFFER_BYTES_MAX = 4 * MIB
+"""Received from one shard and not yet taken; the shard's replica waits while there is more."""
+STREAM_SILENT_S = 10.0
+"""A subscription that waits for so long asks the leader whether it should have got something."""
+SEEN_RANGES_MAX = 4096
+"""Ranges of positions whose shard a client remembers."""
+TRIM_SEEN_TIMEOUT_S = 1.0
+"""How long a trim waits for the replicas that can be reached to know of it."""
+EXPIRE_TIMEOUT_S = 1.0
+"""How long closing a handle waits for its sessions to be forgotten."""
 GROUP_BYTES_MAX = 32 * MIB
 """Written and synced together; a larger batch goes alone."""
+
+STORAGE_FULL_RETRY_S = 1.0
+"""A write that found no space is tried again this often."""
+READ_STRETCHES_MAX = 1024
+"""Stretches of lanes that one step of reading by position looks ahead."""
+READ_LANE_BYTES_MIN = 64 * KIB
+"""One cold read of one lane among several."""
 
 SEGMENT_BYTES_MAX = 256 * MIB
 """A segment is rolled before it grows past this, unless a single batch is larger."""
@@ -109,6 +155,8 @@ RETENTION_CHECK_S = 5.0
 """Retention is enforced when a segment is full, and otherwise at most this often."""
 CLOSE_TIMEOUT_S = 30.0
 """How long leaving a handle's context waits for what is in flight."""
+PORTAL_END_S = 2.0
+"""How long the end of a process waits for the loop of its synchronous handles."""
 
 COMMAND_PENDING_MAX = 4096
 """Appends that the command line has under way before it waits for the oldest."""
@@ -143,6 +191,8 @@ RAFT_MEMBERS_MAX = 64
 """Voters and learners of one group."""
 RAFT_LEARNER_LAG_ENTRIES_MAX = 1024
 """A learner that is further behind cannot become a voter yet."""
+RAFT_FULL_RETRY_S = 0.1
+"""Between attempts to persist on a disk that is full."""
 
 RUNS_UNSYNCED_MAX = 65_536
 """Runs of a lane that wait in memory for their sync."""
@@ -178,3 +228,30 @@ ORDERING_LOST_RANGES_MAX = 4096
 """Ranges of lost records that are kept apart."""
 REPORT_LANES_MAX = 4096
 """Lanes in one report."""
+ORDERER_NUMBER_MAX = (1 << 15) - 1
+CLUSTER_NAME_CHARS_MAX = 100
+"""What a cluster's file may say of an orderer's number, and of the cluster's name."""
+ORDERER_RETRY_S = 0.02
+"""Between attempts of a leader whose own proposal was not taken."""
+VIEW_WAIT_S_MAX = 5.0
+"""How long an orderer waits for a version of the view that it has not applied yet."""
+VIEW_WAITS_MAX = 4096
+"""Requests that wait for such a version; more are refused."""
+SESSION_ROOM_TRIES_MAX = 8
+"""Anonymous sessions that are expired, one after the other, to make room for a new session."""
+
+RESTART_PAUSE_S_MIN = 0.1
+RESTART_PAUSE_S_MAX = 5.0
+"""Before a server that has died is started again: doubled each time, from the first to the second."""
+RESTART_FORGET_S = 10.0
+"""A server that ran for so long starts over with the shortest pause."""
+SERVER_STOP_TIMEOUT_S = 10.0
+"""How long a server may take to stop before it is killed."""
+CLUSTER_START_TIMEOUT_S = 60.0
+"""How long a start in the background waits for a healthy cluster."""
+STATUS_TIMEOUT_S = 2.0
+"""How long a server may take to say how it is."""
+LOG_FILE_BYTES_MAX = 16 * MIB
+"""What a server's log grows to before it is put aside; one old file is kept."""
+LOG_LINE_BYTES_MAX = 64 * KIB
+"""A longer line of a log is shown in parts."""

@@ -58,6 +58,8 @@ class ShardSummary(msgspec.Struct, frozen=True, array_like=True):
     """The ordered length of every lane, open or closed; the shard says which are open."""
     sessions: list[Session]
     lost: list[tuple[LaneId, lost.Ranges]]
+    view: int
+    """The version of the view that holds here: records below the tail may be in any shard of it."""
 
 
 class OrderingState:
@@ -139,6 +141,7 @@ class OrderingState:
             list(self.lanes.ordered_lengths(shard).items()),
             self.sessions.at_home(shard),
             [(lane, ranges) for lane, ranges in sorted(self.lost.items()) if lane.shard == shard],
+            self.shards.version,
         )
 
     def snapshot(self) -> bytes:

@@ -112,8 +112,8 @@ AppliedOutcome = (
 )
 """What whoever proposed an entry is told of it."""
 
-_Natural = Annotated[int, Meta(ge=0, lt=1 << 63)]
-_Counted = Annotated[int, Meta(ge=1, lt=1 << 63)]
+_Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+_Counted = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 _Text = Annotated[str, Meta(max_length=HELLO_TEXT_BYTES_MAX)]
 
 

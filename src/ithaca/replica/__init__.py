@@ -24,5 +24,5 @@ the effects per lane, and never waits. Nothing is acknowledged by the shell on i
 7. Self-clocking: idle means silent; no more than `REPORTS_OUTSTANDING_MAX` reports wait for their cut, but
    for repeats (`REPORT_INTERVAL_S`).
 
-Read `events` first, then `core`; `lanes`, `sessions` and `reporting` are its parts.
+Read `events` first, then `core`; `appends` (with `sessions`), `lanes` (with `settling`) and `reporting` are its parts.
 """

@@ -34,6 +34,8 @@ class Held(NamedTuple):
     """The known runs that reach beyond `length`, in order."""
     end_position: int
     """The position after the last one that is known of this lane; 0 when there is none."""
+    has_holes: bool = False
+    """Whether there are no-ops in it, in the place of records that were lost or trimmed when it was copied."""
 
 
 class Request(NamedTuple):
@@ -47,7 +49,10 @@ class Request(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Time has passed, by a monotonic clock; at the latest at `ReplicaCore.deadline_us`."""
+    """Time has passed, by a monotonic clock; at the latest at `ReplicaCore.deadline_us`.
+
+    Other events bring no time: what is due some time after them counts from the next tick.
+    """
 
     now_us: int
 
@@ -115,7 +120,12 @@ class Truncated(NamedTuple):
 
 
 class RunsFetched(NamedTuple):
-    """`FetchRuns` has brought these; they continue what is known, and may not reach as far as was asked."""
+    """`FetchRuns` has brought these, which were ordered at one time; more may follow.
+
+    The first may start behind what was asked for when the peer has trimmed what is before. With no runs at
+    all it says that every one of the peers has answered, and that none knows any: then they were trimmed
+    before they were synced.
+    """
 
     lane: LaneId
     runs: tuple[LaneRun, ...]
@@ -184,7 +194,7 @@ class Follow(NamedTuple):
 
 
 class Unfollow(NamedTuple):
-    """Stop following or fetching the lane."""
+    """Stop following the lane, or fetching it or its runs; `Follow`, `Fetch` or `FetchRuns` may come again."""
 
     lane: LaneId
 
@@ -201,7 +211,11 @@ class Fetch(NamedTuple):
 
 
 class FetchRuns(NamedTuple):
-    """Get the runs of `[start, stop)` of the lane from any of these: answered by `RunsFetched`."""
+    """Get the runs of `[start, stop)` of the lane from any of these: answered by `RunsFetched`, once or more.
+
+    The shell goes on until `stop`, asking again and again. One for the same lane takes the place of the one
+    before it, and `Unfollow` ends it. Without peers the answer is that nobody knows any.
+    """
 
     lane: LaneId
     start: int
@@ -212,7 +226,8 @@ class FetchRuns(NamedTuple):
 class Write(NamedTuple):
     """Write the batch at its place, behind those before it: `Synced` follows when it is durable.
 
-    A batch of the own lane goes to the peers that follow it as well, at the same time.
+    A batch of the own lane goes to the peers that follow it as well, at the same time. Where records are lost or
+    trimmed that a peer would have sent, a run of no-ops is written in their place.
     """
 
     lane: LaneId

@@ -9,12 +9,15 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from ithaca.model.errors import DeadlineExceeded, IthacaError, ProtocolError, Unavailable, VersionMismatch
 from ithaca.model.limits import (
     CALL_TIMEOUT_S,
     CONNECT_TIMEOUT_S,
+    LINGER_S,
+    PEER_PROBE_S,
+    PEER_SILENT_S_MAX,
     SEND_BACKLOG_BYTES_MAX,
     SEND_HIGH_WATER_BYTES,
 )
@@ -32,7 +35,7 @@ class Peer(Protocol):
     """Who takes what a connection receives."""
 
     def on_message(self, connection: "Connection", received: Received) -> None:
-        """A message that answers none of this side's requests."""
+        """A message that is no answer to a `request` of this side."""
 
     def on_lost(self, connection: "Connection", error: IthacaError | None) -> None:
         """The connection has ended, for this reason if there was one. Called once."""
@@ -49,11 +52,18 @@ class Connection(asyncio.BufferedProtocol):
         self._decoder = FrameDecoder()
         self._transport: asyncio.Transport | None = None
         self._waiting: dict[int, asyncio.Future[Received]] = {}
-        self._last_correlation = 0
+        self._last_request = 0
+        self._last_correlation = -1
         self._can_write = asyncio.Event()
         self._can_write.set()
+        self._is_ending = False
+        self._linger: asyncio.TimerHandle | None = None
         self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._inside_since: float | None = None
+        """When the frame that is arriving began; None between frames and while this side does not read."""
         self._error: IthacaError | None = None
+        self.name = "a peer"
+        """For messages and logs: where the other side is."""
         self.hello: Hello | None = None
         """What a dialler said, on the server's side."""
         self.welcome: Welcome | None = None
@@ -63,18 +73,20 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
+        """Whether messages can still be sent."""
+        return self._transport is not None and not self._is_ending and not self._transport.is_closing()
 
     def send(
         self, message: Message, *, correlation: int = 0, answer: bool = False, payload: Sequence[Buffer] = ()
     ) -> None:
         """Hand a message over; never waits. On a connection that has ended it does nothing."""
-        transport = self._transport
-        if transport is None or transport.is_closing():
+        if not self.is_open:
             return
+        transport = self._transport
+        assert transport is not None
         transport.writelines(encode_message(message, correlation=correlation, answer=answer, payload=payload))
         if transport.get_write_buffer_size() > SEND_BACKLOG_BYTES_MAX:
-            self.abort(ProtocolError(f"{self.name} does not read: {SEND_BACKLOG_BYTES_MAX} bytes wait for it"))
+            self.abort(Unavailable(f"{self.name} does not read: more than {SEND_BACKLOG_BYTES_MAX} bytes wait for it"))
 
     def answer(self, request: Received, message: Message, payload: Sequence[Buffer] = ()) -> None:
         self.send(message, correlation=request.correlation, answer=True, payload=payload)
@@ -94,18 +106,28 @@ class Connection(asyncio.BufferedProtocol):
         if not self.is_open:
             raise self.lost_error()
 
+    def allow_slow_reader(self) -> None:
+        """Keep the connection even if its peer reads nothing for long, as whoever follows a stream may.
+
+        Else the kernel ends a connection whose peer has no room for `PEER_SILENT_S_MAX`, alive or not.
+        """
+        _set_option(self._transport, socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
+
     def next_correlation(self) -> int:
-        """A number for a request whose answer is not awaited by `request`."""
-        self._last_correlation = self._last_correlation % 0xFFFF_FFFF + 1
+        """A number for a message whose answers `on_message` takes; they are odd, those of `request` even."""
+        self._last_correlation = (self._last_correlation + 2) & 0xFFFF_FFFF
         return self._last_correlation
 
     async def request(
         self, message: Message, payload: Sequence[Buffer] = (), *, timeout: float | None = CALL_TIMEOUT_S
     ) -> Received:
-        """Send a request and wait for its answer; a `Failure` is raised as the error that it says."""
+        """Send a request and wait for its answer; a `Failure` is raised as the error that it says.
+
+        When the connection ends before the answer, the error says `outcome_unknown`.
+        """
         if not self.is_open:
             raise self.lost_error()
-        correlation = self.next_correlation()
+        correlation = self._last_request = self._last_request % 0xFFFF_FFFE + 2
         future: asyncio.Future[Received] = self._loop.create_future()
         self._waiting[correlation] = future
         try:
@@ -124,70 +146,105 @@ class Connection(asyncio.BufferedProtocol):
 
     # Ending
 
-    @property
-    def name(self) -> str:
-        """For messages and logs."""
-        if self._transport is None:
-            return "a closed connection"
-        peer = self._transport.get_extra_info("peername")
-        return f"{peer[0]}:{peer[1]}" if peer else "a peer"
-
     def close(self) -> None:
-        """End the connection once what was sent has left. Idempotent."""
-        if self._transport is not None:
+        """End the connection once what was sent has left, or after `LINGER_S`. Idempotent."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._is_ending = True
+            self._abort_later()
             self._transport.close()
+
+    def refuse(self, error: IthacaError) -> None:
+        """Tell the peer why, then end the connection; nothing happens to one that has ended."""
+        if not self.is_open:
+            return
+        _log.warning("%s is closed: %s", self.name, error)
+        self._error = self._error or error
+        self.send(failure_of(error))
+        self._finish()
 
     def abort(self, error: IthacaError | None = None) -> None:
         """End the connection at once."""
         self._error = self._error or error
+        self._is_ending = True
         if self._transport is not None:
             self._transport.abort()
 
     async def wait_lost(self) -> None:
+        """Wait until the connection has ended."""
         await asyncio.shield(self._lost)
 
     def lost_error(self) -> IthacaError:
-        """What a caller is told whose connection has ended."""
-        return self._error or Unavailable(f"the connection to {self.name} has ended")
+        """What a caller is told whose connection has ended: an error of its own, to be raised."""
+        if self._error is None:
+            return Unavailable(f"the connection to {self.name} has ended")
+        return error_of(failure_of(self._error))
+
+    def _finish(self) -> None:
+        """Half-close, and drop what still comes.
+
+        A close with bytes unread resets the connection, which may take the last message away from the peer.
+        """
+        if self._transport is not None and self.is_open:
+            self._is_ending = True
+            self._abort_later()
+            self._transport.write_eof()
+
+    def _abort_later(self) -> None:
+        if self._linger is None and self._transport is not None:
+            self._linger = self._loop.call_later(LINGER_S, self._transport.abort)
 
     # What the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's transports are of no class of asyncio's.
+        self._transport = transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername")
+        if peer:
+            self.name = str(Address(peer[0], peer[1]))
         transport.set_write_buffer_limits(high=SEND_HIGH_WATER_BYTES)
-        raw = transport.get_extra_info("socket")
-        if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for level, option, value in _SOCKET_OPTIONS:
+            _set_option(transport, level, option, value)
+        if self._is_ending:
+            transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._decoder.buffer()
 
     def buffer_updated(self, count: int) -> None:
+        if self._is_ending:
+            return
         try:
-            for frame in self._decoder.received(count):
+            frames = self._decoder.received(count)
+            if not self._decoder.is_inside:
+                self._inside_since = None
+            elif frames or self._inside_since is None:
+                self._inside_since = self._loop.time()
+            for frame in frames:
                 self._receive(frame)
+                if not self.is_open:
+                    return
+            if self._decoder.error is not None:
+                raise self._decoder.error
         except IthacaError as error:
-            _log.warning("%s is closed: %s", self.name, error)
-            self.send(failure_of(error))
-            self._error = self._error or error
-            self.close()
+            self.refuse(error)
         except Exception as error:
             _log.exception("%s is closed: handling what it sent failed", self.name)
-            self.abort(ProtocolError(f"handling a message failed: {error}"))
+            self.abort(ProtocolError(f"handling a message of {self.name} failed: {error!r}"))
 
     def _receive(self, frame: Frame) -> None:
         received = decode_message(frame)
-        if self._peer is None:
+        if isinstance(received.message, Failure) and not received.is_answer:
+            # The peer has given its last word, so there is nobody left to be told.
+            self._error = self._error or error_of(received.message)
+            self.close()
+        elif self._peer is None:
             self._peer = self._greet(self, received)
             self._decoder.greeted()
-        elif received.is_answer:
+        elif received.is_answer and received.correlation % 2 == 0:
+            # Nobody waits any more for an answer that comes after its request's deadline.
             future = self._waiting.get(received.correlation)
             if future is not None and not future.done():
                 future.set_result(received)
-        elif isinstance(received.message, Failure) and received.correlation == 0:
-            raise error_of(received.message)
         else:
             self._peer.on_message(self, received)
 
@@ -202,21 +259,28 @@ class Connection(asyncio.BufferedProtocol):
         if self.is_open:
             assert self._transport is not None
             self._transport.pause_reading()
+            self._inside_since = None
 
     def resume_reading(self) -> None:
         if self.is_open:
             assert self._transport is not None
             self._transport.resume_reading()
+            self._inside_since = self._loop.time() if self._decoder.is_inside else None
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._is_ending = True
+        self._transport = None
+        if self._linger is not None:
+            self._linger.cancel()
         if self._error is None and error is not None:
             self._error = Unavailable(f"the connection to {self.name} broke: {error}")
         self._can_write.set()
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(self.lost_error())
-        if not self._lost.done():
-            self._lost.set_result(None)
+                reason = self.lost_error()
+                reason.outcome_unknown = True
+                future.set_exception(reason)
+        self._lost.set_result(None)
         if self._peer is not None:
             self._peer.on_lost(self, self._error)
 
@@ -228,8 +292,6 @@ async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = C
 
     def greet(connection: Connection, received: Received) -> Peer:
         message = received.message
-        if isinstance(message, Failure):
-            raise error_of(message)
         if not isinstance(message, Welcome):
             raise ProtocolError(f"{address} answered a hello with {type(message).__name__}: it is no Ithaca server")
         if not VERSION_MIN <= message.version <= VERSION_MAX:
@@ -238,24 +300,46 @@ async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = C
         greeted.set_result(None)
         return peer
 
-    connection: Connection | None = None
+    made: list[Connection] = []
+
+    def make() -> Connection:
+        made.append(Connection(greet))
+        return made[-1]
+
     try:
         async with asyncio.timeout(timeout):
-            _, connection = await loop.create_connection(lambda: Connection(greet), address.host, address.port)
+            transport, connection = await loop.create_connection(make, address.host, address.port)
+            if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
+                # Dialling a port that nobody listens at, from that very port, which the kernel happened to pick.
+                raise Unavailable(f"nobody answers at {address}: the connection came back to its own side")
             connection.send(hello)
-            lost = asyncio.ensure_future(connection.wait_lost())
-            await asyncio.wait([greeted, lost], return_when=asyncio.FIRST_COMPLETED)
-            lost.cancel()
+            await asyncio.wait([greeted, connection._lost], return_when=asyncio.FIRST_COMPLETED)
         if not greeted.done():
             raise connection.lost_error()
         return connection
-    except TimeoutError as error:
-        if connection is not None:
+    except BaseException as error:
+        for connection in made:
             connection.abort()
         if isinstance(error, IthacaError):
             raise
-        raise Unavailable(f"{address} did not answer within {timeout} s") from None
-    except OSError as error:
-        if isinstance(error, IthacaError):
-            raise
-        raise Unavailable(f"nobody answers at {address}: {error.strerror or error}") from error
+        if isinstance(error, TimeoutError):
+            raise Unavailable(f"{address} did not answer within {timeout} s") from None
+        if isinstance(error, OSError):
+            raise Unavailable(f"nobody answers at {address}: {error.strerror or error}") from error
+        raise
+
+
+_SOCKET_OPTIONS = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, int(PEER_PROBE_S)),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, int(PEER_PROBE_S)),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, int(PEER_SILENT_S_MAX / PEER_PROBE_S) - 1),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(PEER_SILENT_S_MAX * 1000)),
+)
+
+
+def _set_option(transport: asyncio.Transport | None, level: int, option: int, value: int) -> None:
+    raw = None if transport is None else transport.get_extra_info("socket")
+    if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
+        raw.setsockopt(level, option, value)

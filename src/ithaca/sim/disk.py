@@ -176,6 +176,15 @@ class SimDisk:
         self._file(name)
         self._change(name, _unlink(name))
 
+    def remove_directory(self, directory: str) -> None:
+        name = _normal(directory)
+        found = self._names.get(name)
+        if found is None or not found.is_directory:
+            raise _error(errno.ENOENT if found is None else errno.ENOTDIR, directory)
+        if self.list(name):
+            raise _error(errno.ENOTEMPTY, directory)
+        self._change(name, _unlink(name))
+
     def sync_directory(self, directory: str) -> None:
         name = _normal(directory)
         if not self.exists(name):

@@ -71,6 +71,9 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None: ...
 
+    def remove_directory(self, directory: str) -> None:
+        """Remove a directory that is empty."""
+
     def sync_directory(self, directory: str) -> None:
         """Make the names in the directory durable."""
 
@@ -190,6 +193,9 @@ class OsDisk:
 
     def remove(self, path: str) -> None:
         os.unlink(path)
+
+    def remove_directory(self, directory: str) -> None:
+        os.rmdir(directory)
 
     def sync_directory(self, directory: str) -> None:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

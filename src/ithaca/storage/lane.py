@@ -103,6 +103,7 @@ class Lane(LaneReader):
         self.fenced: Fenced | None = None
         self._sync_failure: OSError | None = None
         self._roll_due = False
+        self.closed = False
         self._progress = ProgressFile(disk, directory, writable=True)
         found = inspect(disk, directory, lane, self._progress.load(), writable=True)
         self._adopt(settle(disk, directory, found, self._progress))
@@ -318,7 +319,7 @@ class Lane(LaneReader):
 
     def close(self) -> None:
         """Leave a lane that needs no recovery: synced, with a mark at its end, and no space held ahead."""
-        if self.fenced is not None:
+        if self.fenced is not None or self.closed:
             return
         self._sync()
         mark = _MARK.placed_head(self.state.length, self.seed)
@@ -329,6 +330,7 @@ class Lane(LaneReader):
             if error.errno not in _FULL:  # then it closes without the mark: everything is synced
                 raise _translated(error, self._writer.segment.path) from error
         self._sync()
+        self.closed = True
 
 
 def _translated(error: OSError, path: str) -> StorageError:

@@ -16,7 +16,8 @@ record  0 length u32 of the msgpack | 4 type u8 | 5 zeros | 8 msgpack, zero-padd
         type 1: HardState   2: Snapshot, drops all entries   3: entries, replace all from their first index on
 ```
 
-Checksums are CRC32C.
+Checksums are CRC32C. Behind the last group there may be zeros: they are written, and synced, a bounded distance
+ahead, so that syncing a small group changes no metadata of the file system (`storage.segment` does the same).
 
 **Torn or damaged?** A group that does not check out is a torn tail only if its sync had not finished. Each
 group's head is proof that everything below it was synced, and it is found again, behind any damage, by its
@@ -31,7 +32,8 @@ leaves the newest group looking like a possible torn tail.
 not on the disk; so recovery never trusts what it read to be there: it writes everything into a new file,
 syncs it, and only then gives it the name. Compaction (a `Persist` with a snapshot) is the same rewrite.
 
-**A full disk** takes nothing away: what was half written is cut off again, and the persist can be repeated.
+**A full disk** takes nothing away: what was half written is cut off again, and the persist can be repeated. Zeros
+are written ahead only where there is space for them.
 """
 
 import errno
@@ -44,7 +46,7 @@ import google_crc32c
 import msgspec
 
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, LogError, NoSuchLog, StorageFull
-from ithaca.model.limits import GROUP_BYTES_MAX
+from ithaca.model.limits import GROUP_BYTES_MAX, ZERO_GROUP_BYTES_MAX
 from ithaca.raft.events import Persist
 from ithaca.raft.log import entry_bytes
 from ithaca.raft.messages import DurableState, Entry, HardState, Snapshot
@@ -74,34 +76,38 @@ class Verified(msgspec.Struct, frozen=True):
     groups: int
     valid_bytes: int
     torn_bytes: int
+    """Bytes behind that, unless all are zero."""
 
 
 class RaftLog:
     """The open log of one server. The directory exists, and belongs to it alone."""
 
-    def __init__(self, disk: Disk, directory: str) -> None:
+    def __init__(self, disk: Disk, directory: str, zero_ahead_bytes: int = 0) -> None:
         self._disk = disk
         self._directory = directory
+        self._zeros = memoryview(bytes(zero_ahead_bytes))
         self._generation = 0
         self._end = 0
+        self._written = 0  # up to here a sync of data changes no metadata
+        self._is_short = False  # of space: zeros are not tried again before the next rewrite
         self._file: File | None = None
         self._fenced = False
 
     @classmethod
-    def create(cls, disk: Disk, directory: str, state: DurableState) -> "RaftLog":
+    def create(cls, disk: Disk, directory: str, state: DurableState, *, zero_ahead_bytes: int = 0) -> "RaftLog":
         """Start a new server's log; a server that ever had one must `open` it."""
         path = posixpath.join(directory, FILE_NAME)
         if disk.exists(path):
             raise LogError(f"{path} exists already: open it, or give the new server another directory")
-        log = cls(disk, directory)
+        log = cls(disk, directory, zero_ahead_bytes)
         log._rewrite(state)
         return log
 
     @classmethod
-    def open(cls, disk: Disk, directory: str) -> tuple["RaftLog", DurableState]:
+    def open(cls, disk: Disk, directory: str, *, zero_ahead_bytes: int = 0) -> tuple["RaftLog", DurableState]:
         """Recover what is durable, and make durable what was found; raises `Corrupt`."""
         found, generation = _scan(disk, directory)
-        log = cls(disk, directory)
+        log = cls(disk, directory, zero_ahead_bytes)
         log._generation = generation
         log._rewrite(found.state)
         return log, found.state
@@ -123,24 +129,54 @@ class RaftLog:
         if effect.entries:
             records.append(_record(_ENTRIES, effect.entries))
         group = _group(self._end, self._generation, records)
+        end = self._end + sum(map(len, group))
+        self._write(group, end)
+        self._end = end
+        self._mark()
+
+    def _write(self, group: list[bytes], end: int) -> None:
+        """Write a group that ends at `end`, and sync it."""
         file = self._file
         assert file is not None
+        zeroed = False
         try:
-            file.write(self._end, group)
+            if end > self._written and end - self._end <= ZERO_GROUP_BYTES_MAX:
+                zeroed = self._write_zeros(file, end)
+            if zeroed:
+                file.write(self._end, group)
+            else:
+                file.write_durably(self._end, group)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not _is_full(error):
                 self._fence(error)
             try:
                 file.truncate(self._end)
             except OSError as second:
                 self._fence(second)
-            raise StorageFull(f"{file.path}: no space for {sum(map(len, group))} bytes; free some") from error
+            self._written = self._end
+            raise StorageFull(f"{file.path}: no space for {end - self._end} bytes; free some") from error
+        if zeroed:
+            try:
+                file.sync()  # the zeros too: else each page of them would be new to the disk once more
+            except OSError as error:
+                self._fence(error)
+        self._written = max(self._written, end)
+
+    def _write_zeros(self, file: File, end: int) -> bool:
+        """Write zeros behind `end`, if they are wanted and there is space; says whether."""
+        if not self._zeros or self._is_short:
+            return False
+        start = max(self._written, end)
         try:
-            file.sync()
+            file.write(start, [self._zeros[: end + len(self._zeros) - start]])
         except OSError as error:
-            self._fence(error)
-        self._end += sum(map(len, group))
-        self._mark()
+            if not _is_full(error):
+                raise
+            file.truncate(self._written)
+            self._is_short = True
+            return False
+        self._written = end + len(self._zeros)
+        return True
 
     def _mark(self) -> None:
         """Say, without a sync, that everything so far is synced; the next group says it again."""
@@ -148,7 +184,7 @@ class RaftLog:
         try:
             self._file.write(self._end, _group(self._end, self._generation, ()))
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not _is_full(error):
                 self._fence(error)
 
     def _rewrite(self, state: DurableState) -> None:
@@ -162,8 +198,10 @@ class RaftLog:
                 self._disk.remove(path)
             file = self._disk.open(path, create=True)
             file.write(0, [_file_head(generation, end), *groups])
+            self._written, self._is_short = end, False
+            self._write_zeros(file, end)
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not _is_full(error):
                 self._fence(error)
             if self._disk.exists(path):
                 self._disk.remove(path)
@@ -182,6 +220,10 @@ class RaftLog:
     def _fence(self, error: OSError) -> NoReturn:
         self._fenced = True
         raise Fenced(f"{self._directory}: {error}; nothing more is written, replace this server") from error
+
+
+def _is_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def verify(disk: Disk, directory: str) -> Verified:
@@ -300,7 +342,8 @@ def _scan(disk: Disk, directory: str) -> tuple[Verified, int]:
         groups += bool(body)
     if offset < synced_bytes:
         raise Corrupt(f"the file ends before its {synced_bytes} synced bytes", file=path, offset=offset)
-    return Verified(replay.state, groups, offset, len(data) - offset), generation
+    torn_bytes = len(data) - offset if any(data[offset:]) else 0
+    return Verified(replay.state, groups, offset, torn_bytes), generation
 
 
 def _check_file_head(data: bytes, path: str) -> tuple[int, int]:

@@ -45,8 +45,6 @@ class Inspected(NamedTuple):
     """Where the last entry that is not a mark ends: behind the bound, it may not have been synced."""
     notes: list[tuple[int, int, int]]
     """Entries for the index: LSN, offset, time."""
-    start_time_us: int
-    """The order's time where the walk started."""
     named: bool
     """Whether something was committed to the segment, which proves that its name is durable."""
 
@@ -72,9 +70,7 @@ def _walk(segment: Segment, firsts: list[int]) -> Inspected:
     if segment.index.synced_offset > size:
         message = f"entries up to byte {segment.index.synced_offset} were synced, and the file ends here"
         raise Corrupt(message, file=segment.path, offset=size)
-    blocks = segment.index.blocks
-    start = blocks[-1] if blocks else None
-    offset, lsn = (start.end_offset, start.end_lsn) if start else (0, segment.first_lsn)
+    offset, lsn = checkpoint_of(segment)
     entries = segment.walk(offset, lsn)
     snapshot = next(entries)[1]  # written and synced before the segment or the block was: no crash excuses it
     state = LaneState.restored(snapshot)
@@ -82,7 +78,7 @@ def _walk(segment: Segment, firsts: list[int]) -> Inspected:
     end_offset = bound_offset = offset + snapshot.total_bytes
     entries_end, bound_lsn = end_offset, lsn
     notes: list[tuple[int, int, int]] = []
-    named = start is not None
+    named = checkpoint > 0
     try:
         for offset, entry in entries:
             end_offset = offset + entry.total_bytes
@@ -105,9 +101,14 @@ def _walk(segment: Segment, firsts: list[int]) -> Inspected:
         checkpoint_offset=checkpoint,
         entries_end=entries_end,
         notes=notes,
-        start_time_us=snapshot.timestamp_us,
         named=named,
     )
+
+
+def checkpoint_of(segment: Segment) -> tuple[int, int]:
+    """Offset and LSN of the last snapshot that is known to be in the segment."""
+    blocks = segment.index.blocks
+    return (blocks[-1].end_offset, blocks[-1].end_lsn) if blocks else (0, segment.first_lsn)
 
 
 def _raise_bound(found: Inspected, progress: Progress) -> Inspected:
@@ -179,9 +180,7 @@ def _rewrite(disk: Disk, directory: str, found: Inspected) -> Inspected:
     file.truncate(0)
     seed = old.seed
     times = {lsn: time_us for lsn, _, time_us in found.notes}
-    synced_times = (time_us for lsn, time_us in times.items() if lsn < first)
-    start_time_us = max(synced_times, default=found.start_time_us)
-    snapshot = found.state.snapshot_entry(start_time_us).placed(first, seed)
+    snapshot = _state_at_bound(found).snapshot_entry().placed(first, seed)
     file.write(0, snapshot.buffers())
     offset = snapshot.total_bytes
     notes: list[tuple[int, int, int]] = []
@@ -207,9 +206,22 @@ def _rewrite(disk: Disk, directory: str, found: Inspected) -> Inspected:
         checkpoint_offset=0,
         entries_end=offset,
         notes=notes,
-        start_time_us=start_time_us,
         named=True,
     )
+
+
+def _state_at_bound(found: Inspected) -> LaneState:
+    """The state before the entries that are written again behind its snapshot."""
+    state: LaneState | None = None
+    for offset, entry in found.segment.walk(*checkpoint_of(found.segment)):
+        if state is None:
+            state = LaneState.restored(entry)
+        else:
+            state.apply(entry)
+        if offset + entry.total_bytes >= found.bound_offset:
+            break
+    assert state is not None
+    return state
 
 
 def _loose(found: Inspected) -> Iterator[Batch]:

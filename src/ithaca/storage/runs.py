@@ -6,12 +6,14 @@ LSNs and rise in positions, with gaps where other lanes' records lie; their time
 
 Old runs are in pages on disk (`runs_file`), read when they are asked for, at most `RUNS_PAGES_CACHED_MAX`
 of them in memory; what a page starts with is in memory for all pages. New ones are in memory, at least the
-newest, and durable with `sync`. Look-ups see both. One thread at a time.
+newest, and durable with `sync`. Look-ups see both. One thread at a time, but for `PendingRuns.write`: what
+`prepare_sync` has collected may be written in another thread while this one goes on appending and looking up.
 """
 
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,28 @@ from ithaca.storage.disk import Disk
 from ithaca.storage.runs_file import Columns, Run, RunsFile
 
 _LSN, _POSITION, _COUNT, _TIME = range(4)
+_BY = tuple(map(itemgetter, range(4)))
+
+
+class PendingRuns:
+    """Runs on their way to the disk."""
+
+    def __init__(self, file: RunsFile, pages: int, runs: list[Run], dead_pages: int, end_lsn: int) -> None:
+        self._file = file
+        self._dead_pages = dead_pages
+        self._end_lsn = end_lsn
+        self.pages = pages
+        self.runs = runs
+        self.pages_now: int | None = None
+        """How many pages there are once this is durable; None before, and for ever if it fails."""
+        self.finished = False
+
+    def write(self) -> None:
+        """Write and sync, in any thread. `StorageFull` changes nothing; a failed sync is `Fenced` for good."""
+        try:
+            self.pages_now = self._file.store(self.pages, self.runs, self._dead_pages, self._end_lsn)
+        finally:
+            self.finished = True
 
 
 class Runs:
@@ -39,9 +63,10 @@ class Runs:
         self._file = RunsFile(disk, directory, page_entries)
         self._page_entries = page_entries
         self._pages_cached_max = pages_cached_max
-        self._adopt()
+        self._pending: PendingRuns | None = None
+        self._load()
 
-    def _adopt(self) -> None:
+    def _load(self) -> None:
         last = self._file.last
         self._pages, self._dead_pages = last.pages, last.dead_pages
         self._heads = self._file.heads()
@@ -83,11 +108,40 @@ class Runs:
 
     def sync(self) -> None:
         """Make everything appended durable. `StorageFull` changes nothing; a failed sync is `Fenced` for good."""
-        if not self._synced:
-            self._store(self._pages, self._recent, self.end_lsn)
+        pending = self.prepare_sync()
+        if pending is not None:
+            try:
+                pending.write()
+            finally:
+                self.adopt(pending)
+
+    def prepare_sync(self) -> PendingRuns | None:
+        """What is to be written so that everything appended is durable; None when it is. One at a time."""
+        self._settle()
+        if self._synced:
+            return None
+        self._synced = True
+        self._pending = PendingRuns(self._file, self._pages, list(self._recent), self._dead_pages, self.end_lsn)
+        return self._pending
+
+    def adopt(self, pending: PendingRuns) -> None:
+        """Take note that a pending sync has ended, well or not."""
+        if pending is not self._pending:  # something else needed to know before
+            return
+        assert pending.finished, "the runs are still being written"
+        self._pending = None
+        if pending.pages_now is None:
+            self._synced = False
+        else:
+            self._page_out(pending.pages, pending.pages_now, pending.runs)
+
+    def _settle(self) -> None:
+        if self._pending is not None:
+            self.adopt(self._pending)
 
     def truncate(self, length: int) -> None:
         """Drop, durably, what is said of LSNs from `length` on."""
+        self._settle()
         if length >= self.end_lsn:
             return
         if length <= self.first_lsn:
@@ -105,23 +159,30 @@ class Runs:
             self._cache.pop(self._dead_pages, None)
             self._dead_pages += 1
             self._synced = False
-        if self._dead_pages * 2 > self._pages:
+        being_written = self._pending is not None and not self._pending.finished
+        if self._dead_pages * 2 > self._pages and not being_written:
             self.sync()
             self._file.replace()
-            self._adopt()
+            self._load()
 
     def _store(self, pages: int, runs: list[Run], end_lsn: int) -> None:
         """Make the runs behind the first `pages` pages durable, and all that there is."""
         now = self._file.store(pages, runs, self._dead_pages, end_lsn)
-        if now != self._pages:
-            fresh = [runs[at * self._page_entries] for at in range(now - pages)]
-            heads = np.array([(run.lsn, run.position, run.time_us) for run in fresh], np.int64).reshape(-1, 3)
-            self._heads = np.concatenate([self._heads[:, :pages], heads.T], axis=1)
         for number in [number for number in self._cache if number >= pages]:
             del self._cache[number]
-        self._recent = list(self._file.last.tail)
+        self._heads = self._heads[:, :pages]
+        self._recent, self.end_lsn, self._synced = runs, end_lsn, True
+        self._page_out(pages, now, runs)
+
+    def _page_out(self, pages: int, now: int, runs: list[Run]) -> None:
+        """The first of the runs in memory, which `runs` were when they were written, are in new pages."""
+        if now != pages:
+            fresh = [runs[at * self._page_entries] for at in range(now - pages)]
+            heads = np.array([(run.lsn, run.position, run.time_us) for run in fresh], np.int64)
+            self._heads = np.concatenate([self._heads, heads.T], axis=1)
+            self._recent = self._recent[(now - pages) * self._page_entries :]
         self._recent_columns = None
-        self._pages, self.end_lsn, self._synced = now, end_lsn, True
+        self._pages = now
 
     # Look-ups
 
@@ -187,6 +248,25 @@ class Runs:
                     start_lsn = run.lsn + skipped + count
             number += 1
 
+    def runs_from(self, lsn: int, count: int) -> list[Run]:
+        """Some runs, at most `count`, from the one that holds `lsn` on, cut to it; none beyond `end_lsn`."""
+        if lsn >= self.end_lsn:
+            return []
+        lsn = max(lsn, self.first_lsn)
+        number = self._chunk_of(_LSN, lsn)
+        if number == self._pages:
+            at = bisect_right(self._recent, lsn, key=_BY[_LSN]) - 1
+            found = self._recent[at : at + count]
+        else:
+            chunk = self._chunk(number)
+            at = int(np.searchsorted(chunk[_LSN], lsn, "right")) - 1
+            found = [Run._make(run) for run in chunk[:, at : at + count].T.tolist()]
+        skipped = lsn - found[0].lsn
+        if skipped:
+            first = found[0]
+            found[0] = Run(lsn, first.position + skipped, first.count - skipped, first.time_us)
+        return found
+
     def _last(self) -> Run | None:
         return self._recent[-1] if self._recent else None
 
@@ -195,6 +275,8 @@ class Runs:
         number = self._chunk_of(column, value)
         if number < self._dead_pages:
             return None
+        if number == self._pages:
+            return self._recent[bisect_right(self._recent, value, key=_BY[column]) - 1]
         chunk = self._chunk(number)
         return Run(*chunk[:, np.searchsorted(chunk[column], value, "right") - 1].tolist())
 

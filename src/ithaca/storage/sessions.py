@@ -1,7 +1,12 @@
 """Exactly once: which batches of which producer sessions a lane holds (design §5).
 
 The table is pure state. It is rebuilt from a snapshot and the batches behind it, and every change can be
-applied twice without harm, because recovery replays what a snapshot may already include.
+applied twice without harm, because snapshots of earlier versions may include batches that follow them.
+
+An embedded log opens and expires its sessions by control entries. A lane of a cluster has none: there
+sessions are opened by the ordering layer, and the lane learns of them from their batches. Beyond
+`SESSIONS_MAX` it drops the one unused for longest and is *forgetful* from then on: it no longer says of a
+session that it does not know that it has none of its batches.
 
 Invariants:
 
@@ -56,6 +61,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     next_producer_id: int
     sessions: list[SessionState]
+    forgetful: bool = False
 
 
 class SessionTable:
@@ -63,17 +69,20 @@ class SessionTable:
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self._next_producer_id = snapshot.next_producer_id if snapshot else 1
+        self.forgetful = snapshot is not None and snapshot.forgetful
+        """Whether sessions that batches had made known were dropped."""
         self._by_id: OrderedDict[int, SessionState] = OrderedDict()
         self._id_of_name: dict[str, int] = {}
         for state in snapshot.sessions if snapshot else ():
             self._by_id[state.producer_id] = state
-            self._id_of_name[state.name] = state.producer_id
+            if state.name:
+                self._id_of_name[state.name] = state.producer_id
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self._next_producer_id, list(self._by_id.values()))
+        return Snapshot(self._next_producer_id, list(self._by_id.values()), self.forgetful)
 
     def opening(self, name: str) -> tuple[SessionOpened, SessionForgotten | None]:
         """The entries that open a session: it, and the expiry of another when the table is full."""
@@ -104,11 +113,32 @@ class SessionTable:
     def apply_batch(self, batch: Batch) -> None:
         """Note a batch that is in the lane."""
         state = self._by_id.get(batch.producer_id)
-        if state is None or batch.first_seq < state.next_seq:
+        if state is None:
+            if batch.producer_id < self._next_producer_id:  # opened by a control entry, and expired by one
+                return
+            state = self._learn(batch)
+        elif batch.first_seq < state.next_seq:
             return
+        state.epoch = max(state.epoch, batch.producer_epoch)
         state.placed = [*state.placed, Placed(batch.first_seq, batch.count, batch.base_lsn)][-SESSION_BATCHES_MAX:]
         state.next_seq = batch.first_seq + batch.count
         self._by_id.move_to_end(batch.producer_id)
+
+    def _learn(self, batch: Batch) -> SessionState:
+        if len(self._by_id) >= SESSIONS_MAX:
+            self._by_id.popitem(last=False)
+            self.forgetful = True
+        state = self._by_id[batch.producer_id] = SessionState(batch.producer_id, "", batch.producer_epoch)
+        return state
+
+    def placed_of(self, producer_id: int) -> list[Placed]:
+        """The last batches of a session in this lane; `SessionExpired` when there may have been some."""
+        state = self._by_id.get(producer_id)
+        if state is not None:
+            return state.placed
+        if self.forgetful:
+            raise self._expired(producer_id)
+        return []
 
     def apply_opened(self, entry: SessionOpened) -> None:
         state = self._by_id.get(entry.producer_id)
@@ -128,13 +158,16 @@ class SessionTable:
     def _current(self, producer_id: int, epoch: int) -> SessionState:
         state = self._by_id.get(producer_id)
         if state is None:
-            raise SessionExpired(
-                f"the session (producer {producer_id}) has expired: {SESSIONS_MAX} others were used since; "
-                "open it anew, and find out which of its records are there before going on"
-            )
+            raise self._expired(producer_id)
         if epoch < state.epoch:
             raise SessionFenced(
                 f"session {state.name!r} was opened again (epoch {state.epoch}); this handle has epoch {epoch} "
                 "and may not append any more"
             )
         return state
+
+    def _expired(self, producer_id: int) -> SessionExpired:
+        return SessionExpired(
+            f"the session (producer {producer_id}) has expired: {SESSIONS_MAX} others were used since; "
+            "open it anew, and find out which of its records are there before going on"
+        )

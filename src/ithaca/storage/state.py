@@ -1,7 +1,8 @@
 """What the entries of a lane add up to: its length, its time, its trim point and its sessions.
 
 The state is a pure function of the entries. A snapshot entry holds all of it but the length, which is the
-entry's own base LSN; replaying entries that a snapshot already includes changes nothing.
+entry's own base LSN: exactly what the entries before it add up to, so that a lane can be cut behind any of
+its snapshots. (Earlier versions wrote some that include entries behind them; replaying those changes nothing.)
 """
 
 from typing import TypeVar
@@ -50,12 +51,10 @@ class LaneState:
         state.trim_lsn, state.sessions = body.trim_lsn, SessionTable(body.sessions)
         return state
 
-    def snapshot_entry(self, time_us: int | None = None) -> Batch:
-        """The entry that holds all of this; at an earlier time when entries that it includes follow it."""
+    def snapshot_entry(self) -> Batch:
+        """The entry that holds all of this."""
         body = _Snapshot(self.trim_lsn, self.sessions.snapshot())
-        return bookkeeping(
-            SNAPSHOT, msgspec.msgpack.encode(body), timestamp_us=self.time_us if time_us is None else time_us
-        )
+        return bookkeeping(SNAPSHOT, msgspec.msgpack.encode(body), timestamp_us=self.time_us)
 
     def apply(self, entry: Batch) -> None:
         """Take in the lane's next entry."""

@@ -19,6 +19,7 @@ from ithaca.wire.batch import BOOKKEEPING, DATA, HEAD_BYTES, KEYS, NOOPS, Batch,
 
 _PLAIN: Final = frozenset({bytes, bytearray})
 _FEW: Final = 256  # records: below, numpy costs more than it saves, all the more on a core that a sync left cold
+_SINGLE: Final = (bytes, bytearray, memoryview, str)
 _PADDING: Final = tuple(bytes(n) for n in range(8))
 
 
@@ -31,6 +32,8 @@ def build(
     producer: tuple[int, int, int] = (0, 0, 0),
 ) -> Batch:
     """A data batch; `producer` is (id, epoch, number of the first record), zeros for none."""
+    if isinstance(values, _SINGLE):
+        raise InvalidInput(f"values is one {type(values).__name__}, not a list of them: use append for one record")
     parts = list(islice(values, BATCH_RECORDS_MAX + 1))
     value_offsets = _offsets(parts, "value")
     if keys is None:
@@ -45,6 +48,21 @@ def build(
     _check_sizes(value_offsets, key_offsets)
     bitmap = np.packbits(valid, bitorder="little").tobytes()
     return build_columns(value_offsets, parts, (bitmap, key_offsets, key_data), timestamp_us, compress, producer)
+
+
+def checked_record(value: Buffer, key: Buffer | None) -> tuple[bytes, bytes | None]:
+    """A single record that may wait to become part of a batch; it is copied if the caller could change it."""
+    if type(value) is not bytes:
+        value = bytes(_plain(value, "the value"))
+    if key is not None and type(key) is not bytes:
+        key = bytes(_plain(key, "the key"))
+    size = len(value) + (len(key) if key else 0)
+    if size > RECORD_BYTES_MAX:
+        raise RecordTooLarge(
+            f"the record has {size} bytes of key and value, and a record holds at most {RECORD_BYTES_MAX}: "
+            "split it, or store it elsewhere and append a reference"
+        )
+    return value, key
 
 
 def build_columns(

@@ -33,7 +33,7 @@ _PREFIX = struct.Struct("<IBBHII")
 
 
 class Frame(NamedTuple):
-    """One frame; the payload is a view of the bytes that were fed, and keeps them alive."""
+    """One frame; a large payload is a view of the block it came in, and keeps that alive."""
 
     type: int
     flags: int
@@ -64,8 +64,8 @@ class FrameDecoder:
 
     Until `greeted` is called no frame may exceed `HELLO_BYTES_MAX`, so a peer waits for the answer to its
     hello before it sends more than that. After the first malformed frame nothing is decoded any more.
-    A block is handed out with the payloads in it and never written again; memory that nothing arrived in
-    is not touched, however long a frame says it is.
+    A block is handed out with the payloads in it and never written there again; memory that nothing arrived
+    in is not touched, however long a frame says it is.
     """
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
@@ -82,9 +82,9 @@ class FrameDecoder:
         self._limit = self._frame_bytes_max
 
     @property
-    def unread(self) -> memoryview:
-        """What has arrived of the frame that is not complete yet."""
-        return self._block[self._start : self._end]
+    def is_inside(self) -> bool:
+        """Whether a frame has begun to arrive and is not complete."""
+        return self._end > self._start
 
     def buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
@@ -93,16 +93,11 @@ class FrameDecoder:
     def received(self, count: int) -> list[Frame]:
         """The frames that `count` more bytes in `buffer` complete.
 
-        Well-formed frames before a malformed one are returned; `error` is set then, and the next call
+        Well-formed frames before a malformed one are returned; `error` is set then, and every later call
         raises it. It is raised at once when there are none.
         """
-        self._end += count
         frames: list[Frame] = []
-        if self.error is None:
-            try:
-                self._decode(frames)
-            except ProtocolError as error:
-                self.error = error
+        self._advance(count, frames)
         if self.error is not None and not frames:
             raise self.error.with_traceback(None)
         return frames
@@ -111,40 +106,37 @@ class FrameDecoder:
         """`received`, for bytes that arrived elsewhere; they are copied."""
         frames: list[Frame] = []
         view = memoryview(data)
-        while len(view):
+        while len(view) and self.error is None:
             room = self.buffer()
             part = view[: len(room)]
             room[: len(part)] = part
             view = view[len(part) :]
-            if frames and self.error is not None:
-                break
-            frames += self.received(len(part))
-        return frames
+            self._advance(len(part), frames)
+        return frames or self.received(0)
 
-    def _decode(self, frames: list[Frame]) -> None:
-        wanted = PREFIX_BYTES
+    def _advance(self, count: int, frames: list[Frame]) -> None:
+        if self.error is None:
+            self._end += count
+            try:
+                self._make_room(self._decode(frames))
+            except ProtocolError as error:
+                self.error = error
+                self._renew(ROOM_BYTES_MIN, begun=0)
+
+    def _decode(self, frames: list[Frame]) -> int:
+        """Take the frames that are whole; returns how long the next one is, as far as that is known."""
         while self._end - self._start >= PREFIX_BYTES:
-            wanted = self._check()
-            if self._end - self._start < wanted:
-                break
-            frames.append(self._open(self._start, self._start + wanted))
-            self._start += wanted
-            wanted = PREFIX_BYTES
-        self._make_room(wanted)
+            length, kind, flags, header_bytes, correlation, reserved = _PREFIX.unpack_from(self._block, self._start)
+            self._check(length, header_bytes, reserved)
+            stop = self._start + length
+            if stop > self._end:
+                return int(length)
+            header, payload = self._split(self._start + PREFIX_BYTES, header_bytes, stop)
+            frames.append(Frame(kind, flags, correlation, header, payload))
+            self._start = stop
+        return PREFIX_BYTES
 
-    def _make_room(self, wanted: int) -> None:
-        """Have the frame that has begun, of `wanted` bytes, fit into the block."""
-        begun = self._end - self._start
-        if begun == 0 and not self._lent:
-            self._start = self._end = 0
-        elif self._start + wanted > len(self._block) or len(self._block) - self._end < ROOM_BYTES_MIN < wanted - begun:
-            block = _new_block(max(RECEIVE_BLOCK_BYTES, wanted))
-            block[:begun] = self._block[self._start : self._end]
-            self._block, self._start, self._end, self._lent = block, 0, begun, False
-
-    def _check(self) -> int:
-        """The length of the frame that has begun, once its prefix was found well-formed."""
-        length, _, _, header_bytes, _, reserved = _PREFIX.unpack_from(self._block, self._start)
+    def _check(self, length: int, header_bytes: int, reserved: int) -> None:
         if length > self._limit:
             raise ProtocolError(f"a frame of {length} bytes exceeds the {self._limit} allowed here")
         if length < PREFIX_BYTES or length % 8:
@@ -153,21 +145,38 @@ class FrameDecoder:
             raise ProtocolError(f"a frame's reserved field is {reserved}, not 0")
         if header_bytes > FRAME_HEADER_BYTES_MAX or PREFIX_BYTES + header_bytes > length:
             raise ProtocolError(f"a header of {header_bytes} bytes does not fit into a frame of {length}")
-        return int(length)
 
-    def _open(self, start: int, stop: int) -> Frame:
-        """The parts of a whole frame whose prefix was checked."""
+    def _split(self, header_at: int, header_bytes: int, stop: int) -> tuple[bytes, Buffer]:
+        """The header and the payload of a whole frame whose prefix was checked."""
         block = self._block
-        _, kind, flags, header_bytes, correlation, _ = _PREFIX.unpack_from(block, start)
-        header_end = start + PREFIX_BYTES + header_bytes
+        header_end = header_at + header_bytes
         payload_at = header_end + (-header_bytes & 7)
         if any(block[header_end:payload_at]):
             raise ProtocolError("the padding behind a frame's header is not zero")
-        header = bytes(block[start + PREFIX_BYTES : header_end])
-        if stop - payload_at > COPIED_BYTES_MAX:
-            self._lent = True
-            return Frame(kind, flags, correlation, header, block[payload_at:stop])
-        return Frame(kind, flags, correlation, header, bytes(block[payload_at:stop]))
+        header = bytes(block[header_at:header_end])
+        if stop - payload_at <= COPIED_BYTES_MAX:
+            return header, bytes(block[payload_at:stop])
+        self._lent = True
+        return header, block[payload_at:stop].toreadonly()
+
+    def _make_room(self, wanted: int) -> None:
+        """Have the frame that has begun, of `wanted` bytes, fit into the block, and the next read be worth it."""
+        begun, room = self._end - self._start, len(self._block) - self._end
+        if begun == 0 and not self._lent:
+            self._start = self._end = 0
+        elif room >= wanted - begun and (room >= ROOM_BYTES_MIN or begun > ROOM_BYTES_MIN):
+            pass  # where much has come of a frame, one small read costs less than moving it
+        elif self._lent or wanted > len(self._block):
+            self._renew(max(RECEIVE_BLOCK_BYTES, wanted), begun)
+        else:
+            self._block[:begun] = self._block[self._start : self._end]
+            self._start, self._end = 0, begun
+
+    def _renew(self, size: int, begun: int) -> None:
+        """Go on in a new block, with the first `begun` bytes of the next frame."""
+        block = _new_block(size)
+        block[:begun] = self._block[self._start : self._start + begun]
+        self._block, self._start, self._end, self._lent = block, 0, begun, False
 
 
 def _new_block(size: int) -> memoryview:

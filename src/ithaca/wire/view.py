@@ -1,6 +1,6 @@
 """A batch at its positions: what readers and Arrow get (`ithaca.Batch`)."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,16 @@ class PositionedBatch(interface.Batch):
     def __len__(self) -> int:
         return self._high - self._low if self._rows is None else len(self._rows)
 
+    @property
+    def first_position(self) -> int:
+        return self._base + (self._low if self._rows is None else int(self._rows[0]))
+
+    def since(self, position: int) -> "PositionedBatch":
+        """The records at this position and behind it."""
+        low = max(self._low, position - self._base)
+        rows = None if self._rows is None else self._rows[self._rows >= low]
+        return PositionedBatch(self._batch, self._base, self.shard, low, self._high, rows)
+
     def where(self, key_filter: KeyFilter) -> "PositionedBatch":
         """Only the records that the filter selects."""
         assert self._rows is None
@@ -60,3 +70,45 @@ class PositionedBatch(interface.Batch):
         if self._rows is not None:
             return table.take(self._rows)
         return table.slice(self._low, self._high - self._low)
+
+
+class ScatteredBatch(interface.Batch):
+    """A batch made of the records that a filter selected elsewhere, with the position of each."""
+
+    __slots__ = ("_batch", "_places", "_start", "shard", "timestamp_us")
+
+    def __init__(self, batch: batches.Batch, places: NDArray[np.int64], shard: int, start: int = 0) -> None:
+        self._batch = batch
+        self._places = places
+        self._start = start
+        self.shard = shard
+        self.timestamp_us = batch.timestamp_us
+
+    def __len__(self) -> int:
+        return len(self._places) - self._start
+
+    @property
+    def first_position(self) -> int:
+        return int(self._places[self._start])
+
+    def since(self, position: int) -> "ScatteredBatch":
+        """The records at this position and behind it."""
+        start = max(self._start, int(np.searchsorted(self._places, position)))
+        return ScatteredBatch(self._batch, self._places, self.shard, start)
+
+    def positions(self) -> list[int]:
+        return self._places[self._start :].tolist()  # type: ignore[no-any-return]
+
+    def records(self) -> list[Record]:
+        found = self._batch.records(0, self.shard, slice(self._start, None))
+        stamp, shard = self.timestamp_us, self.shard
+        return [
+            Record(place, record.value, record.key, stamp, shard)
+            for place, record in zip(self.positions(), found, strict=True)
+        ]
+
+    def to_arrow(self) -> Any:
+        return self._batch.to_arrow(self._places, self.shard).slice(self._start)
+
+
+AnyPositioned: TypeAlias = PositionedBatch | ScatteredBatch

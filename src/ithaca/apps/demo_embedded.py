@@ -1,26 +1,24 @@
-"""`ithaca demo`: a producer, two followers, a crash and the recovery, with every claim checked."""
+"""`ithaca demo --embedded`: a producer, two followers, a crash and the recovery, with every claim checked."""
 
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 import ithaca
-from ithaca.apps.demo_cast import Cast, DemoFailed, Message
+from ithaca.apps.demo_cast import Cast, DemoFailed
 from ithaca.apps.demo_display import Display
-from ithaca.apps.demo_processes import (
+from ithaca.apps.demo_embedded_processes import (
     SESSION_NAME,
     STEADY_RECORDS_PER_S,
     Acknowledged,
     Followed,
-    RunningHash,
     follow,
     produce,
 )
+from ithaca.apps.demo_home import demo_home
+from ithaca.apps.running_hash import RunningHash
 from ithaca.apps.transactions import transaction
 from ithaca.model.records import Record
 
@@ -29,10 +27,10 @@ FOLLOWERS = ("follower 1", "follower 2")
 CHECKER = "checker"
 
 
-def run_demo(records: int, directory: Path | None, keep: bool) -> bool:
+def run_embedded_demo(records: int, directory: Path | None, keep: bool) -> bool:
     """Tell the story; True when every claim held."""
-    with _home(directory, keep) as home:
-        display = Display([PRODUCER, *FOLLOWERS, CHECKER], records)
+    with demo_home(directory, keep) as home:
+        display = Display(dict.fromkeys([PRODUCER, *FOLLOWERS, CHECKER], records))
         try:
             with Cast() as cast, display:
                 story = Story(records, home / "log", display, cast)
@@ -44,18 +42,6 @@ def run_demo(records: int, directory: Path | None, keep: bool) -> bool:
         if keep:
             display.say(f"the log is kept; look at it with: ithaca read -p {story.path} -n 3")
     return True
-
-
-@contextmanager
-def _home(directory: Path | None, keep: bool) -> Iterator[Path]:
-    if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
-    home = Path(tempfile.mkdtemp(prefix="ithaca-demo-", dir=directory))
-    try:
-        yield home
-    finally:
-        if not keep:
-            shutil.rmtree(home, ignore_errors=True)
 
 
 class Story:
@@ -98,7 +84,7 @@ class Story:
         while not until():
             self._hear(*next(messages))
 
-    def _hear(self, name: str, message: Message) -> None:
+    def _hear(self, name: str, message: Acknowledged | Followed) -> None:
         if isinstance(message, Acknowledged):
             self._newest = message
             self._display.advance(name, message.last_seq)

@@ -1,6 +1,6 @@
-"""Forks: a child must not use a handle that it inherited, nor hold the directory's lock.
+"""Forks: a child must not use a handle that it inherited, nor hold on to what belongs to its parent.
 
-Its threads are gone, its locks may be held by nobody, and its descriptor shares the parent's file lock,
+Its threads are gone, its locks may be held by nobody, and its descriptors share the parent's file locks,
 which would outlive the parent's. multiprocessing, gunicorn and Spark's workers all fork.
 """
 

@@ -1,4 +1,4 @@
-"""The demo's processes: what runs in the producer and in each follower.
+"""The embedded demo's processes: what runs in the producer and in each follower.
 
 They speak to the story through a pipe of their own, so that a killed one cannot take another's along, and
 end by themselves when the story is gone.
@@ -7,12 +7,11 @@ end by themselves when the story is gone.
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
 from multiprocessing.connection import Connection
 
 import ithaca
+from ithaca.apps.running_hash import RunningHash
 from ithaca.apps.transactions import transaction
-from ithaca.model.records import Record
 
 SESSION_NAME = "demo-producer"
 BATCH_RECORDS = 250
@@ -69,19 +68,6 @@ def produce(parent: Connection, path: str, first_seq: int, last_seq: int, steady
                 time.sleep(max(0.0, due - time.perf_counter()))
                 fast_since = time.perf_counter()
             seq = batch_last + 1
-
-
-class RunningHash:
-    """One digest over positions and values, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._hash = blake2b(digest_size=16)
-
-    def add(self, records: list[Record]) -> None:
-        self._hash.update(b"".join([record.position.to_bytes(8, "big") + record.value for record in records]))
-
-    def hexdigest(self) -> str:
-        return self._hash.hexdigest()
 
 
 def follow(parent: Connection, path: str, last_position: int, steady_position: int) -> None:

@@ -1,0 +1,131 @@
+"""The demo's processes: what runs in each producer and in each follower of the cluster.
+
+They speak to the story through a pipe of their own, and end by themselves when the story is gone. Times are
+those of the machine's monotonic clock, which all processes share.
+"""
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+import ithaca
+from ithaca.apps.running_hash import RunningHash
+from ithaca.apps.transactions import origin, transaction
+from ithaca.model.records import Record
+
+STEADY_RECORDS_PER_S = 2_500
+"""A producer's pace while lag is measured: at full speed, lag would only say how busy the cores are."""
+STEADY_BATCH = 50
+FAST_BATCH = 500
+POLL_S = 0.25
+POLL_RECORDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What one producer does: its transactions 1 to `last`, up to `steady` at a steady pace, into `shard`."""
+
+    bootstrap: str
+    producer: int
+    shard: int
+    last: int
+    steady: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A process is connected; it goes on when it is told to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """`count` transactions from number `first` on are durable and ordered, the first at `position`."""
+
+    producer: int
+    first: int
+    count: int
+    position: int
+    shard: int
+    began_s: float
+    done_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A follower has seen everything up to `position`; at the end it says what it computed."""
+
+    position: int
+    digest: str = ""
+    lags_ms: tuple[float, ...] = ()
+    problem: str = ""
+
+
+def produce(parent: Connection, errand: Errand) -> None:
+    """Append the errand's transactions under a session, each batch once the one before is acknowledged.
+
+    The last batch waits for a word from the story, so that some are appended after what the story does.
+    """
+    with suppress(BrokenPipeError, EOFError), ithaca.connect(errand.bootstrap) as log:
+        log.set_shard_policy(lambda key, shards: errand.shard)
+        session = log.session(f"producer-{errand.producer}")
+        parent.send(Ready())
+        parent.recv()
+        started = time.monotonic()
+        first = 1
+        while first <= errand.last:
+            is_steady = first <= errand.steady
+            size = STEADY_BATCH if is_steady else min(FAST_BATCH, max(1, errand.last // 20))
+            last = min(first + size - 1, errand.steady if is_steady else errand.last)
+            if last == errand.last:
+                parent.recv()
+            pairs = [transaction(number, errand.producer) for number in range(first, last + 1)]
+            began_s = time.monotonic()
+            receipt = session.append_many([value for _, value in pairs], keys=[key for key, _ in pairs], seq=first)
+            done_s = time.monotonic()
+            parent.send(
+                Acknowledged(errand.producer, first, len(pairs), receipt.position, receipt.shard, began_s, done_s)
+            )
+            if is_steady:
+                time.sleep(max(0.0, started + last / STEADY_RECORDS_PER_S - time.monotonic()))
+            first = last + 1
+
+
+def follow(parent: Connection, bootstrap: str, last_position: int, steady: int) -> None:
+    """Follow the log from its beginning to `last_position`, hashing; note the lag of each steady batch."""
+    running = RunningHash()
+    lags_ms: list[float] = []
+    position, newest_us = 0, 0
+    with (
+        suppress(BrokenPipeError),
+        ithaca.connect(bootstrap) as log,
+        log.subscribe("earliest") as subscription,
+    ):
+        parent.send(Ready())
+        while position < last_position:
+            if parent.poll():  # nothing is ever sent: the other end is gone
+                return
+            records = subscription.poll(POLL_S, max_records=POLL_RECORDS)
+            if not records:
+                continue
+            now_us = time.time_ns() / 1e3
+            if problem := _gap(position, records):
+                parent.send(Followed(position, problem=problem))
+                return
+            for record in records:
+                if record.timestamp_us != newest_us:
+                    newest_us = record.timestamp_us
+                    if origin(record.value)[1] <= steady:
+                        lags_ms.append((now_us - newest_us) / 1e3)
+            running.add(records)
+            position = records[-1].position
+            parent.send(Followed(position))
+        parent.send(Followed(position, running.hexdigest(), tuple(lags_ms)))
+
+
+def _gap(position: int, records: list[Record]) -> str:
+    """Why the records do not continue what was seen up to `position`; empty when they do."""
+    for expected, record in enumerate(records, position + 1):
+        if record.position != expected:
+            return f"after position {expected - 1} came {record.position}"
+    return ""

@@ -1,0 +1,46 @@
+"""The cluster that is measured: one that is running already, or one started for the measurement and removed."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ithaca.bench.measure import Progress
+from ithaca.cluster.status import ClusterStatus, cluster_status, places_of
+from ithaca.cluster.temporary import Shape, temporary_cluster
+from ithaca.model.cluster_config import parse_address
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A cluster as the measurements see it."""
+
+    bootstrap: str
+    shards: tuple[int, ...]
+
+    def pids(self) -> dict[str, int]:
+        """The process of every server that answers, by name."""
+        status = status_of(self.bootstrap)
+        return {server.place.name: int(server.said["pid"]) for server in status.servers if server.said is not None}
+
+
+def status_of(bootstrap: str) -> ClusterStatus:
+    """What every server of the cluster says of itself."""
+
+    async def ask() -> ClusterStatus:
+        addresses = [parse_address(each.strip()) for each in bootstrap.split(",")]
+        return await cluster_status(await places_of(addresses))
+
+    return asyncio.run(ask())
+
+
+@contextmanager
+def measured_cluster(directory: Path, cluster: str | Shape, progress: Progress) -> Iterator[Measured]:
+    """The running cluster at a bootstrap address, left as it is; or a fresh one of this shape, in `directory`."""
+    if isinstance(cluster, str):
+        shards = {server.place.shard for server in status_of(cluster).servers}
+        yield Measured(cluster, tuple(sorted(shard for shard in shards if shard is not None)))
+        return
+    with temporary_cluster(directory, cluster, progress) as started:
+        yield Measured(started.bootstrap, tuple(shard.shard for shard in started.file.shards))

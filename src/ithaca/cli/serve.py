@@ -1,0 +1,90 @@
+"""`ithaca serve`: one server of a cluster, for clusters of many machines and for the supervisor of one."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ithaca.cli.options import examples
+
+if TYPE_CHECKING:
+    from ithaca.cluster.layout import ServerPlace
+    from ithaca.model.cluster_config import ClusterFile
+
+SERVE_EXAMPLES = examples(
+    "ithaca serve --config cluster.toml --orderer 1 --dir /var/lib/ithaca/orderer-1",
+    "ithaca serve --config cluster.toml --replica 0/1 --dir /var/lib/ithaca/shard-0-replica-1 --insecure",
+)
+
+
+def serve(
+    config: Annotated[
+        Path, typer.Option(metavar="FILE", help="The cluster's file; the same for every server of the cluster.")
+    ],
+    directory: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where this server keeps its data.")],
+    orderer: Annotated[int | None, typer.Option(metavar="SERVER", help="Be this orderer.")] = None,
+    replica: Annotated[str | None, typer.Option(metavar="SHARD/REPLICA", help="Be this replica.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen where other machines can reach it; trust them all.")
+    ] = False,
+) -> None:
+    """Run one server of a cluster until SIGTERM or Ctrl-C.
+
+    Its log goes to standard error, a JSON object per line. Exit status: 0
+    stopped, 3 fenced (a sync failed: do not start it again on this disk),
+    1 anything else.
+    """
+    if (orderer is None) == (replica is None):
+        raise typer.BadParameter("give one of --orderer and --replica: which server of the cluster this is")
+    from ithaca.model.cluster_config import load_cluster
+
+    file = load_cluster(config)
+    place = _find(file, config, orderer, replica)
+    if not insecure:
+        _refuse_exposed(place)
+    raise typer.Exit(_run(file, place, str(directory.absolute())))
+
+
+def _find(file: "ClusterFile", config: Path, orderer: int | None, replica: str | None) -> "ServerPlace":
+    from ithaca.cluster.layout import servers_of
+    from ithaca.model.errors import InvalidInput
+
+    numbers: tuple[int | None, int | None] = (None, orderer)
+    if replica is not None:
+        found = re.fullmatch(r"([0-9]+)/([0-9]+)", replica)
+        if found is None:
+            raise typer.BadParameter(f"{replica!r} is not of the form SHARD/REPLICA, such as 0/1")
+        numbers = int(found[1]), int(found[2])
+    places = servers_of(file)
+    for place in places:
+        if (place.shard, place.number) == numbers:
+            return place
+    wanted = f"orderer {orderer}" if replica is None else f"replica {replica}"
+    known = ", ".join(place.name for place in places)
+    raise InvalidInput(f"{config} has no {wanted}: there are {known}")
+
+
+def _refuse_exposed(place: "ServerPlace") -> None:
+    from ithaca.model.cluster_config import is_loopback
+    from ithaca.model.errors import InvalidInput
+
+    if not is_loopback(place.address):
+        raise InvalidInput(
+            f"{place.address} can be reached from other machines, and whoever reaches it can read and write the log: "
+            "if you trust that network, say --insecure"
+        )
+
+
+def _run(file: "ClusterFile", place: "ServerPlace", directory: str) -> int:
+    from ithaca.server.process import run_server
+
+    if place.shard is None:
+        from ithaca.server.orderer import OrdererServer
+
+        return run_server(lambda: OrdererServer(file, place.number, directory), "orderer", str(place.number))
+    from ithaca.server.replica import ReplicaServer
+
+    shard = place.shard
+    name = f"{shard}/{place.number}"
+    return run_server(lambda: ReplicaServer(file, shard, place.number, directory), "replica", name)

@@ -1,0 +1,43 @@
+"""What the parts of one handle share."""
+
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakSet
+
+from ithaca.client.links import Links
+from ithaca.client.order import Order
+from ithaca.client.reading import Reading
+from ithaca.client.replicas import Replicas
+from ithaca.client.seen import SeenRanges
+from ithaca.model.errors import ForkedHandle, LogClosed
+
+
+class Reader(Protocol):
+    """An iteration that is told when its handle is closed."""
+
+    def handle_closed(self) -> None: ...
+
+
+@dataclass(eq=False, slots=True)
+class Context:
+    """One handle's ways to the cluster, and whether it can be used."""
+
+    bootstrap: str
+    links: Links
+    order: Order
+    replicas: Replicas
+    reading: Reading
+    seen: SeenRanges
+    readers: "WeakSet[Reader]"
+    timeout_s: float
+    is_closed: bool = False
+    is_forked: bool = False
+
+    def check(self) -> None:
+        """Raise unless the handle can be used."""
+        if self.is_forked:
+            raise ForkedHandle(
+                f"the handle of the cluster at {self.bootstrap} was inherited through a fork: connect anew there"
+            )
+        if self.is_closed:
+            raise LogClosed(f"the handle of the cluster at {self.bootstrap} was closed")

@@ -1,0 +1,111 @@
+"""Where a session lives: its lane's address, and the move to another lane when that one is closed."""
+
+from collections.abc import Callable
+
+from ithaca.client.links import Link
+from ithaca.client.order import Order
+from ithaca.client.patience import Deadline
+from ithaca.client.replicas import Replicas, find_replica, find_shard, is_open
+from ithaca.model.errors import Overloaded, ProtocolError, SessionExpired, SessionFenced, Unavailable, WrongLane
+from ithaca.model.positions import LaneId
+from ithaca.model.view import View
+from ithaca.ordering.entries import MoveSession, OpenSession
+from ithaca.ordering.outcomes import Refused, Session, SessionMoved, SessionOpened
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import GetPlaced, PlacedAre
+from ithaca.replica.sessions import Carried, decode_carried, encode_carried, merged_carried
+
+Choose = Callable[[View], LaneId | None]
+"""A live lane of the view for a session to live in; None when there is none."""
+ChooseInShard = Callable[[View, int], LaneId | None]
+"""The same, in one shard."""
+
+
+class Homes:
+    """Opens sessions and moves them."""
+
+    def __init__(
+        self, order: Order, replicas: Replicas, choose: Choose, choose_in: ChooseInShard, timeout_s: float
+    ) -> None:
+        self._order = order
+        self._replicas = replicas
+        self._choose = choose
+        self._choose_in = choose_in
+        self._timeout_s = timeout_s
+
+    async def link(self, lane: LaneId) -> Link:
+        """The link to the replica that writes the lane."""
+        replica = find_replica(self._order.view, lane)
+        if replica is None:
+            raise Unavailable(f"lane {lane} has no replica any more")
+        return await self._replicas.link(replica.address)
+
+    async def opened(self, name: str, deadline: Deadline, lane: LaneId | None = None) -> Session:
+        """The session, under a new epoch; a new one lives in `lane`, or in one that is chosen.
+
+        `WrongLane` when nothing can live in `lane`.
+        """
+        while True:
+            home = lane or await self._chosen(deadline)
+            for outcome in await self._order.propose(OpenSession(name, home), deadline):
+                if isinstance(outcome, SessionOpened):
+                    return outcome.session
+                if isinstance(outcome, Refused) and outcome.reason == "too many sessions":
+                    raise Overloaded(f"session {name!r} cannot be opened: {outcome.reason}")
+                if isinstance(outcome, Refused) and lane is not None:
+                    raise WrongLane(f"no session can live in lane {lane}: {outcome.reason}")
+            if deadline.passed:
+                raise Unavailable(f"no lane took session {name!r} within {deadline.timeout_s:.3g} s")
+            await self._order.fresh_view(deadline)
+
+    async def settled(self, session: Session) -> tuple[Session, tuple[Carried, ...]]:
+        """The session at a home that is open, moved there if need be, and what is ordered of it elsewhere."""
+        deadline = Deadline(self._timeout_s)
+        known = await self._order.session(session.producer_id, deadline)
+        if known is None:
+            raise SessionExpired(
+                f"session {session.name!r} has expired: open it anew, and find out which of its records are there"
+            )
+        if known.epoch != session.epoch:
+            raise SessionFenced(
+                f"session {session.name!r} was opened again (epoch {known.epoch}); this handle has epoch "
+                f"{session.epoch} and may not append any more"
+            )
+        view = await self._order.fresh_view(deadline)
+        if is_open(view, known.home):
+            return known, ()
+        if find_shard(view, known.home.shard) is None:
+            raise SessionExpired(f"session {session.name!r} lived in shard {known.home.shard}, which is gone")
+        placed = await self._placed(known, deadline)
+        return await self._moved(known, placed, deadline), placed
+
+    async def _placed(self, session: Session, deadline: Deadline) -> tuple[Carried, ...]:
+        """The last batches of the session that are ordered, once its home is closed and complete."""
+
+        def take(received: Received) -> tuple[Carried, ...]:
+            if not isinstance(received.message, PlacedAre):
+                raise ProtocolError(f"a replica answered GetPlaced with {type(received.message).__name__}")
+            return received.message.placed
+
+        question = GetPlaced(session.home, session.producer_id)
+        placed = await self._replicas.ask(session.home.shard, question, deadline, take)
+        return tuple(merged_carried(decode_carried(session.carried), placed))
+
+    async def _moved(self, session: Session, placed: tuple[Carried, ...], deadline: Deadline) -> Session:
+        target = self._choose_in(self._order.view, session.home.shard) or await self._chosen(deadline)
+        carried = encode_carried(placed)
+        entry = MoveSession(session.producer_id, session.epoch, session.home, target, carried=carried)
+        for outcome in await self._order.propose(entry, deadline):
+            if isinstance(outcome, SessionMoved):
+                return outcome.session
+            if isinstance(outcome, Refused):
+                raise Unavailable(f"session {session.name!r} cannot move to lane {target} now: {outcome.reason}")
+        raise ProtocolError("an orderer did not say what became of a move")
+
+    async def _chosen(self, deadline: Deadline) -> LaneId:
+        lane = self._choose(self._order.view)
+        if lane is None:
+            lane = self._choose(await self._order.fresh_view(deadline))
+        if lane is None:
+            raise Unavailable("no shard of the cluster has a lane that is open: are its replicas running?")
+        return lane

@@ -1,0 +1,172 @@
+"""The way to the ordering layer: it finds the leader, follows it when it changes, and keeps the newest view.
+
+Every call goes on until it is answered or its deadline has passed: from one orderer to the next, to where a
+`Redirect` points, and around again after a pause. What is proposed may be proposed twice; every entry that a
+client proposes may be.
+"""
+
+import random
+from collections import deque
+from collections.abc import Sequence
+
+from ithaca.client.links import Links
+from ithaca.client.patience import Deadline, Pauses
+from ithaca.model.cluster_config import parse_address
+from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, Unavailable
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S
+from ithaca.model.view import Address, ClusterConfiguration, View
+from ithaca.ordering.entries import OrderingEntry, encode_entry
+from ithaca.ordering.outcomes import Session
+from ithaca.protocol.codec import Message
+from ithaca.protocol.messages import (
+    Applied,
+    AppliedOutcome,
+    GetSession,
+    GetTail,
+    GetView,
+    Propose,
+    Redirect,
+    SessionIs,
+    TailIs,
+    ViewIs,
+)
+
+
+def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
+    """The addresses to begin with: one text, with commas between several, or a sequence of them.
+
+    >>> [str(address) for address in parse_bootstrap("127.0.0.1:7600, [::1]:7601")]
+    ['127.0.0.1:7600', '[::1]:7601']
+    """
+    texts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
+    if not texts:
+        raise InvalidInput('bootstrap is empty: name the address of an orderer, such as "127.0.0.1:7600"')
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidInput(f'bootstrap has {text!r}, which is no address such as "127.0.0.1:7600"')
+    return tuple(dict.fromkeys(parse_address(text.strip()) for text in texts))
+
+
+class Order:
+    """What a client asks the orderers."""
+
+    def __init__(self, links: Links, bootstrap: tuple[Address, ...]) -> None:
+        self._links = links
+        self._bootstrap = bootstrap
+        self._orderers: tuple[Address, ...] = ()
+        self._leader: Address | None = None
+        self.view = View()
+        """The newest that is known."""
+        self.configuration: ClusterConfiguration | None = None
+
+    @property
+    def orderers(self) -> tuple[Address, ...]:
+        """All of them, as far as is known."""
+        return self._orderers or self._bootstrap
+
+    async def refresh(self, deadline: Deadline, at_least: int = 0) -> View:
+        """Get the view from any orderer, at this version or a newer one."""
+        answer = await self._ask(GetView(at_least), deadline, to_leader=False)
+        if not isinstance(answer, ViewIs):
+            raise ProtocolError(f"an orderer answered GetView with {type(answer).__name__}")
+        if self.configuration is not None and answer.configuration.log != self.configuration.log:
+            raise ProtocolError(
+                f"the orderers answer for log {answer.configuration.log}, and this handle belongs to log "
+                f"{self.configuration.log}: connect anew"
+            )
+        self.configuration = answer.configuration
+        self._links.log = answer.configuration.log
+        self._orderers = answer.orderers
+        self._leader = answer.leader or self._leader
+        if answer.view.version >= self.view.version:
+            self.view = answer.view
+        return self.view
+
+    async def fresh_view(self, deadline: Deadline) -> View:
+        """The view as it is at some time after this call began."""
+        newest = (await self.tail(deadline)).view
+        if newest > self.view.version:
+            await self.refresh(deadline, newest)
+        return self.view
+
+    async def tail(self, deadline: Deadline) -> TailIs:
+        """Where the log ends, as it was at some time after this call began."""
+        answer = await self._ask(GetTail(), deadline)
+        if not isinstance(answer, TailIs):
+            raise ProtocolError(f"an orderer answered GetTail with {type(answer).__name__}")
+        return answer
+
+    async def propose(self, entry: OrderingEntry, deadline: Deadline) -> tuple[AppliedOutcome, ...]:
+        """Have an entry ordered, at least once; what came of it."""
+        answer = await self._ask(Propose(encode_entry(entry)), deadline)
+        if not isinstance(answer, Applied):
+            raise ProtocolError(f"an orderer answered Propose with {type(answer).__name__}")
+        return answer.outcomes
+
+    async def session(self, producer_id: int, deadline: Deadline) -> Session | None:
+        """Where a session lives now; None when it has expired."""
+        answer = await self._ask(GetSession(producer_id), deadline)
+        if not isinstance(answer, SessionIs):
+            raise ProtocolError(f"an orderer answered GetSession with {type(answer).__name__}")
+        return answer.session
+
+    async def _ask(self, message: Message, deadline: Deadline, *, to_leader: bool = True) -> Message:
+        problems: dict[Address, IthacaError] = {}
+        pauses = Pauses()
+        while True:
+            places = deque(self._places(to_leader))
+            tried: set[Address] = set()
+            while places and not (tried and deadline.passed):
+                address = places.popleft()
+                if address in tried:
+                    continue
+                tried.add(address)
+                try:
+                    answer = await self._ask_at(address, message, deadline)
+                except (Unavailable, ProtocolError) as error:
+                    problems[address] = error
+                    continue
+                if not isinstance(answer, Redirect):
+                    if to_leader:
+                        self._leader = address
+                    return answer
+                problems[address] = Unavailable("it knows of no leader")
+                self._leader = answer.leader
+                if answer.leader is not None:
+                    del problems[address]
+                    places.appendleft(answer.leader)
+            if deadline.passed or _hopeless(problems, tried):
+                raise _nobody(problems, tried, deadline)
+            await pauses.pause(deadline)
+
+    async def _ask_at(self, address: Address, message: Message, deadline: Deadline) -> Message:
+        # Where only one can be asked, there is nobody to go on to: it gets all the time there is.
+        left_s = deadline.left_s if len(self.orderers) == 1 else min(deadline.left_s, ATTEMPT_TIMEOUT_S)
+        link = await self._links.link(address, max(left_s, 0.001))
+        return (await link.request(message, max(left_s, 0.001))).message
+
+    def _places(self, to_leader: bool) -> list[Address]:
+        places = list(dict.fromkeys((*self._orderers, *self._bootstrap)))
+        random.shuffle(places)
+        if to_leader and self._leader is not None:
+            places.insert(0, self._leader)
+        return places
+
+
+def _hopeless(problems: dict[Address, IthacaError], tried: set[Address]) -> bool:
+    """Whether everybody answers, and nobody as an orderer of this log would."""
+    return all(isinstance(problems.get(address), ProtocolError) for address in tried)
+
+
+def _nobody(problems: dict[Address, IthacaError], tried: set[Address], deadline: Deadline) -> IthacaError:
+    names = ", ".join(sorted(map(str, tried)))
+    reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
+    if _hopeless(problems, tried):
+        return ProtocolError(f"no orderer of this log is at {names}: {reasons}")
+    unknown = any(error.outcome_unknown for error in problems.values())
+    error = Unavailable(
+        f"the ordering layer did not answer at {names} within {deadline.timeout_s:.3g} s"
+        + (f" ({reasons})" if reasons else " (no leader)")
+    )
+    error.outcome_unknown = unknown
+    return error

@@ -1,0 +1,295 @@
+"""Appends of the synchronous twin: one lock and one wake-up per batch of them, and per batch of answers.
+
+A producer puts its record into a list and tells the loop, unless the loop has been told already and has not
+looked yet. The loop hands everything that it finds over to the asynchronous log in one go. Answers are noted
+as they come and published once per turn of the loop. A primitive to wait on exists only while someone waits.
+
+Ctrl-C may come between any two steps of a producer: its record is then sent with the next one, or by a flush
+or close, or not at all. Nobody else is held up by it.
+"""
+
+import asyncio
+import copy
+import logging
+from collections.abc import Callable, Iterable
+from threading import TIMEOUT_MAX, Lock
+from typing import Any
+
+from ithaca.client.intake import Intake
+from ithaca.client.portal import Portal
+from ithaca.model import interface
+from ithaca.model.errors import IthacaError, LogClosed, Overloaded
+from ithaca.model.records import Buffer, Compression, Receipt
+from ithaca.runtime.checks import clock_us, flush_too_late, too_late
+from ithaca.wire.batch import HEAD_BYTES
+from ithaca.wire.build import build, checked_record
+
+_log = logging.getLogger("ithaca")
+
+
+class SyncPending(interface.Pending):
+    """An append on its way through an outbox; the asynchronous log's `Slot`."""
+
+    __slots__ = ("_callbacks", "_outbox", "noted", "outcome", "size")
+
+    def __init__(self, outbox: "Outbox", size: int, noted: bool) -> None:
+        self._outbox = outbox
+        self._callbacks: list[Callable[[SyncPending], object]] | None = None
+        self.outcome: Receipt | BaseException | None = None
+        self.size = size
+        self.noted = noted
+        """Whether a failure is for the next flush as well."""
+
+    def result(self, timeout: float | None = None) -> Receipt:
+        if self.outcome is None:
+            self._outbox.wait_for(self, timeout)
+        outcome = self.outcome
+        if isinstance(outcome, Receipt):
+            return outcome
+        assert outcome is not None
+        error = copy.copy(outcome)  # one failure may concern many, and each raises its own
+        error.__cause__ = outcome.__cause__
+        raise error
+
+    def done(self) -> bool:
+        return self.outcome is not None
+
+    def add_done_callback(self, callback: Callable[[interface.Pending], object]) -> None:
+        if not self._outbox.call_when_done(self, callback):
+            callback(self)
+
+    # On the loop
+
+    def set_result(self, receipt: Receipt, /) -> None:
+        self.outcome = receipt
+        self._outbox.answered(self)
+
+    def set_exception(self, error: BaseException, /) -> None:
+        self.outcome = error
+        if self.noted:
+            self._outbox.note(error)
+        self._outbox.answered(self)
+
+
+_Waiting = tuple[Callable[[Any, Any, SyncPending], None], Any, Any, SyncPending]
+"""How to hand it over, value and key, or batch and None, and who waits."""
+
+
+class Outbox:
+    """The appends of one handle that wait for the loop or for their answers."""
+
+    def __init__(self, portal: Portal, intake: Intake, *, compression: Compression, inflight_bytes_max: int) -> None:
+        self._portal = portal
+        self._intake = intake
+        self._compression = compression
+        self._inflight_bytes_max = inflight_bytes_max
+        self._lock = Lock()
+        # Under the lock:
+        self._waiting: list[_Waiting] = []
+        self._told = False
+        self._inflight_bytes = 0
+        self._crowd: list[Lock] = []
+        self._refusal: LogClosed | None = None
+        # On the loop:
+        self._held: list[_Waiting] = []
+        self._relief: asyncio.Task[None] | None = None
+        self._inflight: set[SyncPending] = set()
+        self._answers: list[SyncPending] = []
+        self._flushes: list[tuple[set[SyncPending], asyncio.Future[None]]] = []
+        self._failure: BaseException | None = None
+
+    # In the threads of producers
+
+    def put_record(self, value: Buffer, key: Buffer | None, *, noted: bool) -> SyncPending:
+        """Send one record; waits only while too many bytes are in flight."""
+        value, key = checked_record(value, key)
+        pending = SyncPending(self, len(value) + (len(key) if key else 0) + HEAD_BYTES, noted)
+        self._put(self._intake.take_record, value, key, pending)
+        return pending
+
+    def put_batch(self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None, *, noted: bool) -> SyncPending:
+        """Send one atomic batch, built in this thread; waits only while too many bytes are in flight."""
+        self.check()
+        batch = build(values, keys, timestamp_us=clock_us(), compress=self._compression)
+        pending = SyncPending(self, batch.total_bytes, noted)
+        self._put(self._take_batch, batch, None, pending)
+        return pending
+
+    def _put(self, take: Callable[[Any, Any, SyncPending], None], value: Any, key: Any, pending: SyncPending) -> None:
+        if self._refusal is not None or self._portal.forked or self._portal.ended:
+            self.check()
+        while True:
+            with self._lock:
+                if self._refusal is not None:
+                    raise copy.copy(self._refusal)
+                if self._inflight_bytes <= self._inflight_bytes_max:
+                    self._inflight_bytes += pending.size
+                    self._waiting.append((take, value, key, pending))
+                    if not self._told:
+                        self._portal.loop.call_soon_threadsafe(self.drain)
+                        self._told = True
+                    return
+                room = self._queue_for_room()
+            room.acquire()  # released when there may be room
+
+    def _take_batch(self, batch: Any, _: None, pending: SyncPending) -> None:
+        self._intake.take_batch(batch, pending)
+
+    def check(self) -> None:
+        """Raise unless something may be put."""
+        self._portal.check()
+        if self._refusal is not None:
+            raise copy.copy(self._refusal)
+
+    def _queue_for_room(self) -> Lock:
+        if self._portal.is_current:
+            raise Overloaded(
+                f"more than {self._inflight_bytes_max} bytes are in flight, and a callback may not wait for fewer: "
+                "submit from another thread"
+            )
+        room = Lock()
+        room.acquire()
+        self._crowd.append(room)
+        return room
+
+    def wait_for(self, pending: SyncPending, timeout: float | None) -> None:
+        """Until the pending is done; raises `DeadlineExceeded` after `timeout` seconds."""
+        self._portal.check_may_wait()
+        done = Lock()
+        done.acquire()
+
+        def tell(_: SyncPending) -> None:
+            done.release()
+
+        if not self.call_when_done(pending, tell):
+            return
+        try:
+            done.acquire(timeout=-1 if timeout is None else min(max(0.0, timeout), TIMEOUT_MAX))
+        finally:
+            with self._lock:
+                if pending._callbacks is not None:  # it was not done in time, or the wait was interrupted
+                    pending._callbacks.remove(tell)
+        if not pending.done():
+            raise too_late(timeout)
+
+    def call_when_done(self, pending: SyncPending, callback: Callable[[SyncPending], object]) -> bool:
+        """Have a function called on the loop once the pending is done; False if it is done already."""
+        if pending.done():  # before the lock, which in a forked child may be held by nobody
+            return False
+        self._portal.check()
+        with self._lock:
+            if pending.done():
+                return False
+            if pending._callbacks is None:
+                pending._callbacks = []
+            pending._callbacks.append(callback)
+            return True
+
+    def refuse(self, refusal: LogClosed) -> None:
+        """Take nothing from now on."""
+        with self._lock:
+            self._refusal = refusal
+            crowd, self._crowd = self._crowd, []
+        for room in crowd:
+            room.release()
+
+    # On the loop
+
+    def drain(self) -> None:
+        """Hand over everything that waits, once the asynchronous log is not crowded by what has timed out."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+            self._told = False
+        self._inflight.update([pending for _, _, _, pending in waiting])
+        if self._held or self._intake.is_crowded:
+            self._held += waiting
+            if self._relief is None:
+                self._relief = self._portal.loop.create_task(self._relieve())
+        else:
+            self._hand_over(waiting)
+
+    def _hand_over(self, waiting: list[_Waiting]) -> None:
+        for take, value, key, pending in waiting:
+            try:
+                take(value, key, pending)
+            except Exception as error:  # a policy of the user's may raise anything
+                pending.set_exception(error)
+
+    async def _relieve(self) -> None:
+        try:
+            await self._intake.relieved()
+        except IthacaError as error:
+            held, self._held = self._held, []
+            for _, _, _, pending in held:
+                pending.set_exception(error)
+        else:
+            held, self._held = self._held, []
+            self._hand_over(held)
+        finally:
+            self._relief = None
+
+    def answered(self, pending: SyncPending) -> None:
+        """Note an answer, to be published with all others of this turn."""
+        if not self._answers:
+            self._portal.loop.call_soon(self._publish)
+        self._answers.append(pending)
+
+    def note(self, failure: BaseException) -> None:
+        """Keep the first failure for the next flush."""
+        if self._failure is None:
+            self._failure = failure
+
+    def _publish(self) -> None:
+        answers, self._answers = self._answers, []
+        self._inflight.difference_update(answers)
+        called: list[tuple[SyncPending, list[Callable[[SyncPending], object]]]] = []
+        crowd: list[Lock] = []
+        with self._lock:
+            for pending in answers:
+                self._inflight_bytes -= pending.size
+                if pending._callbacks is not None:
+                    called.append((pending, pending._callbacks))
+                    pending._callbacks = None
+            if not self._inflight and not self._waiting:
+                self._inflight_bytes = 0  # an interrupted producer may have left its bytes behind
+            if self._inflight_bytes <= self._inflight_bytes_max:
+                crowd, self._crowd = self._crowd, []
+        for room in crowd:
+            room.release()
+        self._flushed(answers)
+        for pending, callbacks in called:
+            for callback in callbacks:
+                try:
+                    callback(pending)
+                except Exception:
+                    _log.exception("a callback of an append failed")
+
+    def _flushed(self, answers: list[SyncPending]) -> None:
+        for unanswered, flush in self._flushes:
+            unanswered.difference_update(answers)
+            if not unanswered and not flush.done():
+                flush.set_result(None)
+        if self._flushes:
+            self._flushes = [(unanswered, flush) for unanswered, flush in self._flushes if not flush.done()]
+
+    async def drained(self) -> None:
+        """Hand over everything that was put before, however crowded it is."""
+        self.drain()
+        if self._relief is not None:
+            await asyncio.wait([self._relief])
+
+    async def flush(self, timeout: float | None) -> None:
+        """Wait for everything that was put before; raises the first failure since the last time."""
+        self.drain()
+        if self._inflight:
+            flush = asyncio.get_running_loop().create_future()
+            self._flushes.append((set(self._inflight), flush))
+            if not (await asyncio.wait([flush], timeout=timeout))[0]:
+                flush.cancel()
+                raise flush_too_late(timeout)
+        self.raise_failure()
+
+    def raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure

@@ -1,0 +1,32 @@
+"""A batch on its way: its bytes never change, so that a retry is told from a new batch."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from ithaca.model.errors import IthacaError
+from ithaca.wire.batch import Batch, sealed
+
+Done: TypeAlias = Callable[[int | IthacaError, int], object]
+"""Takes the position of a batch's first record, or why it has none; and the shard."""
+
+
+def numbered(batch: Batch, producer: tuple[int, int, int]) -> Batch:
+    """The same batch with its producer's id, epoch and number of the first record."""
+    body = batch.body
+    assert isinstance(body, bytes)
+    return sealed(batch.kind, batch.flags, batch.count, batch.timestamp_us, producer, body, batch.raw_bytes)
+
+
+class Outgoing:
+    """A numbered batch, and who is told its position or why it has none."""
+
+    __slots__ = ("batch", "correlation", "done", "is_held", "sends")
+
+    def __init__(self, batch: Batch, done: Done) -> None:
+        self.batch = batch
+        self.done = done
+        self.correlation = 0
+        """Of the request that is under way; 0 when none is."""
+        self.sends = 0
+        self.is_held = False
+        """Whether it is sent again only once everything before it is settled."""

@@ -1,0 +1,329 @@
+"""Asynchronous iteration over a cluster's log: one stream per shard, merged by position."""
+
+import asyncio
+import weakref
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Self
+
+from ithaca.client.context import Context
+from ithaca.client.merge import Merge, Piece
+from ithaca.client.patience import Deadline
+from ithaca.client.stream import ShardStream
+from ithaca.model import interface, interface_aio
+from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
+from ithaca.model.limits import DELIVER_BYTES_MAX, POLL_RECORDS_MAX, STREAM_SILENT_S
+from ithaca.model.records import KeyFilter, Record, Start
+from ithaca.protocol.messages import Filter, TailIs
+from ithaca.runtime.checks import time_us_of
+from ithaca.runtime.read_ahead import ReadAhead
+from ithaca.wire.view import AnyPositioned
+
+Streams = dict[int, ShardStream]
+
+
+class _Merged:
+    """The merge as a source of batches; what is taken from it makes room in the streams."""
+
+    def __init__(self, merge: Merge, streams: Streams, context: Context) -> None:
+        self.merge = merge
+        self._streams = streams
+        self._context = context
+
+    @property
+    def position(self) -> int:
+        return self.merge.position
+
+    def read(self) -> list[AnyPositioned]:
+        found: list[AnyPositioned] = []
+        for piece in self.merge.take(DELIVER_BYTES_MAX):
+            stream = self._streams.get(piece.shard)
+            if stream is not None:
+                stream.consumed(piece.bytes)
+            if piece.batch is not None:
+                found.append(piece.batch)
+                if piece.stop - piece.start == len(piece.batch):
+                    self._context.seen.add(piece.start, piece.stop, piece.shard)
+        return found
+
+
+class _Feed:
+    """What streams call; it does not keep the iteration alive that they feed."""
+
+    def __init__(self, records: "AsyncClusterRecords") -> None:
+        self._records = weakref.ref(records)
+
+    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int) -> None:
+        records = self._records()
+        if records is not None:
+            records.received(shard, pieces, up_to, view)
+
+    def failed(self, shard: int, error: IthacaError) -> None:
+        records = self._records()
+        if records is not None:
+            records.failed(error)
+
+
+class AsyncClusterRecords(interface_aio.Records):
+    """A bounded range."""
+
+    def __init__(self, context: Context, start: Start, stop: int | None, where: KeyFilter | None) -> None:
+        self._context = context
+        self._start = start
+        self._stop = stop
+        self._where = None if where is None else _sent(where)
+        self._closed = False
+        self._error: IthacaError | None = None
+        self._ahead: ReadAhead[_Merged] | None = None
+        self._streams: Streams = {}
+        self._beginning: asyncio.Task[ReadAhead[_Merged]] | None = None
+        self._renewing: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        weakref.finalize(self, _end, asyncio.get_running_loop(), self._streams)
+        context.readers.add(self)
+
+    @property
+    def position(self) -> int:
+        if self._ahead is not None:
+            return self._ahead.position
+        if isinstance(self._start, int):
+            return self._start
+        raise InvalidInput("the subscription has not begun: enter its context, or iterate, before asking where it is")
+
+    async def __aenter__(self) -> Self:
+        await self._begun()
+        return self
+
+    async def __anext__(self) -> Record:
+        while not self._closed:
+            if self._ahead is not None:
+                if self._ahead.records:
+                    return self._ahead.records.pop()
+                if self._ahead.decode():
+                    continue
+            if not await self._advance(None):
+                break
+        raise StopAsyncIteration
+
+    async def batches(self) -> AsyncIterator[interface.Batch]:
+        if self._ahead is not None:
+            self._ahead.rewind()
+        while not self._closed:
+            batch = None if self._ahead is None else self._ahead.next_batch()
+            if batch is not None:
+                yield batch
+            elif not await self._advance(None):
+                return
+
+    async def close(self) -> None:
+        self._closed = True
+        self._release()
+
+    # Beginning
+
+    async def _begun(self) -> ReadAhead[_Merged]:
+        """Settle where to start; whoever asks first does it for all."""
+        self._context.check()
+        if self._ahead is not None:
+            return self._ahead
+        if self._beginning is None:
+            self._beginning = asyncio.ensure_future(self._begin(Deadline(self._context.timeout_s)))
+        beginning = self._beginning
+        try:
+            return await asyncio.shield(beginning)
+        finally:
+            if beginning.done() and self._beginning is beginning:
+                self._beginning = None
+
+    async def _begin(self, deadline: Deadline) -> ReadAhead[_Merged]:
+        order = self._context.order
+        tail = await order.tail(deadline)
+        self._context.reading.trimmed(tail.first)
+        position, stop = await self._settled(tail, deadline)
+        if stop is None or position < stop:
+            self._context.reading.check_not_trimmed(position)
+        if tail.view > order.view.version:
+            await order.refresh(deadline, tail.view)
+        merge = Merge(position, stop, is_filtered=self._where is not None)
+        self._stop = stop
+        self._ahead = ReadAhead(_Merged(merge, self._streams, self._context))
+        if not merge.is_finished and not self._closed:
+            self._follow()
+        return self._ahead
+
+    async def _settled(self, tail: TailIs, deadline: Deadline) -> tuple[int, int | None]:
+        """Where to start, and where to stop."""
+        assert isinstance(self._start, int)
+        stop = tail.tail if self._stop is None else min(self._stop, tail.tail)
+        return self._start, stop
+
+    # Streams
+
+    def _follow(self) -> None:
+        """Stream from every shard of the newest view."""
+        assert self._ahead is not None
+        context, merge, view = self._context, self._ahead.source.merge, self._context.order.view
+        added, removed = merge.know(view.version, [shard.shard for shard in view.shards])
+        for shard in removed:
+            self._streams.pop(shard).close()
+        for shard in added:
+            self._streams[shard] = ShardStream(
+                shard,
+                merge.position,
+                self._stop,
+                self._where,
+                context.links,
+                context.order,
+                context.replicas,
+                _Feed(self),
+            )
+
+    def received(self, shard: int, pieces: list[Piece], up_to: int, view: int) -> None:
+        assert self._ahead is not None
+        merge = self._ahead.source.merge
+        merge.receive(shard, pieces, up_to, view)
+        if merge.wanted_view and (self._renewing is None or self._renewing.done()):
+            self._renewing = asyncio.ensure_future(self._renew())
+        self._wake.set()
+
+    def failed(self, error: IthacaError) -> None:
+        self._error = error
+        self._wake.set()
+
+    async def _renew(self) -> None:
+        """Get the view that a stream has named; what it adds is streamed too."""
+        assert self._ahead is not None
+        merge = self._ahead.source.merge
+        while not self._closed and not self._context.is_closed and merge.wanted_view:
+            try:
+                await self._context.order.refresh(Deadline(self._context.timeout_s), merge.wanted_view)
+            except IthacaError as error:
+                if not isinstance(error, Unavailable):
+                    self.failed(error)
+                    return
+            else:
+                self._follow()
+                self._wake.set()
+
+    # Going on
+
+    async def _advance(self, deadline: Deadline | None) -> bool:
+        """Have more to take, waiting if need be; False at the end, and when the time is up."""
+        patience = Deadline(self._patience_s)
+        is_first = True
+        while not self._closed:
+            ahead = await self._begun()
+            if self._closed:
+                break
+            self._wake.clear()
+            if ahead.fill():
+                return True
+            if ahead.source.merge.is_finished:
+                self._release()
+                return False
+            if self._error is not None:
+                raise self._error
+            if deadline is not None and deadline.passed and not is_first:
+                return False
+            if patience.passed:
+                await self._impatient()
+                patience = Deadline(self._patience_s)
+            await self._wait(deadline, patience, is_first)
+            is_first = False
+        return False
+
+    async def _wait(self, deadline: Deadline | None, patience: Deadline, is_first: bool) -> None:
+        limit_s = patience.left_s if deadline is None else min(patience.left_s, deadline.left_s)
+        if limit_s <= 0:
+            if is_first:
+                await asyncio.sleep(0)  # whoever polls without waiting must let the loop receive
+            return
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    @property
+    def _patience_s(self) -> float:
+        return self._context.timeout_s
+
+    async def _impatient(self) -> None:
+        """Nothing has come for too long, though all of it is there."""
+        problems = [f"shard {shard}: {stream.problem or 'silent'}" for shard, stream in self._streams.items()]
+        raise Unavailable(f"the range did not go on for {self._patience_s:.3g} s ({'; '.join(problems)})")
+
+    def handle_closed(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        self._wake.set()
+        for task in (self._beginning, self._renewing):
+            if task is not None:
+                task.cancel()
+        _close_all(self._streams)
+
+
+class AsyncClusterSubscription(AsyncClusterRecords, interface_aio.Subscription):
+    """Without end."""
+
+    def __init__(self, context: Context, start: Start, where: KeyFilter | None) -> None:
+        super().__init__(context, start, None, where)
+
+    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        deadline = None if timeout is None else Deadline(timeout)
+        if self._closed or max_records < 1:
+            return []
+        found = [] if self._ahead is None else self._ahead.take(max_records)
+        while not found and await self._advance(deadline):
+            assert self._ahead is not None
+            found = self._ahead.take(max_records)
+        # No await from here on: a poll that is cancelled must not take records with it.
+        while self._ahead is not None and 0 < len(found) < max_records and self._ahead.fill():
+            found += self._ahead.take(max_records - len(found))
+        return found
+
+    async def _settled(self, tail: TailIs, deadline: Deadline) -> tuple[int, int | None]:
+        if isinstance(self._start, datetime):
+            return await self._context.reading.seek(time_us_of(self._start), deadline), None
+        if self._start == "earliest":
+            return tail.first, None
+        if self._start == "latest":
+            return tail.tail, None
+        assert isinstance(self._start, int)
+        return self._start, None
+
+    @property
+    def _patience_s(self) -> float:
+        return STREAM_SILENT_S
+
+    async def _impatient(self) -> None:
+        """Ask the leader whether something should have come; if so, go on with other replicas."""
+        assert self._ahead is not None
+        merge = self._ahead.source.merge
+        before = merge.position
+        try:
+            tail = await self._context.order.tail(Deadline(STREAM_SILENT_S))
+        except Unavailable:
+            return
+        if tail.tail > before == merge.position:
+            for shard in merge.laggards():
+                if shard in self._streams:
+                    self._streams[shard].change_replica()
+
+
+def _sent(where: KeyFilter) -> Filter:
+    """The filter as it is sent."""
+    return Filter(where.kind, where.key, where.low, where.high - 1)
+
+
+def _close_all(streams: Streams) -> None:
+    for stream in streams.values():
+        stream.close()
+    streams.clear()
+
+
+def _end(loop: asyncio.AbstractEventLoop, streams: Streams) -> None:
+    """An iteration was abandoned, in whatever thread."""
+    if streams and not loop.is_closed():
+        loop.call_soon_threadsafe(_close_all, streams)

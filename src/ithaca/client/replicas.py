@@ -1,0 +1,112 @@
+"""Asking the replicas of a shard: any of them may answer, and one that cannot is passed over for the next."""
+
+import random
+from collections.abc import Callable
+from typing import TypeVar
+
+from ithaca.client.links import Link, Links
+from ithaca.client.order import Order
+from ithaca.client.patience import Deadline, Pauses
+from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, StorageError, Unavailable
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, Replica, Shard, View
+from ithaca.protocol.codec import Message, Received
+
+Answer = TypeVar("Answer")
+
+ASK_ANOTHER = (Unavailable, StorageError, ProtocolError)
+"""What says something of the replica that was asked, and nothing of the question."""
+
+
+def find_shard(view: View, shard: int) -> Shard | None:
+    return next((each for each in view.shards if each.shard == shard), None)
+
+
+def find_replica(view: View, lane: LaneId) -> Replica | None:
+    """The replica that writes this lane, or wrote it."""
+    shard = find_shard(view, lane.shard)
+    return None if shard is None else shard.find(lane.replica)
+
+
+def is_open(view: View, lane: LaneId) -> bool:
+    """Whether the lane may still grow."""
+    replica = find_replica(view, lane)
+    return replica is not None and replica.is_open and replica.incarnation == lane.incarnation
+
+
+class Replicas:
+    """The replicas of all shards; each shard has one that is asked first, for as long as it answers."""
+
+    def __init__(self, links: Links, order: Order) -> None:
+        self._links = links
+        self._order = order
+        self._preferred: dict[int, Address] = {}
+
+    def places(self, shard: int) -> list[Address]:
+        """Where the replicas of a shard are, the preferred one first."""
+        found = find_shard(self._order.view, shard)
+        places = [replica.address for replica in found.replicas] if found is not None else []
+        random.shuffle(places)
+        preferred = self._preferred.get(shard)
+        if preferred in places:
+            places.remove(preferred)
+            places.insert(0, preferred)
+        return places
+
+    def pass_over(self, shard: int, address: Address) -> None:
+        """Ask another one first from now on."""
+        if self._preferred.get(shard) == address:
+            del self._preferred[shard]
+
+    async def link(self, address: Address) -> Link:
+        return await self._links.link(address)
+
+    async def ask(
+        self,
+        shard: int,
+        message: Message,
+        deadline: Deadline,
+        take: Callable[[Received], Answer],
+        *,
+        wait_s: float = 0,
+    ) -> Answer:
+        """What `take` makes of a replica's answer; an answer that it refuses is asked of another replica.
+
+        `wait_s` is how long the replica itself may wait before it answers.
+        """
+        pauses = Pauses()
+        problems: dict[Address, IthacaError] = {}
+        while True:
+            for address in self.places(shard):
+                try:
+                    attempt_s = min(deadline.left_s, ATTEMPT_TIMEOUT_S)
+                    link = await self._links.link(address, max(attempt_s, 0.001))
+                    answer = take(await link.request(message, max(attempt_s, 0.001) + wait_s))
+                except ASK_ANOTHER as error:
+                    problems[address] = error
+                    self.pass_over(shard, address)
+                    if deadline.passed:
+                        break
+                else:
+                    self._preferred[shard] = address
+                    return answer
+            if deadline.passed:
+                raise _nobody(shard, problems, deadline)
+            await pauses.pause(deadline)
+            await self._order.refresh(deadline)
+            if find_shard(self._order.view, shard) is None:
+                raise InvalidInput(f"there is no shard {shard}: the cluster has {_numbers(self._order.view)}")
+
+    def check_shard(self, shard: int) -> None:
+        if find_shard(self._order.view, shard) is None:
+            raise InvalidInput(f"there is no shard {shard}: the cluster has {_numbers(self._order.view)}")
+
+
+def _numbers(view: View) -> str:
+    return ", ".join(str(shard.shard) for shard in view.shards) or "none"
+
+
+def _nobody(shard: int, problems: dict[Address, IthacaError], deadline: Deadline) -> Unavailable:
+    reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
+    return Unavailable(f"no replica of shard {shard} could answer within {deadline.timeout_s:.3g} s ({reasons})")

@@ -1,0 +1,20 @@
+"""A cluster on this machine: its servers as processes, kept running, looked after and taken down.
+
+```
+D/cluster.toml      what the cluster is (`model.cluster_config`); written once, then only read
+D/lock              held by the supervisor
+D/supervisor.json   its process, and each server's: process id, state, restarts
+D/orderer-1/ ...    the data of each server, D/shard-0-replica-1/ and so on
+D/logs/NAME.log     what each server printed; NAME.log.1 is what came before
+```
+
+Read `layout` first (names and places), then `local` (the directory), then `supervisor`, which keeps any set of
+programs running and knows nothing of clusters. `status` asks servers how they are, and says it in words.
+
+Invariants:
+
+1. A directory has at most one supervisor.
+2. No server outlives its supervisor, however that ends: the kernel kills them (`server.process`).
+3. A server that fenced itself is not started again in place.
+4. Nothing is started unless everything can be: the file agrees, and every port is free.
+"""

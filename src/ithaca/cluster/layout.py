@@ -1,0 +1,79 @@
+"""The servers of a cluster: what each is called, where it listens, how it is started."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ithaca.cluster.ports import LOOPBACK
+from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.limits import SEGMENT_BYTES_MAX
+from ithaca.model.records import Durability
+from ithaca.model.view import Address
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """One server of a cluster. `number` is an orderer's or, within its shard, a replica's."""
+
+    role: Literal["orderer", "replica"]
+    number: int
+    address: Address
+    shard: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Of its directory and its log."""
+        return f"orderer-{self.number}" if self.shard is None else f"shard-{self.shard}-replica-{self.number}"
+
+    @property
+    def arguments(self) -> list[str]:
+        """How `ithaca serve` is told which one it is."""
+        if self.shard is None:
+            return ["--orderer", str(self.number)]
+        return ["--replica", f"{self.shard}/{self.number}"]
+
+
+def servers_of(file: ClusterFile) -> list[ServerPlace]:
+    """Every server of the cluster, orderers first."""
+    orderers = [ServerPlace("orderer", place.server, place.address) for place in file.orderers]
+    replicas = [
+        ServerPlace("replica", place.replica, place.address, shard.shard)
+        for shard in file.shards
+        for place in shard.replicas
+    ]
+    return orderers + replicas
+
+
+def local_cluster(
+    *, shards: int, replicas: int, orderers: int, ports: list[int], durability: Durability
+) -> ClusterFile:
+    """A cluster on the loopback interface; orderers get the first ports, then replicas, shard by shard."""
+    assert len(ports) == orderers + shards * replicas
+    addresses = iter([Address(LOOPBACK, port) for port in ports])
+    return ClusterFile(
+        name="local",
+        durability=durability,
+        order_interval_us=0,
+        segment_bytes=SEGMENT_BYTES_MAX,
+        orderers=tuple(OrdererPlace(server, next(addresses)) for server in range(1, orderers + 1)),
+        shards=tuple(
+            ShardPlace(
+                shard, replicas - 1, False, tuple(ReplicaPlace(number, next(addresses)) for number in range(replicas))
+            )
+            for shard in range(shards)
+        ),
+    )
+
+
+def bootstrap_of(file: ClusterFile) -> str:
+    """What clients are told to connect to."""
+    return ",".join(str(place.address) for place in file.orderers)
+
+
+def serve_command(directory: Path, place: ServerPlace) -> list[str]:
+    """The command that runs one server of the cluster in `directory`."""
+    # -P: a directory called ithaca where the user happens to be must not be run instead.
+    python = [sys.executable, "-P", "-m", "ithaca", "serve"]
+    where = ["--config", str(directory / "cluster.toml"), "--dir", str(directory / place.name)]
+    return [*python, *where, *place.arguments]

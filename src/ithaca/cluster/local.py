@@ -1,0 +1,160 @@
+"""The directory of a cluster on this machine: made once, then started as it is, by one supervisor at a time."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from ithaca.cluster import log_files, state
+from ithaca.cluster.layout import local_cluster, serve_command, servers_of
+from ithaca.cluster.ports import refuse_taken
+from ithaca.cluster.supervisor import Program
+from ithaca.model.cluster_config import ClusterFile, dump_cluster, is_loopback, load_cluster
+from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchLog
+from ithaca.model.limits import SERVER_STOP_TIMEOUT_S
+from ithaca.model.records import Durability
+from ithaca.storage import directory_lock
+from ithaca.storage.directory_lock import is_locked, take_lock
+from ithaca.storage.disk import OsDisk
+
+FILE = "cluster.toml"
+STOP_SLACK_S = 10.0
+"""How much longer than its servers a supervisor may take to stop."""
+_STOP_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a cluster shall be like; what is None is left to the directory or, in a new one, to the default."""
+
+    shards: int | None = None
+    replicas: int | None = None
+    orderers: int | None = None
+    port: int | None = None
+    durability: Durability | None = None
+
+
+SHARDS = 2
+REPLICAS = 2
+ORDERERS = 3
+PORT = 7600
+DURABILITY: Durability = "fsync"
+
+
+def cluster_file(directory: Path) -> ClusterFile:
+    """The cluster of a directory; `NoSuchLog` when there is none."""
+    if not (directory / FILE).exists():
+        raise NoSuchLog(f"there is no cluster in {directory}: make one with ithaca up --dir {directory}")
+    return load_cluster(directory / FILE)
+
+
+@contextmanager
+def locked_cluster(directory: Path, wanted: Wanted) -> Iterator[ClusterFile]:
+    """Lock the directory and make the cluster unless it is there; every port is free when this returns."""
+    _refuse_foreign(directory)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = take_lock(OsDisk(), str(directory), f"stop it with ithaca down --dir {directory}")
+    try:
+        if (directory / FILE).exists():
+            file = load_cluster(directory / FILE)
+            refuse_difference(directory, file, wanted)
+            _refuse_exposed(directory, file)
+            refuse_taken(file.addresses())
+        else:
+            file = _new_cluster(wanted)
+            refuse_taken(file.addresses())
+            new = directory / f"{FILE}.new"
+            new.write_text(dump_cluster(file), encoding="utf-8")
+            os.replace(new, directory / FILE)
+        yield file
+    finally:
+        lock.close()
+
+
+def _refuse_exposed(directory: Path, file: ClusterFile) -> None:
+    for address in file.addresses():
+        if not is_loopback(address):
+            raise InvalidInput(
+                f"{directory / FILE} has {address}, which is not of this machine alone: start such a cluster with "
+                "ithaca serve, once per server"
+            )
+
+
+def programs_of(directory: Path, file: ClusterFile) -> list[Program]:
+    """What a supervisor of this cluster runs."""
+    return [Program(place.name, serve_command(directory, place)) for place in servers_of(file)]
+
+
+def _refuse_foreign(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise InvalidInput(f"{directory} is a file, not a directory")
+    if not directory.exists() or (directory / FILE).exists():
+        return
+    ours = {FILE + ".new", directory_lock.NAME, log_files.DIRECTORY, state.NAME, state.NAME + ".new"}
+    foreign = sorted(each.name for each in directory.iterdir() if each.name not in ours)
+    if foreign:
+        raise InvalidInput(
+            f"{directory} holds no cluster, and is not empty ({foreign[0]} is in it): choose another directory"
+        )
+
+
+def _new_cluster(wanted: Wanted) -> ClusterFile:
+    shards = wanted.shards or SHARDS
+    replicas = wanted.replicas or REPLICAS
+    orderers = wanted.orderers or ORDERERS
+    port = wanted.port or PORT
+    durability = wanted.durability or DURABILITY
+    count = orderers + shards * replicas
+    if orderers % 2 == 0:
+        raise InvalidInput(
+            f"{orderers} orderers survive no more failures than {orderers - 1}: use {orderers - 1} or {orderers + 1}"
+        )
+    if durability not in get_args(Durability):
+        raise InvalidInput(f"durability is {durability!r}: use one of {', '.join(get_args(Durability))}")
+    if port + count > 65536:
+        raise InvalidInput(f"{count} servers need ports {port} to {port + count - 1}, and 65535 is the last")
+    ports = list(range(port, port + count))
+    return local_cluster(shards=shards, replicas=replicas, orderers=orderers, ports=ports, durability=durability)
+
+
+def refuse_difference(directory: Path, file: ClusterFile, wanted: Wanted) -> None:
+    """`InvalidInput` says in what the cluster that is there differs from what is asked for."""
+    for option, there, asked in [
+        ("shards", str(len(file.shards)), wanted.shards),
+        ("replicas", ", ".join(sorted({str(len(shard.replicas)) for shard in file.shards})), wanted.replicas),
+        ("orderers", str(len(file.orderers)), wanted.orderers),
+        ("port", str(min(address.port for address in file.addresses())), wanted.port),
+        ("durability", file.durability, wanted.durability),
+    ]:
+        if asked is not None and str(asked) != there:
+            raise InvalidInput(
+                f"the cluster in {directory} was made with --{option} {there}, not {asked}: leave --{option} out to "
+                "start it as it is, or make another one in another --dir"
+            )
+
+
+def supervisor_pid(directory: Path) -> int | None:
+    """The process that supervises the directory now, if there is one."""
+    if not is_locked(OsDisk(), str(directory)):
+        return None
+    said = (directory / directory_lock.NAME).read_bytes()
+    return int(said) if said.isdigit() else None
+
+
+def take_down(directory: Path) -> bool:
+    """Stop the cluster and wait until it has gone; False when none was running."""
+    cluster_file(directory)
+    pid = supervisor_pid(directory)
+    if pid is None:
+        return False
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + SERVER_STOP_TIMEOUT_S + STOP_SLACK_S
+    while supervisor_pid(directory) == pid:
+        if time.monotonic() > deadline:
+            raise DeadlineExceeded(f"process {pid} still supervises {directory}: end it with kill -9 {pid}")
+        time.sleep(_STOP_POLL_S)
+    return True

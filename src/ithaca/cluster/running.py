@@ -1,0 +1,113 @@
+"""A cluster brought up: supervised until it is asked to stop, here or in a process of its own."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ithaca.cluster.layout import ServerPlace, servers_of
+from ithaca.cluster.local import cluster_file, programs_of
+from ithaca.cluster.log_files import log_path, open_log
+from ithaca.cluster.status import WELL, ClusterStatus, cluster_status
+from ithaca.cluster.supervisor import Supervisor, Tell
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.errors import Unavailable
+from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
+
+SUPERVISOR_LOG = "supervisor"
+_STATUS_POLL_S = 0.1
+_NAMES_SHOWN = 2
+
+
+async def run_cluster(
+    directory: Path, file: ClusterFile, *, tell: Tell, progress: Tell, ready: Callable[[], object]
+) -> None:
+    """Supervise the cluster of a locked directory until a signal asks to stop. `ready` is called once it is healthy."""
+    supervisor = Supervisor(directory, programs_of(directory, file), tell)
+
+    async def await_health() -> None:
+        await healthy(servers_of(file), progress)
+        ready()
+
+    awaiting = asyncio.create_task(await_health())
+    try:
+        await supervisor.run()
+    finally:
+        awaiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await awaiting
+
+
+async def healthy(places: Sequence[ServerPlace], progress: Tell) -> ClusterStatus:
+    """Ask until nothing is wrong any more; `progress` is told what is still missing."""
+    while problems := (status := await cluster_status(places)).problems():
+        unready = [server.place.name for server in status.servers if server.state not in WELL]
+        progress(_waiting_for(unready, len(places)) if unready else f"waiting: {problems[0]}")
+        await asyncio.sleep(_STATUS_POLL_S)
+    return status
+
+
+def _waiting_for(names: list[str], count: int) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+    return f"waiting for {len(names)} of {count} servers: {shown}"
+
+
+def start_detached(directory: Path, progress: Tell) -> ClusterFile:
+    """Have a process of its own supervise the cluster that is in the directory; returns when it is healthy."""
+    file = cluster_file(directory)
+    log = log_path(directory, SUPERVISOR_LOG)
+    output = open_log(directory, SUPERVISOR_LOG)
+    said_before = log.stat().st_size
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ithaca", "up", "--dir", str(directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    finally:
+        os.close(output)
+    try:
+        asyncio.run(_healthy_while_running(process, servers_of(file), progress))
+    except BaseException as error:
+        if process.poll() is not None:
+            said = log.read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
+            reason = said[-1] if said else f"status {process.returncode}; {log} says nothing"
+            raise Unavailable(f"the supervisor ended: {reason}") from None
+        if not isinstance(error, Unavailable):  # Ctrl-C: leave nothing behind
+            process.terminate()
+            process.wait(2 * SERVER_STOP_TIMEOUT_S)
+        raise
+    return file
+
+
+async def _healthy_while_running(
+    process: "subprocess.Popen[bytes]", places: Sequence[ServerPlace], progress: Tell
+) -> None:
+    newest = ""
+
+    def remember(text: str) -> None:
+        nonlocal newest
+        newest = text
+        progress(text)
+
+    asking = asyncio.create_task(healthy(places, remember))
+    deadline = time.monotonic() + CLUSTER_START_TIMEOUT_S
+    try:
+        while not asking.done():
+            if process.poll() is not None:
+                raise Unavailable("the supervisor ended")
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"the cluster runs, but is not healthy after {CLUSTER_START_TIMEOUT_S:g} s ({newest}): look at "
+                    "ithaca status and ithaca logs, or stop it with ithaca down"
+                )
+            await asyncio.wait({asking}, timeout=_STATUS_POLL_S)
+        asking.result()
+    finally:
+        asking.cancel()

@@ -1,0 +1,181 @@
+"""How a cluster is: every server is asked, and what is wrong is said in words.
+
+Servers are asked directly, each within `limits.STATUS_TIMEOUT_S`, so that one that hangs hides no other.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ithaca.cluster.layout import ServerPlace
+from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
+from ithaca.model.limits import STATUS_TIMEOUT_S
+from ithaca.model.view import Address
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, GetView, Hello, StatusIs, ViewIs
+from ithaca.runtime.connection import Connection, dial
+
+WELL = {"leader", "follower", "serving", "finalized"}
+"""States in which a server does all that it is there for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What one server said of itself, or why it said nothing."""
+
+    place: ServerPlace
+    said: dict[str, Any] | None
+    silence: str = ""
+
+    @property
+    def state(self) -> str:
+        return "unreachable" if self.said is None else str(self.said["state"])
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """All servers, orderers first."""
+
+    servers: list[ServerStatus]
+
+    @property
+    def leader(self) -> ServerStatus | None:
+        """The orderer that leads; of two that say so, the one with the higher term."""
+        leaders = [server for server in self.servers if server.said is not None and server.state == "leader"]
+        return max(leaders, key=_term, default=None)
+
+    @property
+    def tail(self) -> int | None:
+        """The next position; None while no orderer leads."""
+        return None if self.leader is None or self.leader.said is None else self.leader.said["tail"]
+
+    @property
+    def first(self) -> int | None:
+        return None if self.leader is None or self.leader.said is None else self.leader.said["first"]
+
+    @property
+    def log(self) -> str | None:
+        """The log's UUID, as any server knows it."""
+        known = [server.said["log"] for server in self.servers if server.said is not None and server.said["log"]]
+        return known[0] if known else None
+
+    def problems(self, fenced: Collection[str] = ()) -> list[str]:
+        """What is wrong, a sentence each; nothing when the cluster is healthy.
+
+        `fenced` names the servers that their supervisor knows to have fenced themselves.
+        """
+        found = []
+        for server in self.servers:
+            if server.place.name in fenced:
+                found.append(f"{server.place.name} has fenced itself, because a sync of its disk failed; it stays down")
+            elif server.said is None:
+                found.append(f"{server.place.name} does not answer: {server.silence}")
+            elif server.state not in WELL:
+                found.append(f"{server.place.name} is {server.state}")
+        if self.leader is None:
+            found.append("no orderer leads, so nothing is ordered: more than half of the orderers must be up")
+        elif self.leader.said is not None and not self.leader.said["configured"]:
+            found.append("the cluster is not configured yet")
+        elif self.leader.said is not None:
+            found += _shards_without_lanes(self.leader.said)
+        logs = Counter(server.said["log"] for server in self.servers if server.said is not None and server.said["log"])
+        if len(logs) > 1:
+            found.append(f"servers belong to different logs: {', '.join(map(str, logs))}")
+        return found
+
+
+def _term(server: ServerStatus) -> int:
+    return int(server.said["term"]) if server.said is not None else 0
+
+
+def _shards_without_lanes(leader: dict[str, Any]) -> list[str]:
+    """Shards that should take appends and cannot."""
+    return [
+        f"shard {shard['shard']} takes no appends: none of its replicas has an open lane"
+        for shard in leader["shards"]
+        if shard["phase"] == "live" and not any(replica["open"] for replica in shard["replicas"])
+    ]
+
+
+class _Nobody:
+    """Takes what is said unasked, and needs none of it."""
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        raise ProtocolError(f"{type(received.message).__name__} was not asked for")
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        pass
+
+
+async def cluster_status(places: Sequence[ServerPlace]) -> ClusterStatus:
+    """Ask every server, all at once."""
+    return ClusterStatus(list(await asyncio.gather(*map(_server_status, places))))
+
+
+async def places_of(bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    """Every server of the cluster that the first orderer which answers belongs to."""
+    failures = []
+    for address in bootstrap:
+        try:
+            view = await _ask_view(address)
+        except IthacaError as error:
+            failures.append(f"{address}: {error}")
+            continue
+        replicas = [
+            ServerPlace("replica", replica.replica, replica.address, shard.shard)
+            for shard in view.view.shards
+            for replica in shard.replicas
+        ]
+        return [await _orderer_place(each) for each in view.orderers] + replicas
+    raise Unavailable(f"no orderer answers: {'; '.join(failures)}")
+
+
+async def _orderer_place(address: Address) -> ServerPlace:
+    """A view tells where orderers are, and they themselves what their numbers are; 0 for one that is silent."""
+    try:
+        said = await ask_status(address)
+    except IthacaError:
+        return ServerPlace("orderer", 0, address)
+    return ServerPlace("orderer", said.get("server", 0), address)
+
+
+async def _server_status(place: ServerPlace) -> ServerStatus:
+    try:
+        return ServerStatus(place, await ask_status(place.address))
+    except IthacaError as error:
+        return ServerStatus(place, None, str(error))
+
+
+async def ask_status(address: Address) -> dict[str, Any]:
+    """What the server at the address says of itself."""
+    connection = await _dial(address)
+    try:
+        answer = await connection.request(GetStatus(), timeout=STATUS_TIMEOUT_S)
+    finally:
+        connection.close()
+    if not isinstance(answer.message, StatusIs):
+        raise ProtocolError(f"{address} answered a question about its status with {type(answer.message).__name__}")
+    try:
+        return msgspec.json.decode(answer.message.json, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(f"{address} says of itself what cannot be read: {error}") from error
+
+
+async def _ask_view(address: Address) -> ViewIs:
+    connection = await _dial(address)
+    try:
+        answer = await connection.request(GetView(), timeout=STATUS_TIMEOUT_S)
+    finally:
+        connection.close()
+    if not isinstance(answer.message, ViewIs):
+        raise ProtocolError(f"{address} answered a question about the view with {type(answer.message).__name__}")
+    return answer.message
+
+
+async def _dial(address: Address) -> Connection:
+    hello = Hello(VERSION_MIN, VERSION_MAX, "client", "status", FEATURES)
+    return await dial(address, hello, _Nobody(), timeout=STATUS_TIMEOUT_S)

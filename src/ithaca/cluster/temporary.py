@@ -1,0 +1,126 @@
+"""A cluster for a while: on free ports, in a directory of its own, and gone afterwards with every process.
+
+For measurements and demonstrations. What it is told to do is the same as for any other cluster: a supervisor
+in a process of its own, and a process for each server.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from ithaca.cluster.layout import bootstrap_of, local_cluster
+from ithaca.cluster.local import FILE, supervisor_pid, take_down
+from ithaca.cluster.ports import free_ports
+from ithaca.cluster.running import start_detached
+from ithaca.cluster.state import SupervisorState, load_state
+from ithaca.cluster.supervisor import Tell
+from ithaca.model.cluster_config import ClusterFile, dump_cluster
+from ithaca.model.errors import DeadlineExceeded, Unavailable
+from ithaca.model.limits import SEGMENT_BYTES_MAX
+from ithaca.model.records import Durability
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many servers there are, and how they keep their data."""
+
+    shards: int = 1
+    replicas: int = 2
+    orderers: int = 3
+    durability: Durability = "fsync"
+    segment_bytes: int = SEGMENT_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryCluster:
+    """A cluster that is up."""
+
+    directory: Path
+    file: ClusterFile
+
+    @property
+    def bootstrap(self) -> str:
+        return bootstrap_of(self.file)
+
+    def state(self) -> SupervisorState:
+        """What its supervisor says: processes, restarts."""
+        state = load_state(self.directory)
+        if state is None:
+            raise Unavailable(f"nobody supervises {self.directory} any more")
+        return state
+
+
+@contextmanager
+def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator[TemporaryCluster]:
+    """Start a cluster in `directory`, which must not be there yet; stop it at the end, whatever happened.
+
+    A SIGTERM to this process ends the context, as Ctrl-C does, instead of leaving the cluster behind.
+    """
+    directory.mkdir(mode=0o700, parents=True)
+    ports = free_ports(shape.orderers + shape.shards * shape.replicas)
+    file = replace(
+        local_cluster(
+            shards=shape.shards,
+            replicas=shape.replicas,
+            orderers=shape.orderers,
+            ports=ports,
+            durability=shape.durability,
+        ),
+        segment_bytes=shape.segment_bytes,
+    )
+    (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
+    with _terminations_raised():
+        try:
+            start_detached(directory, _changes_only(progress))
+            yield TemporaryCluster(directory, file)
+        finally:
+            _end(directory)
+
+
+def _changes_only(progress: Tell) -> Tell:
+    """The cluster is asked many times how it is; the same answer again tells nothing."""
+    newest = ""
+
+    def tell(text: str) -> None:
+        nonlocal newest
+        if text != newest:
+            newest = text
+            progress(text)
+
+    return tell
+
+
+def _end(directory: Path) -> None:
+    pid = supervisor_pid(directory)
+    try:
+        take_down(directory)
+    except DeadlineExceeded:
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)  # its servers end with it
+        raise
+    finally:
+        if pid is not None:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)  # it is a child of this process, and must not stay as a zombie
+
+
+@contextmanager
+def _terminations_raised() -> Iterator[None]:
+    """SIGTERM raises SystemExit, where Python alone would end without another word."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,278 @@
+"""The file that describes a cluster: the same one for every server, on one machine or on many.
+
+```toml
+[cluster]
+name = "local"                  # for people
+durability = "fsync"            # or "os"
+order_interval_us = 0           # the least time between two cuts
+segment_bytes = 268435456       # roll segments at this size
+
+[[orderer]]                     # an odd number of them
+server = 1
+address = "127.0.0.1:7600"
+
+[[shard]]
+shard = 0
+masking = false                 # true: an odd number of replicas, a minority of which may be slow or gone
+replicas = ["127.0.0.1:7603", "127.0.0.1:7604"]
+```
+
+Replicas are numbered as they are listed, from 0. Without masking, a shard of n replicas survives the loss of
+n-1; with it, of (n-1)/2. Only `server`, `address`, `shard` and `replicas` must be there.
+"""
+
+import ipaddress
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+
+from ithaca.model.errors import ConfigError, InvalidInput
+from ithaca.model.limits import (
+    CLUSTER_NAME_CHARS_MAX,
+    GIB,
+    ORDERER_NUMBER_MAX,
+    ORDERING_INTERVAL_US_MAX,
+    ORDERING_REPLICAS_MAX,
+    RAFT_MEMBERS_MAX,
+    SEGMENT_BYTES_MAX,
+    SEGMENT_BYTES_MIN,
+    SHARD_NUMBER_MAX,
+    SHARD_REPLICAS_MAX,
+)
+from ithaca.model.records import Durability
+from ithaca.model.rules import Choice, Flag, Number, Rule, Text, Texts
+from ithaca.model.toml_lines import Key, did_you_mean, line_of, read_toml
+from ithaca.model.view import Address
+
+
+@dataclass(frozen=True, slots=True)
+class OrdererPlace:
+    """One server of the ordering layer."""
+
+    server: int
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaPlace:
+    """One storage server of a shard."""
+
+    replica: int
+    address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class ShardPlace:
+    """A shard, which survives the loss of `f` of its replicas."""
+
+    shard: int
+    f: int
+    masking: bool
+    replicas: tuple[ReplicaPlace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """What the file says, every value checked; orderers and shards are sorted by number."""
+
+    name: str
+    durability: Durability
+    order_interval_us: int
+    segment_bytes: int
+    orderers: tuple[OrdererPlace, ...]
+    shards: tuple[ShardPlace, ...]
+
+    def replica(self, shard: int, replica: int) -> ReplicaPlace:
+        """One replica of one shard; `InvalidInput` when the file has no such."""
+        for of_shard in self.shards:
+            for place in of_shard.replicas:
+                if (of_shard.shard, place.replica) == (shard, replica):
+                    return place
+        raise InvalidInput(f"the cluster {self.name!r} has no replica {shard}/{replica}")
+
+    def addresses(self) -> list[Address]:
+        """Of every server, orderers first."""
+        replicas = [place.address for shard in self.shards for place in shard.replicas]
+        return [place.address for place in self.orderers] + replicas
+
+
+_ADDRESS: Final = Text(300)
+_CLUSTER: Final[Mapping[str, Rule]] = {
+    "name": Text(CLUSTER_NAME_CHARS_MAX),
+    "durability": Choice(get_args(Durability)),
+    "order_interval_us": Number(0, ORDERING_INTERVAL_US_MAX),
+    "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),
+}
+_ORDERER: Final[Mapping[str, Rule]] = {"server": Number(1, ORDERER_NUMBER_MAX), "address": _ADDRESS}
+_SHARD: Final[Mapping[str, Rule]] = {"shard": Number(0, SHARD_NUMBER_MAX), "replicas": Texts(), "masking": Flag()}
+_TABLES: Final = {"cluster": _CLUSTER, "orderer": _ORDERER, "shard": _SHARD}
+
+
+def load_cluster(path: str | os.PathLike[str]) -> ClusterFile:
+    """The cluster that the file describes; `ConfigError` names the line that is wrong."""
+    file = os.fspath(path)
+    return _Parser(file, *read_toml(file)).cluster()
+
+
+def dump_cluster(file: ClusterFile) -> str:
+    """The text that `load_cluster` reads the same cluster from."""
+    lines = [
+        "[cluster]",
+        f"name = {json.dumps(file.name, ensure_ascii=False)}",
+        f'durability = "{file.durability}"',
+        f"order_interval_us = {file.order_interval_us}",
+        f"segment_bytes = {file.segment_bytes}",
+    ]
+    for orderer in file.orderers:
+        lines += ["", "[[orderer]]", f"server = {orderer.server}", f'address = "{orderer.address}"']
+    for shard in file.shards:
+        replicas = ", ".join(f'"{replica.address}"' for replica in shard.replicas)
+        masking = str(shard.masking).lower()
+        lines += ["", "[[shard]]", f"shard = {shard.shard}", f"masking = {masking}", f"replicas = [{replicas}]"]
+    return "\n".join(lines) + "\n"
+
+
+def parse_address(text: str) -> Address:
+    """An address of the form host:port, IPv6 in brackets; `InvalidInput` says what is wrong with it.
+
+    >>> parse_address("[::1]:7600")
+    Address(host='::1', port=7600)
+    """
+    found = re.fullmatch(r"(?:\[(?P<six>[^\[\]\s]*)\]|(?P<name>[^\[\]\s:/@]*)):(?P<port>[0-9]{1,5})", text)
+    if found is None:
+        raise InvalidInput(f'{text!r} is not an address: write it as "host:port", IPv6 as "[::1]:7600"')
+    host = found["name"] if found["six"] is None else found["six"]
+    if not host or (found["six"] is not None and not _is_ipv6(host)):
+        raise InvalidInput(f'{text!r} names no host: write the address as "host:port", IPv6 as "[::1]:7600"')
+    if not 1 <= int(found["port"]) <= 65535:
+        raise InvalidInput(f"{text!r} has port {found['port']}: use one from 1 to 65535")
+    return Address(host, int(found["port"]))
+
+
+def is_loopback(address: Address) -> bool:
+    """Whether only this machine can reach the address.
+
+    >>> is_loopback(Address("localhost", 7600)), is_loopback(Address("10.0.0.7", 7600))
+    (True, False)
+    """
+    try:
+        return ipaddress.ip_address(address.host).is_loopback
+    except ValueError:
+        return address.host == "localhost"
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
+
+
+class _Parser:
+    """One file on its way to a `ClusterFile`."""
+
+    def __init__(self, file: str, document: dict[str, Any], text: str) -> None:
+        self._file = file
+        self._document = document
+        self._text = text
+        self._users: dict[Address, str] = {}
+
+    def _error(self, message: str, *path: Key) -> ConfigError:
+        return ConfigError(message, file=self._file, line=line_of(self._text, *path))
+
+    def cluster(self) -> ClusterFile:
+        for name in self._document:
+            if name not in _TABLES:
+                known = ", ".join(_TABLES)
+                raise self._error(f"{name} is not known{did_you_mean(name, _TABLES)}: use one of {known}", name)
+        settings = self._document.get("cluster", {})
+        if not isinstance(settings, dict):
+            raise self._error(f"cluster is {settings!r}: make it a table, [cluster]", "cluster")
+        self._check(settings, (), "cluster")
+        orderers = [self._orderer(*each) for each in self._tables("orderer", "server")]
+        shards = [self._shard(*each) for each in self._tables("shard", "shard")]
+        self._check_sizes(len(orderers), sum(len(shard.replicas) for shard in shards))
+        return ClusterFile(
+            name=settings.get("name", "cluster"),
+            durability=settings.get("durability", "fsync"),
+            order_interval_us=settings.get("order_interval_us", 0),
+            segment_bytes=settings.get("segment_bytes", SEGMENT_BYTES_MAX),
+            orderers=tuple(sorted(orderers, key=lambda place: place.server)),
+            shards=tuple(sorted(shards, key=lambda place: place.shard)),
+        )
+
+    def _check(self, table: dict[str, Any], needed: tuple[str, ...], *path: Key) -> None:
+        rules = _TABLES[str(path[0])]
+        for name, value in table.items():
+            if name not in rules:
+                known = ", ".join(rules)
+                raise self._error(f"{name} is not known{did_you_mean(name, rules)}: use one of {known}", *path, name)
+            problem = rules[name].problem(value)
+            if problem is not None:
+                raise self._error(f"{name} {problem}", *path, name)
+        for name in needed:
+            if name not in table:
+                raise self._error(f"{name} is missing in [[{path[0]}]]", *path)
+
+    def _tables(self, name: str, number: str) -> list[tuple[int, dict[str, Any]]]:
+        """The tables of an array, checked, each with its place; no two have the same number."""
+        tables = self._document.get(name, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self._error(f"{name} is {tables!r}: make it an array of tables, [[{name}]]", name)
+        if not tables:
+            raise self._error(f"there is no {name}: add at least one table [[{name}]]", name)
+        taken: set[int] = set()
+        for place, table in enumerate(tables):
+            self._check(table, ("server", "address") if name == "orderer" else ("shard", "replicas"), name, place)
+            if table[number] in taken:
+                raise self._error(f"{number} {table[number]} is there twice: give each its own", name, place, number)
+            taken.add(table[number])
+        return list(enumerate(tables))
+
+    def _orderer(self, place: int, table: dict[str, Any]) -> OrdererPlace:
+        server = table["server"]
+        return OrdererPlace(server, self._address(table["address"], f"orderer {server}", "orderer", place, "address"))
+
+    def _shard(self, place: int, table: dict[str, Any]) -> ShardPlace:
+        shard, masking, count = table["shard"], table.get("masking", False), len(table["replicas"])
+        where = ("shard", place, "replicas")
+        if not 1 <= count <= SHARD_REPLICAS_MAX:
+            raise self._error(f"shard {shard} has {count} replicas: use 1 to {SHARD_REPLICAS_MAX}", *where)
+        if masking and (count < 3 or count % 2 == 0):
+            raise self._error(
+                f"shard {shard} has {count} replicas with masking, which works by majority: use 3, 5, 7, ...", *where
+            )
+        replicas = tuple(
+            ReplicaPlace(number, self._address(text, f"replica {number} of shard {shard}", *where, number))
+            for number, text in enumerate(table["replicas"])
+        )
+        return ShardPlace(shard, (count - 1) // 2 if masking else count - 1, masking, replicas)
+
+    def _address(self, text: str, user: str, *path: Key) -> Address:
+        try:
+            address = parse_address(text)
+        except InvalidInput as error:
+            raise self._error(str(error), *path) from None
+        if address.host in ("0.0.0.0", "::"):
+            raise self._error(f"{text!r} is nowhere in particular: name the address that the others dial", *path)
+        other = self._users.setdefault(address, user)
+        if other != user:
+            raise self._error(f"{address} is the address of {other}, too: give {user} its own", *path)
+        return address
+
+    def _check_sizes(self, orderers: int, replicas: int) -> None:
+        if orderers % 2 == 0:
+            raise self._error(
+                f"there are {orderers} orderers: an even number survives no more failures than {orderers - 1}, "
+                f"and is slower; use {orderers - 1} or {orderers + 1}",
+                "orderer",
+                orderers - 1,
+            )
+        if orderers > RAFT_MEMBERS_MAX:
+            raise self._error(f"there are {orderers} orderers: use at most {RAFT_MEMBERS_MAX}", "orderer")
+        if replicas > ORDERING_REPLICAS_MAX:
+            raise self._error(f"there are {replicas} replicas: use at most {ORDERING_REPLICAS_MAX}", "shard")

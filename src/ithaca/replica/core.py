@@ -1,0 +1,505 @@
+"""The replica: one event in, effects out. Read the package's docstring first: it is the contract."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ithaca.model.cut import LaneRun, ShardCut
+from ithaca.model.positions import FIRST, LaneId
+from ithaca.model.view import Shard
+from ithaca.ordering import lost
+from ithaca.ordering.outcomes import (
+    LaneClosed,
+    LaneOpened,
+    RangeLost,
+    SessionExpired,
+    SessionMoved,
+    SessionOpened,
+    ShardFinalized,
+    TrimmedTo,
+    ViewChanged,
+)
+from ithaca.ordering.state import ShardSummary
+from ithaca.replica.appends import Appends
+from ithaca.replica.events import (
+    Advanced,
+    Appended,
+    Created,
+    DiskFull,
+    DropLane,
+    Effect,
+    Event,
+    Held,
+    NoteRuns,
+    OrderJoined,
+    OrderLost,
+    Rejoin,
+    Replicated,
+    RunsFetched,
+    RunsSynced,
+    Synced,
+    Tick,
+    Truncated,
+    Unfollow,
+)
+from ithaca.replica.lanes import LaneCopy, clipped
+from ithaca.replica.reporting import Reporting, RunsSync
+from ithaca.replica.settling import Settling, invented_run
+
+State = str
+"""What `ReplicaCore.state` says: joining, catching up, serving, full or finalized."""
+
+
+class ReplicaCore:
+    """One boot of one replica, started from the lanes that were found on its disk.
+
+    >>> core = ReplicaCore(0, 1, boot=1, held={})
+    >>> core.state, core.own_lane, core.deadline_us
+    ('joining', None, None)
+    """
+
+    def __init__(self, shard: int, replica: int, boot: int, held: Mapping[LaneId, Held], *, now_us: int = 0) -> None:
+        self._shard = shard
+        self._replica = replica
+        self._now_us = now_us
+        self._effects: list[Effect] = []
+        self._lanes = {lane: LaneCopy(lane, found) for lane, found in sorted(held.items())}
+        self._behind: dict[LaneId, LaneCopy] = {}
+        """The lanes of which something that is ordered is missing here."""
+        self._is_joined = False
+        self._has_joined = False
+        """In this boot: before that nothing is known of what was ordered meanwhile."""
+        self._told = Advanced(int(FIRST), int(FIRST), int(FIRST), 0)
+        self._appends = Appends(self._effects)
+        self._runs = RunsSync(self._effects)
+        self._reporting = Reporting(replica, boot, self._lanes, self._runs, self._effects)
+        self._settling = Settling(replica, self._effects)
+        self.own_lane: LaneId | None = None
+        self.shard_view: Shard | None = None
+        self.view_version = 0
+        self.cut_number = 0
+        self.tail = int(FIRST)
+        self.first = int(FIRST)
+        self.readable = int(FIRST)
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            Appended: self._appends.append,
+            Replicated: self._replicated,
+            Synced: self._synced,
+            ShardCut: self._cut,
+            Tick: self._tick,
+            OrderJoined: self._join,
+            OrderLost: lambda _: self._leave(),
+            Created: self._created,
+            Truncated: self._truncated,
+            RunsFetched: self._runs_fetched,
+            RunsSynced: self._runs_synced,
+            DiskFull: self._disk_full,
+            ViewChanged: self._view_changed,
+            LaneOpened: self._lane_opened,
+            LaneClosed: self._lane_closed,
+            ShardFinalized: lambda _: None,  # its lanes were closed before, and the view says the rest
+            SessionOpened: self._session_opened,
+            SessionMoved: self._session_opened,
+            SessionExpired: self._session_expired,
+            TrimmedTo: self._trimmed,
+            RangeLost: self._range_lost,
+        }
+
+    def step(self, event: Event) -> list[Effect]:
+        """Take one event; the effects are to be performed as the package's docstring says."""
+        self._handlers[type(event)](event)
+        now = Advanced(self.tail, self.readable, self.first, self.view_version)
+        if now != self._told:
+            self._told = now
+            self._effects.append(now)
+        effects = self._effects.copy()
+        self._effects.clear()
+        return effects
+
+    # What others may know
+
+    @property
+    def deadline_us(self) -> int | None:
+        """When the next `Tick` has something to do, unless other events come first."""
+        report_us, runs_us = self._reporting.due_us, self._runs.due_us
+        if report_us is None or runs_us is None:
+            return runs_us if report_us is None else report_us
+        return min(report_us, runs_us)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Accepted and not yet ordered."""
+        return self._appends.pending_bytes
+
+    @property
+    def state(self) -> State:
+        if not self._is_joined:
+            return "joining"
+        if self.shard_view is None or self.shard_view.phase == "finalized":
+            return "finalized"
+        if self._appends.is_full:
+            return "full"
+        if all(copy.is_ready and (copy.is_open or copy.is_settled) for copy in self._lanes.values()):
+            return "serving"
+        return "catching up"
+
+    def received(self, lane: LaneId) -> int:
+        """The LSN from which on the lane's batches are wanted; what is not synced yet is not wanted again."""
+        copy = self._lanes.get(lane)
+        return 0 if copy is None else copy.received
+
+    def lanes(self) -> list[tuple[LaneId, bool, int, int]]:
+        """Every lane in order: whether it is open, how much of it is synced here, and how much is ordered."""
+        return [(lane, copy.is_open, copy.durable, copy.ordered) for lane, copy in sorted(self._lanes.items())]
+
+    def lost(self, lane: LaneId) -> lost.Ranges:
+        """The LSNs of the lane that were ordered and are gone."""
+        copy = self._lanes.get(lane)
+        return () if copy is None else copy.lost
+
+    def next_seq(self, lane: LaneId, producer_id: int, epoch: int) -> int:
+        """The number that continues a session at home here; raises what an append would be refused with."""
+        return self._appends.next_seq(lane, producer_id, epoch)
+
+    def is_settled(self, lane: LaneId) -> bool:
+        """Whether the lane is closed and here exactly as it was ordered: only then what is not in it never will be.
+
+        A lane with holes is complete for readers, and cannot say which batches were there.
+        """
+        copy = self._lanes.get(lane)
+        return copy is not None and copy.is_settled and not copy.has_holes
+
+    def ordered_length(self, lane: LaneId) -> int | None:
+        """How much of the lane is ordered, as far as this replica knows; None for a lane that it does not know."""
+        copy = self._lanes.get(lane)
+        return None if copy is None else copy.ordered
+
+    # Time
+
+    def _tick(self, event: Tick) -> None:
+        self._now_us = max(self._now_us, event.now_us)
+        self._reporting.tick(self._now_us)
+        self._runs.tick(self._now_us)
+
+    # The order
+
+    def _join(self, event: OrderJoined) -> None:
+        summary = event.summary
+        assert summary.cut.number >= self.cut_number, "the order never goes back"
+        self._is_joined = self._has_joined = True
+        self.shard_view = summary.shard
+        self.view_version = summary.view
+        self.cut_number, self.tail, self.first = summary.cut.number, summary.cut.tail, summary.first
+        self._settling.follow(summary.shard)
+        self._list_lanes(summary)
+        if self.own_lane is None and event.lane is not None:
+            self.own_lane = event.lane
+            self._appends.open(self._lanes[event.lane])
+        for cut in event.cuts:
+            self._learn(cut)
+        for copy in self._lanes.values():
+            self._drain(copy)
+        self._close_and_drop(summary)
+        if self.own_lane is not None:
+            self._appends.sessions.only(each for each in summary.sessions if each.home == self.own_lane)
+        self._runs_known()
+        for copy in self._lanes.values():
+            self._settling.pursue(copy, self.own_lane, self.first)
+        self._reporting.follow(summary.shard, self._now_us, is_new=True)
+        self._look_again()
+
+    def _list_lanes(self, summary: ShardSummary) -> None:
+        ranges = dict(summary.lost)
+        for lane, length in summary.lengths:
+            copy = self._lanes.get(lane)
+            if copy is None:
+                copy = self._lanes[lane] = LaneCopy(lane)
+            copy.ordered = length
+            copy.lost = ranges.get(lane, ())
+            copy.waiting.clear()  # the cuts that are told now say the same, or peers do
+        for lane in summary.shard.open_lanes():
+            self._lanes[lane].is_open = True
+
+    def _close_and_drop(self, summary: ShardSummary) -> None:
+        """Lanes that are listed and not open are closed; lanes that are not listed were trimmed whole."""
+        is_open = set(summary.shard.open_lanes())
+        listed = {lane for lane, _ in summary.lengths}
+        for lane, copy in list(self._lanes.items()):
+            if lane not in listed:
+                self._drop(lane)
+            elif lane not in is_open:
+                self._close(copy)
+            self._note(copy)
+
+    def _leave(self) -> None:
+        self._is_joined = False
+        self._reporting.lost()
+
+    def _rejoin(self, reason: str) -> None:
+        """The news do not continue what is known: nothing more of them counts until the order is joined again."""
+        self._leave()
+        self._effects.append(Rejoin(reason))
+
+    # Cuts
+
+    def _cut(self, cut: ShardCut) -> None:
+        if not self._is_joined or cut.number <= self.cut_number:
+            return
+        if cut.number != self.cut_number + 1:
+            self._rejoin(f"cut {cut.number} came after cut {self.cut_number}")
+            return
+        for run in cut.runs:
+            copy = self._lanes.get(run.lane)
+            if copy is None or run.lsn != copy.ordered:
+                self._rejoin(f"cut {cut.number} has a run of lane {run.lane} from {run.lsn} on, which is not the next")
+                return
+        self.cut_number, self.tail = cut.number, cut.tail
+        if cut.runs:
+            for run in cut.runs:
+                copy = self._lanes[run.lane]
+                copy.ordered = run.lsn + run.count
+            self._learn(cut)
+            for run in cut.runs:
+                self._note(self._lanes[run.lane])
+        self._runs_known()
+        self._reporting.moved(self._now_us)
+        self._look_again()
+
+    def _learn(self, cut: ShardCut) -> None:
+        """Take in the runs of a cut, each as far as it continues what is known; the others wait."""
+        known: list[LaneRun] = []
+        for told in cut.runs:
+            copy = self._lanes.get(told.lane)
+            run = None if copy is None else copy.unknown(told)
+            if copy is None or run is None:
+                continue  # trimmed, or known already
+            if run.lsn == copy.runs_end and copy.is_ready:
+                self._extend(copy, run)
+                known.append(run)
+            else:
+                copy.waiting.append((run, cut.time_us))
+        if cut.runs:
+            self._runs.cut_with_runs = max(self._runs.cut_with_runs, cut.number)
+        self._note_runs(known, cut.time_us)
+
+    def _extend(self, copy: LaneCopy, run: LaneRun) -> None:
+        copy.extend(run)
+        if copy.lane == self.own_lane:
+            self._appends.ordered(run)
+
+    def _note_runs(self, runs: list[LaneRun], time_us: int) -> None:
+        if runs:
+            self._effects.append(NoteRuns(tuple(runs), time_us))
+            self._runs.noted(self._now_us)
+
+    def _drain(self, copy: LaneCopy) -> None:
+        """Take in the runs that waited and continue what is known now."""
+        while copy.is_ready and copy.waiting:
+            told, time_us = copy.waiting[0]
+            if told.lsn > copy.runs_end:
+                # Positions rise along a lane: what is before a trimmed record was trimmed too, and need not be known,
+                # unless somebody waits for the answer.
+                is_trimmed = told.position <= self.first and copy.lane != self.own_lane
+                if not is_trimmed or not self._invent(copy, told.lsn, told.position, time_us):
+                    break
+                continue
+            copy.waiting.popleft()
+            run = copy.unknown(told)
+            if run is not None:
+                self._extend(copy, run)
+                self._note_runs([run], time_us)
+        self._note(copy)
+
+    def _invent(self, copy: LaneCopy, stop: int, next_position: int, time_us: int) -> bool:
+        """Make up positions for LSNs that were trimmed; what is known next is at `next_position`."""
+        run = invented_run(copy, stop, min(self.first, next_position))
+        if run is None:
+            return False
+        copy.invented.append((run.lsn, stop))
+        if copy.lane == self.own_lane:
+            self._appends.position_unknown(stop)
+        copy.extend(run)
+        self._note_runs([run], time_us)
+        return True
+
+    def _runs_fetched(self, event: RunsFetched) -> None:
+        copy = self._lanes.get(event.lane)
+        if copy is None or not copy.fetching_to:
+            return
+        gap = copy.gap()
+        if not event.runs and gap is not None and copy.is_ready:
+            self._invent(copy, gap[1], copy.waiting[0][0].position if copy.waiting else self.tail, 0)
+        self._take_fetched(copy, event)
+        self._drain(copy)
+        if not event.runs:
+            copy.fetching_to = 0
+        self._settling.pursue(copy, self.own_lane, self.first)
+        self._runs_known()
+        self._look_again()
+
+    def _take_fetched(self, copy: LaneCopy, event: RunsFetched) -> None:
+        """Fetched runs go before those that wait; the peer may know of more than is ordered here."""
+        fetched: list[LaneRun] = []
+        for told in event.runs:
+            run = copy.unknown(clipped(told, copy.ordered)) if told.lsn < copy.ordered else None
+            if run is None or not copy.is_ready:
+                continue
+            if run.lsn > copy.runs_end and not self._invent(copy, run.lsn, run.position, event.time_us):
+                break  # the peer has trimmed more than is known here
+            self._extend(copy, run)
+            fetched.append(run)
+        self._note_runs(fetched, event.time_us)
+
+    def _runs_known(self) -> None:
+        if not any(copy.runs_end < copy.ordered for copy in self._behind.values()):
+            self._runs.known_to(self.cut_number)
+
+    def _runs_synced(self, event: RunsSynced) -> None:
+        self._runs.synced(event.cut)
+        self._reporting.moved(self._now_us)
+
+    # Lanes
+
+    def _lane_opened(self, event: LaneOpened) -> None:
+        if not self._is_joined or event.lane in self._lanes:
+            return
+        copy = self._lanes[event.lane] = LaneCopy(event.lane)
+        copy.is_open = True
+        self._settling.pursue(copy, self.own_lane, self.first)
+
+    def _lane_closed(self, event: LaneClosed) -> None:
+        copy = self._lanes.get(event.lane)
+        if not self._is_joined or (copy is not None and copy.is_closed):
+            return
+        if copy is None or copy.ordered != event.length:
+            self._rejoin(f"lane {event.lane} was closed at {event.length}, which is not where it ended here")
+            return
+        self._close(copy)
+        self._settling.pursue(copy, self.own_lane, self.first)
+        if self.shard_view is not None:
+            self._reporting.follow(self.shard_view, self._now_us)
+        self._reporting.moved(self._now_us)
+
+    def _close(self, copy: LaneCopy) -> None:
+        if copy.is_closed:
+            return
+        copy.is_open, copy.is_closed = False, True
+        if copy.lane == self.own_lane:
+            self._appends.closed(copy.ordered)
+
+    def _drop(self, lane: LaneId) -> None:
+        copy = self._lanes.pop(lane)
+        self._behind.pop(lane, None)
+        if lane == self.own_lane:
+            copy.is_open = False
+            self._appends.position_unknown(copy.received)
+        if copy.source is not None or copy.fetching_to:
+            self._effects.append(Unfollow(lane))
+        if copy.is_present or copy.is_busy:
+            self._effects.append(DropLane(lane))
+
+    def _created(self, event: Created) -> None:
+        copy = self._lanes.get(event.lane)
+        if copy is not None:
+            copy.is_present, copy.is_busy = True, False
+            self._go_on(copy)
+
+    def _truncated(self, event: Truncated) -> None:
+        copy = self._lanes.get(event.lane)
+        if copy is not None:
+            copy.truncated()
+            copy.is_busy = False
+            self._go_on(copy)
+
+    def _go_on(self, copy: LaneCopy) -> None:
+        self._drain(copy)
+        self._settling.pursue(copy, self.own_lane, self.first)
+        self._runs_known()
+        self._look_again()
+
+    def _replicated(self, event: Replicated) -> None:
+        copy = self._lanes.get(event.lane)
+        if copy is not None:
+            self._settling.take(copy, event.batch, self.first)
+
+    def _synced(self, event: Synced) -> None:
+        copy = self._lanes.get(event.lane)
+        if copy is None:
+            return
+        copy.synced(event.length)
+        if copy.is_open:
+            self._reporting.moved(self._now_us)
+        else:
+            self._settling.pursue(copy, self.own_lane, self.first)
+        if copy.lane in self._behind:
+            self._note(copy)
+            self._look_again()
+
+    def _note(self, copy: LaneCopy) -> None:
+        """The copy has changed, or what is ordered of it."""
+        if copy.lane not in self._lanes or not copy.is_behind:
+            self._behind.pop(copy.lane, None)
+        else:
+            self._behind[copy.lane] = copy
+
+    def _look_again(self) -> None:
+        """Something that is ordered has come, or more is ordered: how far can be read?
+
+        What could be read once can be read for ever, so that the limit never falls; while something is not
+        known of a lane, less may be derived than was known before.
+        """
+        if self._has_joined:
+            limit = min((copy.limit(self.first) for copy in self._behind.values()), default=self.tail)
+            self.readable = max(self.readable, self.first, min(limit, self.tail))
+
+    def _disk_full(self, event: DiskFull) -> None:
+        self._appends.is_full = event.is_full
+
+    # The shard
+
+    def _view_changed(self, event: ViewChanged) -> None:
+        if not self._is_joined or event.version < self.view_version:
+            return
+        self.view_version = event.version
+        if event.shard != self._shard:
+            return
+        self.shard_view = event.now
+        if event.now is not None:
+            self._settling.follow(event.now)
+            for copy in self._lanes.values():
+                self._settling.pursue(copy, self.own_lane, self.first)
+            self._reporting.follow(event.now, self._now_us)
+
+    def _session_opened(self, event: SessionOpened | SessionMoved) -> None:
+        if not self._is_joined:
+            return
+        if event.session.home == self.own_lane:
+            self._appends.sessions.arrived(event.session)
+        else:
+            self._appends.sessions.left(event.session)
+
+    def _session_expired(self, event: SessionExpired) -> None:
+        if self._is_joined and event.session.home == self.own_lane:
+            self._appends.sessions.expired(event.session)
+
+    def _trimmed(self, event: TrimmedTo) -> None:
+        if not self._is_joined:
+            return
+        if event.first > self.tail:
+            self._rejoin(f"everything before {event.first} was trimmed, and the order ends at {self.tail} here")
+            return
+        self.first = max(self.first, event.first)
+        for lane in event.lanes:
+            if lane in self._lanes:
+                self._drop(lane)
+        for copy in list(self._behind.values()):
+            self._drain(copy)
+            self._settling.pursue(copy, self.own_lane, self.first)
+        self._runs_known()
+        self._look_again()
+
+    def _range_lost(self, event: RangeLost) -> None:
+        copy = self._lanes.get(event.lane)
+        if self._is_joined and copy is not None:
+            copy.lost = lost.merged(copy.lost, event.start, event.stop)
+            self._settling.pursue(copy, self.own_lane, self.first)
+            self._look_again()

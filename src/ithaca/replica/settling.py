@@ -1,0 +1,118 @@
+"""What each lane needs next on this disk: to be made, followed, cut, completed, or to learn its positions.
+
+`pursue` looks at a lane as it is and asks for what is missing, so it may be called at any time, twice too.
+"""
+
+from ithaca.model.cut import LaneRun
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, Shard
+from ithaca.replica.events import CreateLane, Effect, Fetch, FetchRuns, Follow, Truncate, Unfollow, Write
+from ithaca.replica.lanes import LaneCopy
+from ithaca.wire.batch import Batch, lane_seed
+from ithaca.wire.build import noops
+
+_NOOPS_MAX = (1 << 32) - 1
+"""What one run of no-ops can count."""
+
+
+class Settling:
+    """Brings the copies of this replica to where the order says that they should be."""
+
+    def __init__(self, replica: int, effects: list[Effect]) -> None:
+        self._replica = replica
+        self._effects = effects
+        self._shard: Shard | None = None
+        self._peers: tuple[Address, ...] = ()
+
+    def follow(self, shard: Shard) -> None:
+        """The shard is like this now."""
+        self._shard = shard
+        self._peers = tuple(each.address for each in shard.replicas if each.replica != self._replica)
+
+    def pursue(self, copy: LaneCopy, own: LaneId | None, first: int) -> None:
+        """Ask for what the lane needs next; when that is there, this is to be called again."""
+        if copy.is_busy or not (copy.is_open or copy.is_closed):
+            return
+        if not copy.is_present:
+            copy.is_busy = True
+            self._effects.append(CreateLane(copy.lane))
+            return
+        if copy.is_closed:
+            # Of trimmed batches some may still be had, and others start inside them: only a whole rest is filled.
+            dead = copy.dead_from_received(first)
+            self._fill(copy, copy.ordered if dead >= copy.ordered else copy.lost_from_received())
+        self._pull(copy, None if copy.lane == own else self._wanted(copy))
+        if copy.is_closed and copy.received > copy.ordered and copy.durable == copy.received:
+            # Only when nothing is being written: what is written later would stand behind the cut.
+            copy.is_busy = True
+            self._effects.append(Truncate(copy.lane, copy.ordered))
+            return
+        self._learn_positions(copy)
+
+    def take(self, copy: LaneCopy, batch: Batch, first: int) -> None:
+        """A peer has sent this batch of the lane."""
+        if copy.source is None or not copy.is_ready or batch.end_lsn <= copy.received:
+            return
+        if copy.is_closed and batch.end_lsn > copy.ordered:
+            return  # the peer has not cut its copy yet
+        if batch.base_lsn > copy.received and copy.dead_from_received(first) >= batch.base_lsn:
+            self._fill(copy, batch.base_lsn)  # the peer has trimmed what is before
+        if batch.base_lsn != copy.received:
+            # Something of the stream was not taken: it is to start anew, where this copy ends.
+            self._effects += (Unfollow(copy.lane), copy.source)
+            copy.fetching_to = 0
+            self._learn_positions(copy)
+            return
+        copy.received = batch.end_lsn
+        self._effects.append(Write(copy.lane, batch))
+        if copy.is_closed and copy.received >= copy.ordered:
+            copy.source = None  # it has come to its end
+
+    def _wanted(self, copy: LaneCopy) -> Follow | Fetch | None:
+        assert self._shard is not None
+        if copy.is_open:
+            primary = self._shard.find(copy.lane.replica)
+            return None if primary is None else Follow(copy.lane, primary.address)
+        if copy.received < copy.ordered and self._peers:
+            return Fetch(copy.lane, copy.ordered, self._peers)
+        return None
+
+    def _pull(self, copy: LaneCopy, wanted: Follow | Fetch | None) -> None:
+        if wanted == copy.source:
+            return
+        if copy.source is not None:
+            self._effects.append(Unfollow(copy.lane))
+        if wanted is not None:
+            self._effects.append(wanted)
+        copy.source = wanted
+        copy.fetching_to = 0  # `Unfollow` has ended that too
+
+    def _learn_positions(self, copy: LaneCopy) -> None:
+        gap = copy.gap()
+        if gap is None:
+            copy.fetching_to = 0
+        elif copy.fetching_to <= copy.runs_end:
+            start, copy.fetching_to = gap
+            self._effects.append(FetchRuns(copy.lane, start, copy.fetching_to, self._peers))
+
+    def _fill(self, copy: LaneCopy, stop: int) -> None:
+        """Put no-ops where records were that nobody can or may read: LSNs on a disk are dense."""
+        while copy.received < stop:
+            copy.has_holes = True
+            batch = noops(min(stop - copy.received, _NOOPS_MAX), timestamp_us=0)
+            batch.placed(copy.received, lane_seed(copy.lane))
+            copy.received = batch.end_lsn
+            self._effects.append(Write(copy.lane, batch))
+
+
+def invented_run(copy: LaneCopy, stop: int, below: int) -> LaneRun | None:
+    """A run for `[runs_end, stop)`, whose positions nobody knows: they were trimmed before f+1 replicas had synced
+    them, since otherwise somebody would know them.
+
+    `below` is the first position that was not trimmed, or that of the next known run if that is earlier; to be
+    below is all that is asked of them from now on. None when they do not fit there: then the trim is not known
+    here yet as it was to whoever answered.
+    """
+    count = stop - copy.runs_end
+    position = below - count
+    return LaneRun(copy.lane, copy.runs_end, position, count) if position >= max(copy.end_position, 1) else None

@@ -1,0 +1,96 @@
+"""Appends as futures of an event loop: what the asynchronous handles of all engines share."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from ithaca.model import interface_aio
+from ithaca.model.errors import IthacaError
+from ithaca.model.records import Receipt
+from ithaca.runtime.checks import flush_too_late, too_late
+
+LogT = TypeVar("LogT", bound=interface_aio.Log)
+
+
+async def within(future: "asyncio.Future[Receipt]", timeout: float | None) -> Receipt:
+    """The receipt, or `DeadlineExceeded`; the append goes on either way."""
+    try:
+        return await asyncio.wait_for(asyncio.shield(future), timeout)
+    except TimeoutError as error:
+        if isinstance(error, IthacaError):
+            raise
+        raise too_late(timeout) from None
+
+
+class FuturePending(interface_aio.Pending):
+    """An append whose receipt is a future of the loop."""
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: "asyncio.Future[Receipt]") -> None:
+        self._future = future
+
+    async def result(self, timeout: float | None = None) -> Receipt:
+        return await within(self._future, timeout)
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    def add_done_callback(self, callback: Callable[[interface_aio.Pending], object]) -> None:
+        self._future.add_done_callback(lambda _: callback(self))
+
+
+class Submitted:
+    """What was submitted and is not done, and the first failure since the last flush."""
+
+    def __init__(self) -> None:
+        self._futures: set[asyncio.Future[Receipt]] = set()
+        self._failure: BaseException | None = None
+
+    def add(self, future: "asyncio.Future[Receipt]") -> FuturePending:
+        self._futures.add(future)
+        future.add_done_callback(self._note)
+        return FuturePending(future)
+
+    def _note(self, future: "asyncio.Future[Receipt]") -> None:
+        self._futures.discard(future)
+        if not future.cancelled() and self._failure is None:
+            self._failure = future.exception()
+
+    async def flush(self, timeout: float | None) -> None:
+        """Wait for all of them; raises the first failure."""
+        if self._futures:
+            _, late = await asyncio.wait(self._futures, timeout=timeout)
+            if late:
+                raise flush_too_late(timeout)
+        self.raise_failure()
+
+    def raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+
+class Opening(Generic[LogT]):
+    """A log about to be opened: `await` it, or enter it with `async with`."""
+
+    def __init__(self, opener: Callable[[], Awaitable[LogT]]) -> None:
+        self._opener = opener
+        self._log: LogT | None = None
+
+    async def _open(self) -> LogT:
+        self._log = await self._opener()
+        return self._log
+
+    def __await__(self) -> Generator[Any, None, LogT]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> LogT:
+        return await self._open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        assert self._log is not None
+        await self._log.close()

@@ -1,0 +1,253 @@
+"""The one port of a server: connections that begin with a hello, and `GET` over plain HTTP for people and tools.
+
+A hello is answered in this order: is it one, do both sides share a version, is the dialler's log this one, does
+the server `accept` it; then `Welcome`. The first four bytes tell HTTP from frames: as a frame's length, `GET `
+would be far above what a hello may have. Whoever has said neither a hello nor a whole request in time is closed.
+"""
+
+import asyncio
+import errno
+import http as http_names
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ithaca.model.errors import ConfigError, IthacaError, Overloaded, ProtocolError, Unavailable, VersionMismatch
+from ithaca.model.limits import (
+    CONNECTIONS_MAX,
+    FRAME_TIMEOUT_S,
+    HELLO_TIMEOUT_S,
+    HTTP_REQUEST_BYTES_MAX,
+    LINGERING_MAX,
+    LISTEN_BACKLOG,
+)
+from ithaca.model.view import Address
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.runtime.connection import Connection, Peer
+
+_log = logging.getLogger("ithaca.listener")
+
+_GET = b"GET "
+
+
+class HttpAnswer(NamedTuple):
+    """What is answered to `GET` of some path."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+Accept = Callable[[Connection, Hello], Peer]
+"""Says who takes the messages of a connection, or raises why it is refused. It sends nothing itself."""
+
+
+async def listen(
+    address: Address,
+    *,
+    accept: Accept,
+    welcome: Callable[[], Welcome],
+    http: Callable[[str], HttpAnswer | None],
+    connections_max: int = CONNECTIONS_MAX,
+    hello_timeout_s: float = HELLO_TIMEOUT_S,
+    frame_timeout_s: float = FRAME_TIMEOUT_S,
+    on_refused: Callable[[IthacaError], None] | None = None,
+) -> "Listener":
+    """Listen at this address; port 0 picks a free one.
+
+    `http` gets the path, and answers None for "not found". `on_refused` is told of every connection that this
+    side ends, and why.
+    """
+    bounds = _Bounds(connections_max, hello_timeout_s, frame_timeout_s)
+    listener = Listener(address, accept, welcome, http, bounds, on_refused)
+    await listener.start()
+    return listener
+
+
+class _Bounds(NamedTuple):
+    connections_max: int
+    hello_timeout_s: float
+    frame_timeout_s: float
+
+
+class Listener:
+    """A listening server socket and the connections that came through it."""
+
+    def __init__(
+        self,
+        address: Address,
+        accept: Accept,
+        welcome: Callable[[], Welcome],
+        http: Callable[[str], HttpAnswer | None],
+        bounds: _Bounds,
+        on_refused: Callable[[IthacaError], None] | None,
+    ) -> None:
+        self.address = address
+        """Where it listens, with the port that was picked."""
+        self.http = http
+        self.bounds = bounds
+        self.on_refused = on_refused
+        self._accept = accept
+        self._welcome = welcome
+        self._connections: set[_Arrival] = set()
+        self._server: asyncio.Server | None = None
+        self._is_closing = False
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: _Arrival(self), self.address.host, self.address.port, backlog=LISTEN_BACKLOG
+            )
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise Unavailable(f"cannot listen at {self.address}: another process listens there") from None
+            raise ConfigError(f"cannot listen at {self.address}: {error.strerror or error}") from error
+        if self.address.port == 0:
+            port: int = self._server.sockets[0].getsockname()[1]
+            self.address = Address(self.address.host, port)
+
+    @property
+    def connection_count(self) -> int:
+        """Connections that are open now, those included that have not said hello yet."""
+        return len(self._connections)
+
+    async def close(self) -> None:
+        """Stop accepting, end every connection, and wait until all are gone. Idempotent."""
+        if self._server is None:
+            return
+        self._is_closing = True
+        self._server.close()
+        for connection in list(self._connections):
+            connection.close()
+        while self._connections:
+            await asyncio.wait([asyncio.ensure_future(each.wait_lost()) for each in self._connections])
+        await self._server.wait_closed()
+
+    # What arrivals tell
+
+    def arrived(self, connection: "_Arrival") -> None:
+        """A connection was made: it counts, and is refused if there are too many."""
+        self._connections.add(connection)
+        count = len(self._connections)
+        if self._is_closing:
+            connection.abort()
+        elif count > self.bounds.connections_max + LINGERING_MAX:
+            connection.drop(Overloaded(f"{self.address} holds {count} connections already"))
+        elif count > self.bounds.connections_max:
+            connection.refuse(
+                Overloaded(f"{self.address} holds {self.bounds.connections_max} connections already: try again later")
+            )
+
+    def left(self, connection: "_Arrival") -> None:
+        self._connections.discard(connection)
+
+    def greet(self, connection: Connection, received: Received) -> Peer:
+        """Check a connection's first message and answer it."""
+        hello = received.message
+        if not isinstance(hello, Hello):
+            raise ProtocolError(f"{connection.name} began with {type(hello).__name__}: a connection begins with Hello")
+        if hello.version_max < VERSION_MIN or hello.version_min > VERSION_MAX:
+            raise VersionMismatch(
+                f"{connection.name} speaks versions {hello.version_min}..{hello.version_max} of the protocol, "
+                f"{self.address} speaks {VERSION_MIN}..{VERSION_MAX}: update the older side"
+            )
+        answer = self._welcome()
+        if hello.log is not None and answer.log is not None and hello.log != answer.log:
+            raise ProtocolError(f"{connection.name} looks for log {hello.log}, {self.address} serves {answer.log}")
+        connection.hello = hello
+        peer = self._accept(connection, hello)
+        connection.send(replace(answer, version=min(hello.version_max, VERSION_MAX)))
+        return peer
+
+
+class _Arrival(Connection):
+    """A connection that somebody else has begun, as long as it lasts."""
+
+    def __init__(self, listener: Listener) -> None:
+        super().__init__(listener.greet)
+        self._listener = listener
+        self._opening: bytearray | None = bytearray()
+        """What came first, while it may be HTTP."""
+        self._watch: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._watch = self._loop.call_later(self._listener.bounds.hello_timeout_s, self._look)
+        self._listener.arrived(self)
+
+    def buffer_updated(self, count: int) -> None:
+        if self._opening is not None and not self._is_ending:
+            self._opening += self._decoder.buffer()[:count]
+            if self._opening.startswith(_GET):
+                self._take_request(self._opening)
+                return
+            if not _GET.startswith(self._opening):
+                self._opening = None
+        super().buffer_updated(count)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        super().connection_lost(error)
+        self._listener.left(self)
+
+    def refuse(self, error: IthacaError) -> None:
+        self._count(error)
+        super().refuse(error)
+
+    def drop(self, error: IthacaError) -> None:
+        """End the connection without a word to the peer."""
+        _log.warning("%s is closed: %s", self.name, error)
+        self._count(error)
+        self.abort(error)
+
+    def _count(self, error: IthacaError) -> None:
+        if self._listener.on_refused is not None:
+            self._listener.on_refused(error)
+
+    def _look(self) -> None:
+        """End the connection if its peer dawdles; else look again when that could be the case."""
+        _, hello_timeout_s, frame_timeout_s = self._listener.bounds
+        now = self._loop.time()
+        if self._is_ending:
+            return
+        if self._peer is None:
+            said = "half a request" if self._opening else "no hello"
+            self.drop(ProtocolError(f"{self.name} said {said} within {hello_timeout_s} s"))
+            return
+        due = (now if self._inside_since is None else self._inside_since) + frame_timeout_s
+        if due <= now:
+            self.drop(ProtocolError(f"{self.name} sent half a frame, and no more for {frame_timeout_s} s"))
+        else:
+            self._watch = self._loop.call_at(due, self._look)
+
+    def _take_request(self, request: bytearray) -> None:
+        if b"\r\n\r\n" not in request:
+            if len(request) > HTTP_REQUEST_BYTES_MAX:
+                error = ProtocolError(f"{self.name} sent a request of more than {HTTP_REQUEST_BYTES_MAX} bytes")
+                _log.warning("%s is closed: %s", self.name, error)
+                self._count(error)
+                self._say(HttpAnswer(431, "text/plain", f"{error}\n".encode()))
+            return
+        path = request.split(b"\r\n", 1)[0].split(b" ")[1].split(b"?", 1)[0].decode("latin-1")
+        try:
+            answer = self._listener.http(path) or HttpAnswer(404, "text/plain", b"there is nothing here\n")
+        except Exception:
+            _log.exception("%s gets no answer: GET %s failed", self.name, path)
+            answer = HttpAnswer(500, "text/plain", b"this failed, the log says why\n")
+        self._say(answer)
+
+    def _say(self, answer: HttpAnswer) -> None:
+        """Answer over HTTP and end; a peer that does not take it is cut off."""
+        assert self._transport is not None
+        reason = http_names.HTTPStatus(answer.status).phrase
+        head = (
+            f"HTTP/1.1 {answer.status} {reason}\r\nContent-Type: {answer.content_type}\r\n"
+            f"Content-Length: {len(answer.body)}\r\nConnection: close\r\n\r\n"
+        )
+        self._transport.write(head.encode() + answer.body)
+        self._finish()

@@ -1,0 +1,76 @@
+"""The directory of an orderer: whose it is, and its Raft log.
+
+```
+lock      the server's process id, under an advisory lock
+meta      the server's number and whether it ever took part, in the format of `storage.checked_file`
+raft.log  in the format of `storage.raftlog`
+```
+
+A server that lost its Raft log must not start anew under the same number: it has forgotten its votes, and might
+give them twice. So `meta` says that there is a log as soon as there is one, and from then on it is never made again.
+"""
+
+import errno
+from collections.abc import Iterable
+
+import msgspec
+
+from ithaca.model.errors import ConfigError, Corrupt, StorageError, StorageFull
+from ithaca.model.limits import ZERO_AHEAD_BYTES
+from ithaca.raft.messages import DurableState, ServerId, first_state
+from ithaca.storage import checked_file
+from ithaca.storage.disk import Disk
+from ithaca.storage.raftlog import FILE_NAME, RaftLog
+
+META = "meta"
+
+
+class Meta(msgspec.Struct, frozen=True):
+    """What `meta` says."""
+
+    server: ServerId
+    took_part: bool = False
+
+
+def open_raft_log(
+    disk: Disk, directory: str, server: ServerId, founders: Iterable[ServerId]
+) -> tuple[RaftLog, DurableState]:
+    """The server's log with what it holds; on the first start that is who founded the group."""
+    try:
+        meta = _claim(disk, directory, server)
+        exists = disk.exists(f"{directory}/{FILE_NAME}")
+        if meta.took_part and not exists:
+            raise Corrupt("the file is missing, and the server took part: replace it", file=f"{directory}/{FILE_NAME}")
+        if exists:
+            log, state = RaftLog.open(disk, directory, zero_ahead_bytes=ZERO_AHEAD_BYTES)
+        else:
+            state = first_state(*founders)
+            log = RaftLog.create(disk, directory, state, zero_ahead_bytes=ZERO_AHEAD_BYTES)
+        if not meta.took_part:
+            _store(disk, directory, Meta(server, took_part=True))
+        return log, state
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull(f"no space is left for {directory}: free some and start again") from error
+        raise StorageError(f"{directory}: {error.strerror or error}") from error
+
+
+def _claim(disk: Disk, directory: str, server: ServerId) -> Meta:
+    path = f"{directory}/{META}"
+    if not disk.exists(path):
+        if disk.exists(f"{directory}/{FILE_NAME}"):
+            raise Corrupt("the file is missing, and there is a Raft log", file=path)
+        _store(disk, directory, Meta(server))
+    try:
+        meta = msgspec.msgpack.decode(checked_file.load(disk, path), type=Meta)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"cannot be decoded: {error}", file=path) from error
+    if meta.server != server:
+        raise ConfigError(
+            f"{directory} belongs to orderer {meta.server}, not {server}: give each server its own directory"
+        )
+    return meta
+
+
+def _store(disk: Disk, directory: str, meta: Meta) -> None:
+    checked_file.replace(disk, directory, META, msgspec.msgpack.encode(meta))

@@ -1,0 +1,160 @@
+"""One term of leading the ordering layer: configure the log if that is still to be done, then order.
+
+A `Leading` lives exactly as long as its server leads one term. Nothing on the way from a report to a cut waits
+or makes a task: a report is received, the cut that it makes due is handed to Raft within the same call.
+"""
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.errors import IthacaError
+from ithaca.model.limits import ORDERER_RETRY_S
+from ithaca.model.view import ClusterConfiguration
+from ithaca.ordering.entries import Configure, OrderingEntry, RegisterShard, encode_entry
+from ithaca.ordering.leader import Leader
+from ithaca.ordering.outcomes import Outcome, Refused
+from ithaca.ordering.reports import Report
+from ithaca.ordering.state import OrderingState
+from ithaca.runtime.metrics import OrdererMetrics
+from ithaca.runtime.raft_driver import RaftDriver, Waiter
+
+_log = logging.getLogger("ithaca.orderer")
+
+
+class Leading:
+    """The leader's work during one term."""
+
+    def __init__(
+        self, file: ClusterFile, term: int, state: OrderingState, driver: RaftDriver, metrics: OrdererMetrics
+    ) -> None:
+        self._file = file
+        self._term = term
+        self._state = state
+        self._driver = driver
+        self._metrics = metrics
+        self._loop = asyncio.get_running_loop()
+        self._leader: Leader | None = None
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._is_over = False
+        self._refused: set[OrderingEntry] = set()  # of the file: what it says contradicts what was agreed
+        self.is_ready = False
+        """Whether the log is configured with all shards of the file, and requests can be taken."""
+        self._begin_ordering()
+        self._prepare()
+
+    def end(self) -> None:
+        """Another term has begun, or the server stops."""
+        self._is_over = True
+        self.is_ready = False
+        self._leader = None
+        for timer in self._timers.values():
+            timer.cancel()
+
+    # Ordering
+
+    def receive(self, report: Report) -> None:
+        """Take in a report, and propose the cut that it makes due."""
+        self._metrics.reports.inc()
+        if self._leader is not None and self._leader.receive(report):
+            self.propose()
+
+    def applied(self, term: int, outcomes: list[Outcome]) -> None:
+        """The state has applied an entry of this term, with these outcomes; `propose` once all are told."""
+        if self._leader is not None:
+            self._leader.applied(outcomes, own=term == self._term)
+        else:
+            self._begin_ordering()
+
+    def propose(self) -> None:
+        """Propose a cut if one is due, else plan for when one will be."""
+        leader = self._leader
+        if leader is None:
+            return
+        now_us, time_us = time.monotonic_ns() // 1000, time.time_ns() // 1000
+        cut = leader.propose(now_us, time_us)
+        if cut is not None:
+            self._submit(encode_entry(cut), lambda _: None, self._cut_refused)
+        deadline_us = leader.deadline_us(now_us, time_us)
+        if deadline_us is not None:
+            self._plan((deadline_us - now_us) / 1e6, self.propose)
+
+    def _begin_ordering(self) -> None:
+        if self._state.configuration is not None:
+            self._leader = Leader(self._state)
+
+    def _cut_refused(self, error: IthacaError) -> None:
+        if self._leader is not None:
+            _log.warning("a cut was not taken: %s", error)
+            self._leader.refused()
+            self._plan(ORDERER_RETRY_S, self.propose)
+
+    # Configuring
+
+    def _prepare(self) -> None:
+        """Look at what is agreed so far, which is certain only once an entry of this term is committed."""
+        self._driver.submit_read(Waiter(self._propose_missing, self._not_prepared))
+
+    def _propose_missing(self, index: int = 0) -> None:
+        if self._is_over:
+            return
+        missing = [entry for entry in _missing(self._file, self._state) if entry not in self._refused]
+        self.is_ready = not missing
+        for place, entry in enumerate(missing, 1):  # entries are applied in the order in which they are proposed
+            done = self._note_refusal if place < len(missing) else self._note_last
+            self._submit(encode_entry(entry), done, self._not_prepared)
+
+    def _note_last(self, outcomes: list[Outcome]) -> None:
+        self._note_refusal(outcomes)
+        self._propose_missing()
+
+    def _note_refusal(self, outcomes: list[Outcome]) -> None:
+        for outcome in outcomes:
+            if isinstance(outcome, Refused):
+                _log.warning("the cluster's file cannot be followed: %s: %s", outcome.entry, outcome.reason)
+                self._refused.add(outcome.entry)
+
+    def _not_prepared(self, error: IthacaError) -> None:
+        if not self._is_over:
+            self._plan(ORDERER_RETRY_S, self._prepare)
+
+    # Parts
+
+    def _submit(
+        self, payload: bytes, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
+    ) -> None:
+        started_s = time.perf_counter()
+
+        def applied(outcomes: list[Outcome]) -> None:
+            self._metrics.committed(time.perf_counter() - started_s)
+            done(outcomes)
+
+        self._metrics.proposals.inc()
+        self._driver.submit(payload, Waiter(applied, failed))
+
+    def _plan(self, delay_s: float, action: Callable[[], None]) -> None:
+        """Call it then; a plan for the same replaces this one."""
+        planned = self._timers.pop(action, None)
+        if planned is not None:
+            planned.cancel()
+        self._timers[action] = self._loop.call_later(delay_s, action)
+
+
+def _missing(file: ClusterFile, state: OrderingState) -> list[OrderingEntry]:
+    """The entries that make the agreed state follow the file, as far as a file can say it."""
+    entries: list[OrderingEntry] = []
+    known = state.configuration
+    if known is None:
+        entries.append(Configure(ClusterConfiguration(uuid.uuid4(), "scalog", file.order_interval_us)))
+    elif known.order_interval_us != file.order_interval_us:
+        entries.append(Configure(replace(known, order_interval_us=file.order_interval_us)))
+    for shard in file.shards:
+        if shard.shard not in state.shards.by_number:
+            replicas = tuple((place.replica, place.address) for place in shard.replicas)
+            entries.append(RegisterShard(shard.shard, shard.f, shard.masking, replicas))
+    return entries

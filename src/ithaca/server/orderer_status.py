@@ -1,0 +1,64 @@
+"""An orderer's state for people: what `GetStatus` and `GET /health` answer."""
+
+import os
+from typing import Any
+
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, Shard
+from ithaca.ordering.state import OrderingState
+from ithaca.raft.events import Role
+from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.server.orderer_streams import NewsStreams
+
+_STATES = {
+    Role.LEADER: "leader",
+    Role.FOLLOWER: "follower",
+    Role.PRE_CANDIDATE: "candidate",
+    Role.CANDIDATE: "candidate",
+}
+
+
+def orderer_status(
+    server: int, address: Address, driver: RaftDriver, state: OrderingState, streams: NewsStreams
+) -> dict[str, Any]:
+    return {
+        "role": "orderer",
+        "server": server,
+        "pid": os.getpid(),
+        "address": str(address),
+        "state": _STATES[driver.role],
+        "term": driver.term,
+        "leader": driver.leader,
+        "commit": driver.commit_index,
+        "applied": driver.applied_index,
+        "cut": state.cut_number,
+        "tail": state.tail,
+        "first": state.first,
+        "view": state.shards.version,
+        "configured": state.configuration is not None,
+        "shards": [_shard(shard, state, streams if driver.is_leader else None) for shard in state.view.shards],
+        "sessions": len(state.sessions.by_id),
+        "log": None if state.configuration is None else str(state.configuration.log),
+    }
+
+
+def _shard(shard: Shard, state: OrderingState, streams: NewsStreams | None) -> dict[str, Any]:
+    """`joined` is known to the leader alone, and None elsewhere."""
+    number = shard.shard
+    return {
+        "shard": number,
+        "phase": shard.phase,
+        "replicas": [
+            {
+                "replica": each.replica,
+                "address": str(each.address),
+                "lane": str(LaneId(number, each.replica, each.incarnation)) if each.incarnation else None,
+                "open": each.is_open,
+                "joined": None if streams is None else streams.has(number, each.replica),
+            }
+            for each in shard.replicas
+        ],
+        "lanes": [
+            {"lane": str(lane), "ordered": length} for lane, length in state.lanes.ordered_lengths(number).items()
+        ],
+    }

@@ -1,0 +1,415 @@
+"""A storage server: the shell around `replica.core`. It performs the core's effects and decides nothing.
+
+Everything happens in one event loop. Disks are written by one thread per lane that grows, other disk work and
+cold reads run in the default executor; both come back to the loop as events.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry
+
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.cut import LaneRun, ShardCut
+from ithaca.model.errors import IthacaError
+from ithaca.model.positions import LaneId, Position
+from ithaca.model.view import Address
+from ithaca.protocol.failures import failure_of
+from ithaca.protocol.messages import (
+    FEATURES,
+    VERSION_MAX,
+    VERSION_MIN,
+    Acks,
+    Hello,
+    Join,
+    Joined,
+    ShardNews,
+    Welcome,
+)
+from ithaca.replica.core import ReplicaCore
+from ithaca.replica.events import (
+    Acknowledge,
+    AcknowledgeAt,
+    Advanced,
+    Appended,
+    Created,
+    CreateLane,
+    DropLane,
+    Effect,
+    Event,
+    Fetch,
+    FetchRuns,
+    Follow,
+    Held,
+    NoteRuns,
+    OrderJoined,
+    OrderLost,
+    Refuse,
+    Rejoin,
+    Replicated,
+    Request,
+    RunsFetched,
+    SendReport,
+    Synced,
+    SyncRuns,
+    Tick,
+    Truncate,
+    Unfollow,
+    Write,
+)
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.listener import HttpAnswer, Listener, listen
+from ithaca.runtime.metrics import ReplicaMetrics, exposition
+from ithaca.server.replica_copies import Copies, Wanted
+from ithaca.server.replica_disk import LaneKeeper
+from ithaca.server.replica_feed import OwnLaneFeed
+from ithaca.server.replica_gateway import GatewayPeer
+from ithaca.server.replica_order import OrderLink
+from ithaca.server.replica_streams import Shelf
+from ithaca.server.status import encode_status
+from ithaca.storage import replica_meta
+from ithaca.storage.directory_lock import take_lock
+from ithaca.storage.disk import OsDisk, OsFile
+from ithaca.storage.lane_store import LaneStore
+from ithaca.wire.batch import Batch
+
+_log = logging.getLogger("ithaca.replica")
+
+
+def _now_us() -> int:
+    return time.monotonic_ns() // 1000
+
+
+class Asked:
+    """Who asked for an append, and when."""
+
+    __slots__ = ("connection", "since_s")
+
+    def __init__(self, connection: Connection, since_s: float) -> None:
+        self.connection = connection
+        self.since_s = since_s
+
+
+class ReplicaServer:
+    """One replica of one shard. `start`, then `wait` until it is stopped or fails, then `stop`."""
+
+    def __init__(
+        self, file: ClusterFile, shard: int, replica: int, directory: str, *, disk: OsDisk | None = None
+    ) -> None:
+        self._file = file
+        self._place = file.replica(shard, replica)
+        self._shard = shard
+        self._replica = replica
+        self._name = f"{shard}/{replica}"
+        self._directory = directory
+        self._disk = disk or OsDisk()
+        self._registry = CollectorRegistry()
+        self.metrics = ReplicaMetrics(self._registry)
+        self._lock: OsFile | None = None
+        self._log_id: UUID | None = None
+        self._listener: Listener | None = None
+        self._order_task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_us = 0
+        self._acks: dict[Connection, list[tuple[int, int]]] = {}
+        self._has_advanced = False
+        self._synced_at: deque[tuple[int, float]] = deque()
+        """Lengths of the own lane that were synced and are not ordered yet, and when."""
+        self._performers: dict[type, Callable[[Any], None]] = {
+            Write: self._write,
+            Acknowledge: self._acknowledge,
+            AcknowledgeAt: self._acknowledge_at,
+            Refuse: self._refuse,
+            SendReport: lambda effect: self._order.report(effect.report),
+            NoteRuns: self._note_runs,
+            SyncRuns: lambda effect: self._keeper.sync_runs(effect.cut),
+            Advanced: self._advanced,
+            CreateLane: lambda effect: self._keeper.create(effect.lane),
+            DropLane: self._drop,
+            Truncate: lambda effect: self._keeper.truncate(effect.lane, effect.length),
+            Follow: lambda effect: self._copies.pull(Wanted(effect.lane, (effect.primary,), None)),
+            Fetch: lambda effect: self._copies.pull(Wanted(effect.lane, effect.peers, effect.stop)),
+            FetchRuns: lambda effect: self._copies.fetch_runs(effect.lane, effect.start, effect.stop, effect.peers),
+            Unfollow: self._unfollow,
+            Rejoin: lambda effect: self._order.leave(effect.reason),
+        }
+
+    # Life
+
+    @property
+    def address(self) -> Address:
+        return self._place.address if self._listener is None else self._listener.address
+
+    async def start(self) -> None:
+        """Recover the disk, listen, and begin to join the order."""
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._disk.make_directory(self._directory)
+        self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        try:
+            meta = await asyncio.to_thread(replica_meta.start, self._disk, self._directory, self._shard, self._replica)
+            self._log_id, self._boot = meta.log, meta.boot
+            self.store = await asyncio.to_thread(
+                lambda: LaneStore(
+                    self._disk,
+                    f"{self._directory}/lanes",
+                    durability=self._file.durability,
+                    segment_bytes=self._file.segment_bytes,
+                )
+            )
+            held = {lane: Held(*found) for lane, found in self.store.held().items()}
+            self.core = ReplicaCore(self._shard, self._replica, self._boot, held, now_us=_now_us())
+            self.shelf = Shelf(self.store, self.core)
+            self.feed: OwnLaneFeed | None = None
+            self._keeper = LaneKeeper(self.store, self.step, self.fail, self.metrics)
+            self._copies = Copies(self, self._hello)
+            self._order = OrderLink(
+                tuple(place.address for place in self._file.orderers),
+                Join(self._shard, self._replica, self._boot),
+                self._hello,
+                self,
+            )
+            self._listener = await listen(
+                self._place.address,
+                accept=self._accept,
+                welcome=self._welcome,
+                http=self._http,
+                on_refused=self.metrics.refused,
+            )
+        except BaseException:
+            self._lock.close()
+            raise
+        self._observe(self._listener)
+        self._order_task = asyncio.create_task(self._keep_joined())
+        _log.info(
+            "replica %d of shard %d listens at %s (boot %d)", self._replica, self._shard, self.address, self._boot
+        )
+
+    async def wait(self) -> None:
+        """Until the server fails; raises what made it fail."""
+        await asyncio.shield(self._failed)
+
+    async def stop(self) -> None:
+        """Stop cleanly: what was accepted is written. Idempotent."""
+        if self._listener is None:
+            return
+        listener, self._listener = self._listener, None
+        if self._order_task is not None:
+            self._order_task.cancel()
+            await asyncio.gather(self._order_task, return_exceptions=True)
+        await self._copies.close()
+        await listener.close()
+        await self._keeper.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._lock is not None:
+            self._lock.close()
+        if not self._failed.done():
+            self._failed.set_result(None)
+
+    def fail(self, error: IthacaError) -> None:
+        """The server cannot go on."""
+        if not self._failed.done():
+            _log.error("the replica cannot go on: %s", error)
+            self._failed.set_exception(error)
+
+    async def _keep_joined(self) -> None:
+        try:
+            await self._order.run()
+        except IthacaError as error:
+            self.fail(error)
+
+    # Events in, effects out
+
+    def step(self, event: Event) -> None:
+        """Take one event, and whatever it leads to."""
+        self._perform(self.core.step(event))
+        if isinstance(event, Created) and event.lane == self.core.own_lane:
+            self.feed = OwnLaneFeed(event.lane, self.store.lanes[event.lane].lane)
+        elif isinstance(event, Synced):
+            if event.lane == self.core.own_lane:
+                self._synced_at.append((event.length, time.perf_counter()))
+            self._copies.written(event.lane)
+            if self.core.is_settled(event.lane):
+                self._keeper.retire(event.lane)
+        self._finish_turn()
+
+    def _perform(self, effects: list[Effect]) -> None:
+        performers = self._performers
+        for effect in effects:
+            performers[type(effect)](effect)
+
+    def _finish_turn(self) -> None:
+        """What is said once, however many events there were."""
+        if self._acks:
+            acks, self._acks = self._acks, {}
+            for connection, items in acks.items():
+                connection.send(Acks(tuple(items)))
+        if self._has_advanced:
+            self._has_advanced = False
+            self.shelf.advanced()
+        deadline_us = self.core.deadline_us
+        if deadline_us is not None and (self._timer is None or deadline_us < self._timer_us):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_us = deadline_us
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0, deadline_us - _now_us()) / 1e6, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.step(Tick(_now_us()))
+
+    def _write(self, effect: Write) -> None:
+        if self.feed is not None and effect.lane == self.core.own_lane:
+            self.feed.add(effect.batch)
+        self._keeper.write(effect.lane, effect.batch)
+
+    def _acknowledge(self, effect: Acknowledge) -> None:
+        asked = effect.request.connection
+        assert isinstance(asked, Asked)
+        self.metrics.acknowledged(time.perf_counter() - asked.since_s)
+        self._acks.setdefault(asked.connection, []).append((effect.request.correlation, effect.position))
+
+    def _acknowledge_at(self, effect: AcknowledgeAt) -> None:
+        lane = self.core.own_lane
+        assert lane is not None
+        self._acknowledge(Acknowledge(effect.request, self.store.lanes[lane].runs.position_of(effect.lsn)))
+
+    def _refuse(self, effect: Refuse) -> None:
+        asked = effect.request.connection
+        assert isinstance(asked, Asked)
+        self.metrics.refused(effect.error)
+        asked.connection.send(failure_of(effect.error), correlation=effect.request.correlation, answer=True)
+
+    def _advanced(self, effect: Advanced) -> None:
+        self._has_advanced = True
+        if effect.first > self.store.first:
+            self.store.first = Position(effect.first)
+            self._keeper.trim(effect.first)
+
+    def _note_runs(self, effect: NoteRuns) -> None:
+        self.store.note(effect.runs, effect.time_us)
+        own, synced_at = self.core.own_lane, self._synced_at
+        for run in effect.runs:
+            while run.lane == own and synced_at and synced_at[0][0] <= run.lsn + run.count:
+                self.metrics.ordered(time.perf_counter() - synced_at.popleft()[1])
+
+    def _drop(self, effect: DropLane) -> None:
+        self._copies.stop(effect.lane)
+        self._keeper.drop(effect.lane)
+        self.metrics.drop_lane(effect.lane)
+
+    def _unfollow(self, effect: Unfollow) -> None:
+        self._copies.stop(effect.lane)
+        if self.core.is_settled(effect.lane):
+            self._keeper.retire(effect.lane)
+
+    # What clients send
+
+    def appended(self, connection: Connection, correlation: int, lane: LaneId, batch: Batch) -> None:
+        self.metrics.accepted(1, batch.count, batch.total_bytes)
+        self.step(Appended(Request(Asked(connection, time.perf_counter()), correlation), lane, batch))
+
+    def connection_lost(self, connection: Connection) -> None:
+        self._acks.pop(connection, None)
+        if self.feed is not None:
+            self.feed.stop(connection)
+
+    # What the order says
+
+    def order_joined(self, joined: Joined) -> None:
+        if self._log_id is None:
+            replica_meta.bind(self._disk, self._directory, joined.log)
+            self._log_id = joined.log
+        self.step(OrderJoined(joined.log, joined.lane, joined.summary, joined.cuts))
+
+    def order_news(self, items: tuple[ShardNews, ...]) -> None:
+        for item in items:
+            self.metrics.cuts.inc(isinstance(item, ShardCut))
+            self._perform(self.core.step(item))
+        self._finish_turn()
+
+    def order_lost(self) -> None:
+        self.step(OrderLost())
+
+    # What peers send
+
+    def received(self, lane: LaneId) -> int:
+        return self.core.received(lane)
+
+    def replicated(self, lane: LaneId, batch: Batch) -> None:
+        self.metrics.accepted(1, batch.count, batch.total_bytes)
+        self.step(Replicated(lane, batch))
+
+    def queued_bytes(self, lane: LaneId) -> int:
+        return self._keeper.queued_bytes(lane)
+
+    def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
+        for run, time_us in runs:
+            self.step(RunsFetched(lane, (run,), time_us))
+
+    # What others learn of this server
+
+    def status(self) -> dict[str, Any]:
+        core = self.core
+        return {
+            "role": "replica",
+            "shard": self._shard,
+            "replica": self._replica,
+            "pid": os.getpid(),
+            "address": str(self.address),
+            "state": core.state,
+            "boot": self._boot,
+            "lane": None if core.own_lane is None else str(core.own_lane),
+            "cut": core.cut_number,
+            "tail": core.tail,
+            "readable": core.readable,
+            "first": core.first,
+            "view": core.view_version,
+            "lanes": [
+                {"lane": str(lane), "open": is_open, "durable": durable, "ordered": ordered}
+                for lane, is_open, durable, ordered in core.lanes()
+            ],
+            "pending_bytes": core.pending_bytes,
+            "connections": 0 if self._listener is None else self._listener.connection_count,
+            "log": None if self._log_id is None else str(self._log_id),
+        }
+
+    def _observe(self, listener: Listener) -> None:
+        metrics, core = self.metrics, self.core
+        metrics.connections.set_function(lambda: listener.connection_count)
+        metrics.pending_bytes.set_function(lambda: core.pending_bytes)
+        metrics.write_queue_bytes.set_function(self._keeper.all_queued_bytes)
+        metrics.tail.set_function(lambda: core.tail)
+        metrics.readable.set_function(lambda: core.readable)
+
+    def _hello(self) -> Hello:
+        return Hello(VERSION_MIN, VERSION_MAX, "replica", self._name, features=FEATURES, log=self._log_id)
+
+    def _welcome(self) -> Welcome:
+        return Welcome(
+            VERSION_MAX,
+            "replica",
+            self._name,
+            FEATURES,
+            self._log_id,
+            durability=self._file.durability,
+        )
+
+    def _accept(self, connection: Connection, hello: Hello) -> GatewayPeer:
+        return GatewayPeer(self)
+
+    def _http(self, path: str) -> HttpAnswer | None:
+        if path == "/metrics":
+            for lane, _, durable, ordered in self.core.lanes():
+                self.metrics.lane(lane, durable=durable, ordered=ordered)
+            return exposition(self._registry)
+        if path == "/health":
+            return HttpAnswer(200, "application/json", encode_status(self.status()))
+        return None

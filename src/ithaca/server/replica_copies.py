@@ -1,0 +1,165 @@
+"""Copies of the peers' lanes: batches are pulled from whoever has them, for as long as the core wants them."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ithaca.model.cut import LaneRun
+from ithaca.model.errors import Corrupt, IthacaError
+from ithaca.model.limits import LANE_PENDING_BYTES_MAX, RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
+from ithaca.protocol.codec import Received
+from ithaca.protocol.failures import error_of
+from ithaca.protocol.messages import Failure, Finished, FollowLane, GetRuns, Hello, LaneBatches, RunsAre
+from ithaca.runtime.connection import Connection, dial
+from ithaca.wire.batch import Batch, lane_seed, parse
+
+_log = logging.getLogger("ithaca.replica.copies")
+
+
+class Taker(Protocol):
+    """Who takes what peers send."""
+
+    def received(self, lane: LaneId) -> int:
+        """From which LSN on the lane is wanted."""
+
+    def replicated(self, lane: LaneId, batch: Batch) -> None: ...
+
+    def queued_bytes(self, lane: LaneId) -> int:
+        """How much of the lane waits to be written."""
+
+    def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
+        """Runs of the lane, with their times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A lane that is to be pulled: from its primary without end, or from any of some peers up to `stop`."""
+
+    lane: LaneId
+    sources: tuple[Address, ...]
+    stop: int | None
+
+
+class Copies:
+    """One task for each lane that is being pulled."""
+
+    def __init__(self, taker: Taker, hello: Callable[[], Hello]) -> None:
+        self._taker = taker
+        self._hello = hello
+        self._pulling: dict[LaneId, asyncio.Task[None]] = {}
+        self._fetching_runs: dict[LaneId, asyncio.Task[None]] = {}
+        self._paused: dict[LaneId, Connection] = {}
+
+    def pull(self, wanted: Wanted) -> None:
+        self.stop(wanted.lane)
+        self._pulling[wanted.lane] = asyncio.create_task(self._pull(wanted))
+
+    def fetch_runs(self, lane: LaneId, start: int, stop: int, sources: tuple[Address, ...]) -> None:
+        old = self._fetching_runs.get(lane)
+        if old is not None:
+            old.cancel()
+        self._fetching_runs[lane] = asyncio.create_task(self._fetch_runs(lane, start, stop, sources))
+
+    def stop(self, lane: LaneId) -> None:
+        for tasks in (self._pulling, self._fetching_runs):
+            task = tasks.pop(lane, None)
+            if task is not None:
+                task.cancel()
+        self._paused.pop(lane, None)
+
+    def written(self, lane: LaneId) -> None:
+        """Some of what waited to be written was: a source that had to wait may go on."""
+        connection = self._paused.get(lane)
+        if connection is not None and self._taker.queued_bytes(lane) < LANE_PENDING_BYTES_MAX // 2:
+            del self._paused[lane]
+            connection.resume_reading()
+
+    async def close(self) -> None:
+        tasks = [*self._pulling.values(), *self._fetching_runs.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def take(self, connection: Connection, lane: LaneId, batch: Batch) -> None:
+        self._taker.replicated(lane, batch)
+        if self._taker.queued_bytes(lane) > LANE_PENDING_BYTES_MAX and lane not in self._paused:
+            self._paused[lane] = connection
+            connection.pause_reading()
+
+    async def _pull(self, wanted: Wanted) -> None:
+        pause_s = RECONNECT_PAUSE_S_MIN
+        for source in itertools.cycle(wanted.sources):
+            start = self._taker.received(wanted.lane)
+            if wanted.stop is not None and start >= wanted.stop:
+                return
+            pulled = _Pulled(self, wanted.lane)
+            try:
+                connection = await dial(source, self._hello(), pulled)
+            except IthacaError as error:
+                _log.info("lane %s cannot be copied from %s: %s", wanted.lane, source, error)
+            else:
+                try:
+                    request = FollowLane(wanted.lane, start, wanted.stop)
+                    connection.send(request, correlation=connection.next_correlation())
+                    await connection.wait_lost()
+                finally:
+                    self._paused.pop(wanted.lane, None)
+                    connection.abort()
+            moved = self._taker.received(wanted.lane) > start
+            pause_s = RECONNECT_PAUSE_S_MIN if moved else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
+            await asyncio.sleep(pause_s)
+
+    async def _fetch_runs(self, lane: LaneId, start: int, stop: int, sources: tuple[Address, ...]) -> None:
+        pause_s = RECONNECT_PAUSE_S_MIN
+        for source in itertools.cycle(sources):
+            try:
+                connection = await dial(source, self._hello(), _Pulled(self, lane))
+                try:
+                    while start < stop:
+                        answer = (await connection.request(GetRuns(lane, start, stop))).message
+                        if not isinstance(answer, RunsAre) or not answer.runs:
+                            break
+                        runs = [(LaneRun(lane, lsn, at, count), time_us) for lsn, at, count, time_us in answer.runs]
+                        start = runs[-1][0].lsn + runs[-1][0].count
+                        self._taker.runs_fetched(lane, runs)
+                finally:
+                    connection.abort()
+            except IthacaError as error:
+                _log.info("runs of lane %s cannot be copied from %s: %s", lane, source, error)
+            if start >= stop:
+                return
+            pause_s = min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
+            await asyncio.sleep(pause_s)
+
+
+class _Pulled:
+    """What comes from one source."""
+
+    def __init__(self, copies: Copies, lane: LaneId) -> None:
+        self._copies = copies
+        self._lane = lane
+        self._seed = lane_seed(lane)
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        match received.message:
+            case LaneBatches(lane) if lane == self._lane:
+                offset, payload = 0, received.payload
+                while offset < len(payload):
+                    batch = parse(payload, offset)
+                    if not batch.belongs_to(self._seed):
+                        raise Corrupt(f"a batch from {connection.name} is not of lane {lane}")
+                    self._copies.take(connection, lane, batch)
+                    offset += batch.total_bytes
+            case Failure() as failure:
+                connection.abort(error_of(failure))
+            case Finished():
+                connection.close()
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        if error is not None:
+            _log.info("copying lane %s from %s ended: %s", self._lane, connection.name, error)

@@ -1,0 +1,146 @@
+"""A replica's lanes on its disk: threads that write, and the slower work of making, cutting and dropping lanes."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ithaca.model.errors import IthacaError, StorageError
+from ithaca.model.positions import LaneId
+from ithaca.replica.events import Created, DiskFull, Event, RunsSynced, Synced, Truncated
+from ithaca.runtime.lane_writer import LaneWriter
+from ithaca.runtime.metrics import ReplicaMetrics
+from ithaca.storage.lane_store import LaneStore, trim
+from ithaca.storage.runs import PendingRuns
+from ithaca.wire.batch import Batch
+
+_log = logging.getLogger("ithaca.replica.disk")
+
+
+class LaneKeeper:
+    """Performs what the core wants of the disk. What takes time is done in the background, one after the other."""
+
+    def __init__(
+        self,
+        store: LaneStore,
+        step: Callable[[Event], None],
+        fail: Callable[[IthacaError], None],
+        metrics: ReplicaMetrics,
+    ) -> None:
+        self._store = store
+        self._step = step
+        self._fail = fail
+        self._metrics = metrics
+        self._writers: dict[LaneId, LaneWriter] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._one_at_a_time = asyncio.Lock()
+
+    def write(self, lane: LaneId, batch: Batch) -> None:
+        writer = self._writers.get(lane)
+        if writer is None:
+            writer = self._writers[lane] = self._start_writer(lane)
+        writer.write(batch)
+
+    def queued_bytes(self, lane: LaneId) -> int:
+        writer = self._writers.get(lane)
+        return 0 if writer is None else writer.queued_bytes
+
+    def all_queued_bytes(self) -> int:
+        return sum(writer.queued_bytes for writer in self._writers.values())
+
+    def create(self, lane: LaneId) -> None:
+        async def work() -> None:
+            await asyncio.to_thread(self._store.create, lane)
+            self._step(Created(lane))
+
+        self._start(work())
+
+    def truncate(self, lane: LaneId, length: int) -> None:
+        async def work() -> None:
+            await self._end_writer(lane)
+            await asyncio.to_thread(self._store.truncate, lane, length)
+            self._step(Truncated(lane))
+
+        self._start(work())
+
+    def retire(self, lane: LaneId) -> None:
+        """The lane is complete: nothing will be written to it any more."""
+        if lane in self._writers:
+            self._start(self._end_writer(lane))
+
+    def drop(self, lane: LaneId) -> None:
+        async def work() -> None:
+            await self._end_writer(lane)
+            await asyncio.to_thread(self._store.drop, lane)
+
+        self._start(work())
+
+    def trim(self, first: int) -> None:
+        """Positions below `first` are not read any more: give back the segments and pages that hold nothing else."""
+
+        async def work() -> None:
+            for held in self._store.lanes.values():
+                lsn = min(held.runs.floor_position(first), held.lane.length)
+                held.runs.trim(lsn)
+                if len(held.lane.first_lsns) < 2 or held.lane.first_lsns[1] > lsn:
+                    continue
+                writer = self._writers.get(held.lane_id)
+                if writer is not None:
+                    writer.trim(lsn)
+                else:
+                    await asyncio.to_thread(trim, held, lsn)
+
+        self._start(work())
+
+    def sync_runs(self, cut: int) -> None:
+        async def work() -> None:
+            runs = [held.runs for held in self._store.lanes.values()]
+            pending = [(each, prepared) for each in runs if (prepared := each.prepare_sync()) is not None]
+            await asyncio.to_thread(_write_all, [prepared for _, prepared in pending])
+            for each, prepared in pending:
+                each.adopt(prepared)
+            self._step(RunsSynced(cut))
+
+        self._start(work())
+
+    async def close(self) -> None:
+        """Write what is queued, then leave everything clean."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        for lane in list(self._writers):
+            await self._end_writer(lane)
+        await asyncio.to_thread(self._store.close)
+
+    def _start_writer(self, lane: LaneId) -> LaneWriter:
+        return LaneWriter(
+            self._store.lanes[lane].lane,
+            loop=asyncio.get_running_loop(),
+            on_synced=lambda length: self._step(Synced(lane, length)),
+            on_full=lambda is_full: self._step(DiskFull(is_full)),
+            on_failed=self._fail,
+            write_seconds=self._metrics.sync_seconds.observe,
+        )
+
+    async def _end_writer(self, lane: LaneId) -> None:
+        writer = self._writers.pop(lane, None)
+        if writer is not None:
+            await writer.close()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        async def run() -> None:
+            async with self._one_at_a_time:
+                try:
+                    await work
+                except IthacaError as error:
+                    self._fail(error)
+                except OSError as error:
+                    self._fail(StorageError(f"{error.filename or 'the disk'}: {error.strerror or error}"))
+
+        task = asyncio.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _write_all(pending: list[PendingRuns]) -> None:
+    for each in pending:
+        each.write()

@@ -1,0 +1,146 @@
+"""Lanes for the peers that keep copies: the own lane as it is accepted, closed ones up to where they end.
+
+A peer says from which LSN on it wants a lane and gets everything from there: from the disk what is old, from
+memory what is recent, which includes what was accepted a moment ago and is not synced here yet. Both copies are
+so written and synced at the same time (design §5 "Append").
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass
+
+from ithaca.model.errors import IthacaError
+from ithaca.model.limits import DELIVER_BYTES_MAX, LANE_RECENT_BYTES_MAX
+from ithaca.model.positions import LaneId
+from ithaca.model.records import Buffer
+from ithaca.protocol.messages import Finished, LaneBatches
+from ithaca.runtime.connection import Connection
+from ithaca.storage.lane import Lane
+from ithaca.storage.reader import Cursor
+from ithaca.wire.batch import Batch
+
+
+@dataclass(eq=False, slots=True)
+class _Follower:
+    """A peer that follows: it has been sent everything below `lsn`; while `is_live`, what is new goes out at once."""
+
+    connection: Connection
+    lsn: int
+    is_live: bool = False
+    wake: asyncio.Event | None = None
+
+
+class OwnLaneFeed:
+    """The own lane, for its followers."""
+
+    def __init__(self, lane: LaneId, storage: Lane) -> None:
+        self._message = LaneBatches(lane)
+        self._storage = storage
+        self._loop = asyncio.get_running_loop()
+        self._recent: deque[Batch] = deque()
+        self._recent_bytes = 0
+        self._end = storage.length
+        self._fresh: list[Batch] = []
+        self._followers: list[_Follower] = []
+
+    def add(self, batch: Batch) -> None:
+        """The lane's next batch: it goes to the followers in this turn of the loop."""
+        self._recent.append(batch)
+        self._recent_bytes += batch.total_bytes
+        self._end = batch.end_lsn
+        synced = self._storage.length
+        while self._recent_bytes > LANE_RECENT_BYTES_MAX and self._recent[0].end_lsn <= synced:
+            self._recent_bytes -= self._recent.popleft().total_bytes
+        if not self._fresh:
+            self._loop.call_soon(self._flush)
+        self._fresh.append(batch)
+
+    async def follow(self, connection: Connection, lsn: int) -> None:
+        """Send everything from `lsn` on, until the connection ends."""
+        follower = _Follower(connection, lsn, wake=asyncio.Event())
+        self._followers.append(follower)
+        try:
+            while connection.is_open:
+                await self._catch_up(follower)
+                assert follower.wake is not None
+                follower.wake.clear()
+                follower.is_live = True
+                await follower.wake.wait()
+        except IthacaError:
+            connection.abort()
+        finally:
+            self._followers.remove(follower)
+
+    def stop(self, connection: Connection) -> None:
+        """The connection has ended."""
+        for follower in self._followers:
+            if follower.connection is connection and follower.wake is not None:
+                follower.is_live = False
+                follower.wake.set()
+
+    def _flush(self) -> None:
+        fresh, self._fresh = self._fresh, []
+        for follower in self._followers:
+            if not follower.is_live:
+                continue
+            batches = fresh if follower.lsn == fresh[0].base_lsn else [b for b in fresh if b.base_lsn >= follower.lsn]
+            _send(follower.connection, self._message, batches)
+            follower.lsn = fresh[-1].end_lsn
+            if not follower.connection.is_writable:
+                follower.is_live = False
+                assert follower.wake is not None
+                follower.wake.set()
+
+    async def _catch_up(self, follower: _Follower) -> None:
+        """Returns, without waiting any more, at a moment at which everything accepted was sent."""
+        cursor: Cursor | None = None
+        while True:
+            await follower.connection.drained()
+            if follower.lsn >= self._end:
+                return
+            if self._recent and follower.lsn >= self._recent[0].base_lsn:
+                batches = self._recent_from(follower.lsn)
+                cursor = None
+            else:
+                if cursor is None or cursor.lsn != follower.lsn:
+                    cursor = Cursor(self._storage, follower.lsn)
+                batches = await asyncio.to_thread(cursor.read, self._storage.length)
+            _send(follower.connection, self._message, batches)
+            follower.lsn = batches[-1].end_lsn
+
+    def _recent_from(self, lsn: int) -> list[Batch]:
+        recent = list(self._recent)
+        found: list[Batch] = []
+        size = 0
+        for batch in recent[bisect_right(recent, lsn, key=lambda batch: batch.base_lsn) - 1 :]:
+            found.append(batch)
+            size += batch.total_bytes
+            if size >= DELIVER_BYTES_MAX:
+                break
+        return found
+
+
+async def send_stored(connection: Connection, lane: LaneId, storage: Lane, start: int, stop: int) -> None:
+    """Send what is stored of a lane in `[start, stop)`, as far as it is there, then `Finished`."""
+    cursor = Cursor(storage, start)
+    message = LaneBatches(lane)
+    while cursor.lsn < (end := min(stop, storage.length)):
+        batches = await asyncio.to_thread(cursor.read, end)
+        _send(connection, message, batches)
+        await connection.drained()
+    connection.send(Finished())
+
+
+def _send(connection: Connection, message: LaneBatches, batches: list[Batch]) -> None:
+    """Batches in frames of about `DELIVER_BYTES_MAX`."""
+    payload: list[Buffer] = []
+    size = 0
+    for batch in batches:
+        if payload and size + batch.total_bytes > DELIVER_BYTES_MAX:
+            connection.send(message, payload=payload)
+            payload, size = [], 0
+        payload += batch.buffers()
+        size += batch.total_bytes
+    if payload:
+        connection.send(message, payload=payload)

@@ -1,0 +1,176 @@
+"""What clients and peers ask of a replica: every outside message is checked here, once, and answered.
+
+Appends go to the core in the order in which they came. Whatever has to wait (reads, streams) is a task of the
+connection, and ends with it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from ithaca.model.errors import Corrupt, InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable, WrongLane
+from ithaca.model.limits import CONNECTION_TASKS_MAX, RUNS_ANSWERED_MAX
+from ithaca.model.positions import LaneId
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import (
+    Append,
+    Behind,
+    FollowLane,
+    GetNextSeq,
+    GetPlaced,
+    GetRuns,
+    GetStatus,
+    NextSeqIs,
+    PlacedAre,
+    Read,
+    RunsAre,
+    SeekTime,
+    StatusIs,
+    Subscribe,
+    TimeIs,
+)
+from ithaca.runtime.connection import Connection
+from ithaca.server.replica_feed import send_stored
+from ithaca.server.replica_streams import Stream
+from ithaca.server.status import encode_status
+from ithaca.storage.lane_store import HeldLane
+from ithaca.storage.shard_reader import seek_time
+from ithaca.wire.batch import DATA, parse
+
+if TYPE_CHECKING:
+    from ithaca.server.replica import ReplicaServer
+
+_log = logging.getLogger("ithaca.replica")
+_SEEK_WAIT_S = 5.0
+
+
+class GatewayPeer:
+    """One connection from outside."""
+
+    def __init__(self, server: "ReplicaServer") -> None:
+        self._server = server
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
+            Append: self._append,
+            Read: self._read,
+            Subscribe: self._subscribe,
+            SeekTime: self._seek_time,
+            GetNextSeq: self._next_seq,
+            GetPlaced: self._placed,
+            GetRuns: self._runs,
+            FollowLane: self._follow,
+            GetStatus: self._status,
+        }
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        handler = self._handlers.get(type(received.message))
+        if handler is None:
+            raise ProtocolError(f"a replica does not take {type(received.message).__name__}")
+        try:
+            handler(connection, received, received.message)
+        except ProtocolError:
+            raise
+        except IthacaError as error:
+            self._server.metrics.refused(error)
+            connection.fail(received, error)
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._server.connection_lost(connection)
+
+    def _start(self, connection: Connection, received: Received, work: Coroutine[Any, Any, None]) -> None:
+        """Run what has to wait; its failure is the request's answer."""
+        if len(self._tasks) >= CONNECTION_TASKS_MAX:
+            work.close()
+            raise Overloaded(f"{CONNECTION_TASKS_MAX} requests of this connection wait already: await some first")
+
+        async def run() -> None:
+            try:
+                await work
+            except IthacaError as error:
+                connection.fail(received, error)
+            except Exception as error:
+                _log.exception("answering %s failed", type(received.message).__name__)
+                connection.fail(received, Unavailable(f"the replica failed to answer: {error}"))
+
+        task = asyncio.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _append(self, connection: Connection, received: Received, message: Append) -> None:
+        try:
+            batch = parse(received.payload)
+        except Corrupt as error:
+            raise InvalidInput(f"the batch cannot be accepted: {error}") from error
+        if batch.kind != DATA or batch.total_bytes != len(received.payload):
+            raise InvalidInput("an append carries exactly one batch of records")
+        self._server.appended(connection, received.correlation, message.lane, batch)
+
+    def _read(self, connection: Connection, received: Received, message: Read) -> None:
+        async def answer() -> None:
+            found, payload = await self._server.shelf.read(message.position, message.wait_ms / 1000)
+            connection.answer(received, found, payload)
+
+        self._start(connection, received, answer())
+
+    def _subscribe(self, connection: Connection, received: Received, message: Subscribe) -> None:
+        server = self._server
+        connection.allow_slow_reader()
+        stream = Stream(server.shelf, connection, message, server.metrics.sent)
+        self._start(connection, received, stream.run())
+
+    def _seek_time(self, connection: Connection, received: Received, message: SeekTime) -> None:
+        async def answer() -> None:
+            shelf = self._server.shelf
+            if not await shelf.wait_readable(message.tail - 1, _SEEK_WAIT_S):
+                connection.answer(received, Behind(shelf.order.tail))
+                return
+            connection.answer(received, TimeIs(seek_time(shelf.store, message.time_us, message.tail)))
+
+        self._start(connection, received, answer())
+
+    def _next_seq(self, connection: Connection, received: Received, message: GetNextSeq) -> None:
+        next_seq = self._server.core.next_seq(message.lane, message.producer_id, message.epoch)
+        connection.answer(received, NextSeqIs(next_seq))
+
+    def _placed(self, connection: Connection, received: Received, message: GetPlaced) -> None:
+        core, lane = self._server.core, message.lane
+        if not core.is_settled(lane):
+            raise Unavailable(f"lane {lane} is not closed and complete at this replica yet: ask again, or another")
+        held = self._server.store.lanes.get(lane)
+        if held is None:
+            connection.answer(received, PlacedAre(()))
+            return
+        placed = held.lane.state.sessions.placed_of(message.producer_id)
+        items = [(each.first_seq, each.count, held.runs.position_of(each.base_lsn)) for each in placed]
+        connection.answer(received, PlacedAre(tuple(items)))
+
+    def _runs(self, connection: Connection, received: Received, message: GetRuns) -> None:
+        runs = []
+        for run in self._held(message.lane).runs.runs(message.start, message.stop):
+            runs.append((run.lsn, run.position, run.count, run.time_us))
+            if len(runs) >= RUNS_ANSWERED_MAX:
+                break
+        connection.answer(received, RunsAre(tuple(runs)))
+
+    def _follow(self, connection: Connection, received: Received, message: FollowLane) -> None:
+        server = self._server
+        if message.stop is not None:
+            held = self._held(message.lane)
+            work = send_stored(connection, message.lane, held.lane, message.start, message.stop)
+        elif server.feed is not None and message.lane == server.core.own_lane:
+            work = server.feed.follow(connection, message.start)
+        else:
+            raise WrongLane(f"lane {message.lane} is not written here")
+        self._start(connection, received, work)
+
+    def _status(self, connection: Connection, received: Received, _: GetStatus) -> None:
+        connection.answer(received, StatusIs(encode_status(self._server.status())))
+
+    def _held(self, lane: LaneId) -> HeldLane:
+        held = self._server.store.lanes.get(lane)
+        if held is None:
+            raise WrongLane(f"lane {lane} is not held here")
+        return held

@@ -1,0 +1,107 @@
+"""A replica's link to the ordering layer: it looks for the leader, joins, takes the news, sends reports."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from ithaca.model.errors import IthacaError, Unavailable
+from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
+from ithaca.model.view import Address
+from ithaca.ordering.reports import Report
+from ithaca.protocol.codec import Received
+from ithaca.protocol.failures import error_of
+from ithaca.protocol.messages import Failure, Hello, Join, Joined, News, Redirect, ReportIs, ShardNews
+from ithaca.runtime.connection import Connection, dial
+
+_log = logging.getLogger("ithaca.replica.order")
+
+
+class Follower(Protocol):
+    """Who takes what the order says."""
+
+    def order_joined(self, joined: Joined) -> None: ...
+
+    def order_news(self, items: tuple[ShardNews, ...]) -> None: ...
+
+    def order_lost(self) -> None: ...
+
+
+class OrderLink:
+    """One connection to the leader at a time, renewed for as long as the replica runs."""
+
+    def __init__(
+        self, orderers: tuple[Address, ...], join: Join, hello: Callable[[], Hello], follower: Follower
+    ) -> None:
+        self._orderers = orderers
+        self._join = join
+        self._hello = hello
+        self._follower = follower
+        self._connection: Connection | None = None
+        self._joined = False
+        self._hint: Address | None = None
+        self._refusal: IthacaError | None = None
+
+    async def run(self) -> None:
+        """Join, and join again whenever the link ends; raises only what makes joining pointless."""
+        pause_s = RECONNECT_PAUSE_S_MIN
+        addresses = itertools.cycle(self._orderers)
+        while True:
+            hint, self._hint = self._hint, None
+            had_joined = await self._attend(hint or next(addresses))
+            if self._refusal is not None and not self._refusal.retry:
+                raise self._refusal
+            pause_s = RECONNECT_PAUSE_S_MIN if had_joined or hint else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
+            if self._hint is None or hint is not None:  # a hint is followed at once, but never in a tight circle
+                await asyncio.sleep(pause_s)
+
+    def report(self, report: Report) -> None:
+        if self._joined and self._connection is not None:
+            self._connection.send(ReportIs(report))
+
+    def leave(self, reason: str) -> None:
+        """End the link; it will be joined anew."""
+        if self._connection is not None:
+            self._connection.abort(Unavailable(reason))
+
+    async def _attend(self, address: Address) -> bool:
+        """Be joined at one orderer until that ends; says whether it came to that."""
+        self._joined = False
+        self._refusal = None
+        try:
+            connection = await dial(address, self._hello(), self)
+        except IthacaError as error:
+            _log.info("%s is not available as an orderer: %s", address, error)
+            return False
+        self._connection = connection
+        try:
+            connection.send(self._join, correlation=connection.next_correlation())
+            await connection.wait_lost()
+        finally:
+            connection.abort()
+            self._connection = None
+        return self._joined
+
+    # What the connection calls
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        match received.message:
+            case News(items):
+                self._follower.order_news(items)
+            case Joined() as joined:
+                self._joined = True
+                _log.info("joined the order at %s as lane %s", connection.name, joined.lane)
+                self._follower.order_joined(joined)
+            case Redirect(leader):
+                self._hint = leader
+                connection.close()
+            case Failure() as failure:
+                self._refusal = error_of(failure)
+                _log.warning("%s refused to let this replica join: %s", connection.name, failure.message)
+                connection.close()
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        if self._joined:
+            _log.warning("the link to the order at %s ended: %s", connection.name, error or "it was closed")
+            self._follower.order_lost()

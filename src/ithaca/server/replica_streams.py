@@ -1,0 +1,200 @@
+"""Reading a replica: single records, and streams of this shard's part of the order.
+
+Nothing is served at or above the core's readable limit: below it the order is known, and what this shard holds
+of it is on this disk. Records in memory are answered at once; others are read in a thread.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from ithaca.model.errors import Lost, Trimmed
+from ithaca.model.limits import WATERMARK_INTERVAL_S
+from ithaca.model.positions import LaneId
+from ithaca.model.records import HASH_SPACE, Buffer, KeyFilter
+from ithaca.protocol.codec import Message
+from ithaca.protocol.messages import Behind, Deliver, Delivered, Elsewhere, Filter, Finished, Found, Subscribe
+from ithaca.runtime.connection import Connection
+from ithaca.storage.lane_store import LaneStore
+from ithaca.storage.shard_reader import PositionedEntry, ShardCursor, find
+from ithaca.wire.batch import DATA, Batch
+from ithaca.wire.selection import selected
+
+Ranges = tuple[tuple[int, int], ...]
+_POINT_READ_BYTES = 64 << 10
+
+
+class Order(Protocol):
+    """How far this replica is."""
+
+    @property
+    def tail(self) -> int: ...
+
+    @property
+    def readable(self) -> int: ...
+
+    @property
+    def first(self) -> int: ...
+
+    @property
+    def view_version(self) -> int: ...
+
+    def lost(self, lane: LaneId) -> Ranges: ...
+
+
+class Shelf:
+    """What can be read here, and who waits for more of it."""
+
+    def __init__(self, store: LaneStore, order: Order) -> None:
+        self.store = store
+        self.order = order
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def advanced(self) -> None:
+        """The order or the readable limit has moved."""
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def wait_advance(self, timeout_s: float | None = None) -> None:
+        """Until something has moved, or for so long."""
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        if timeout_s is None:
+            await future
+        else:
+            await asyncio.wait([future], timeout=timeout_s)
+            future.cancel()
+
+    async def wait_readable(self, position: int, timeout_s: float) -> bool:
+        """Whether the position can be read within this time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while position >= self.order.readable:
+            left_s = deadline - loop.time()
+            if left_s <= 0:
+                return False
+            await self.wait_advance(left_s)
+        return True
+
+    def check_not_trimmed(self, position: int) -> None:
+        first = self.order.first
+        if position < first:
+            raise Trimmed(f"position {position} was trimmed; the first one left is {first}", first=first)
+
+    async def read(self, position: int, wait_s: float) -> tuple[Message, list[Buffer]]:
+        """The answer to `Read`; raises `Trimmed` and `Lost`."""
+        if not await self.wait_readable(position, wait_s):
+            return Behind(self.order.tail), []
+        self.check_not_trimmed(position)
+        place = find(self.store, position)
+        if place is None:
+            return Elsewhere(), []
+        lane, lsn = place
+        self.check_not_lost(lane, lsn, position)
+        cursor = ShardCursor(self.store, position)
+        entry = (await self.entries(cursor, position + 1))[0]
+        return Found(entry.lane, entry.position), list(entry.batch.buffers())
+
+    async def entries(self, cursor: ShardCursor, stop: int) -> list[PositionedEntry]:
+        """The next entries of this shard below `stop`; the cursor moves behind them, or to `stop`."""
+        stretches = cursor.plan(stop)
+        if not stretches:
+            return []
+        if cursor.in_memory(stretches):
+            return cursor.read(stretches)
+        return await asyncio.to_thread(cursor.read, stretches)
+
+    def check_not_lost(self, lane: LaneId, lsn: int, position: int) -> None:
+        for start, stop in self.order.lost(lane):
+            if start <= lsn < stop:
+                low = position - (lsn - start)
+                raise Lost(
+                    f"the records around position {position} were ordered, and no replica holds them any more",
+                    start=low,
+                    stop=low + stop - start,
+                )
+
+
+class Stream:
+    """One subscription: everything of this shard from a position on, in order, with watermarks."""
+
+    def __init__(self, shelf: Shelf, connection: Connection, request: Subscribe, sent: Callable[[int], object]) -> None:
+        self._shelf = shelf
+        self._connection = connection
+        self._stop = request.stop
+        self._where = key_filter(request.where) if request.where is not None else None
+        self._start = request.start
+        self._sent = sent
+        self._told = (0, 0)
+        """The watermark that was said last: position and view."""
+        self._told_at = 0.0
+
+    async def run(self) -> None:
+        """Until the stop, or until the connection ends; raises what ends the stream."""
+        order, connection, shelf = self._shelf.order, self._connection, self._shelf
+        shelf.check_not_trimmed(self._start)
+        loop = asyncio.get_running_loop()
+        cursor = ShardCursor(shelf.store, self._start)
+        while connection.is_open:
+            limit = order.readable if self._stop is None else min(order.readable, self._stop)
+            if cursor.position < limit:
+                shelf.check_not_trimmed(cursor.position)
+                view = order.view_version
+                entries = await shelf.entries(cursor, limit)
+                items, payload = self._selected(entries)
+                if items or cursor.position == self._stop:
+                    self._say(items, payload, cursor.position, view)
+                await connection.drained()
+            elif self._stop is not None and cursor.position >= self._stop:
+                connection.send(Finished())
+                return
+            elif (cursor.position, order.view_version) != self._told:
+                left_s = self._told_at + WATERMARK_INTERVAL_S - loop.time()
+                if left_s > 0:
+                    await shelf.wait_advance(left_s)
+                else:
+                    self._say([], [], cursor.position, order.view_version)
+            else:
+                await shelf.wait_advance()
+
+    def _say(self, items: list[Delivered], payload: list[Buffer], up_to: int, view: int) -> None:
+        self._connection.send(Deliver(tuple(items), up_to, view), payload=payload)
+        self._told = (up_to, view)
+        self._told_at = asyncio.get_running_loop().time()
+        self._sent(sum(map(len, payload)))
+
+    def _selected(self, entries: list[PositionedEntry]) -> tuple[list[Delivered], list[Buffer]]:
+        items: list[Delivered] = []
+        payload: list[Buffer] = []
+        for lane, batch, position, low, high in entries:
+            if batch.kind != DATA and self._where is not None:
+                continue
+            item: Delivered | None = Delivered(lane, position, low, high)
+            chosen: Batch = batch
+            if self._where is not None:
+                item, chosen = _filtered(lane, batch, position, low, high, self._where)
+            if item is not None:
+                items.append(item)
+                payload += chosen.buffers()
+        return items, payload
+
+
+def _filtered(
+    lane: LaneId, batch: Batch, position: int, low: int, high: int, where: KeyFilter
+) -> tuple[Delivered | None, Batch]:
+    found = selected(batch, low, high, where)
+    if found is None:
+        return None, batch
+    chosen, rows = found
+    if rows is None:
+        return Delivered(lane, position, low, high), chosen
+    return Delivered(lane, position, 0, chosen.count, rows.astype("<u4").tobytes()), chosen
+
+
+def key_filter(sent: Filter) -> KeyFilter:
+    """The filter that a client sent."""
+    if sent.kind == "hash":
+        return KeyFilter.hash_range(sent.low, max(sent.low, min(sent.last + 1, HASH_SPACE)))
+    return KeyFilter(sent.kind, key=sent.key)

@@ -1,0 +1,70 @@
+"""The `meta` file of a replica's directory: whose it is, and how often it was started (`storage.checked_file`).
+
+The ordering layer tells the starts of a replica apart by their boot, so a boot is durable before anybody
+hears of it, and never falls: a directory that holds lanes and no `meta` is refused.
+"""
+
+from uuid import UUID
+
+import msgspec
+
+from ithaca.model.errors import ConfigError, Corrupt, LogError
+from ithaca.storage import checked_file, directory_lock
+from ithaca.storage.disk import Disk
+
+NAME = "meta"
+
+
+class ReplicaMeta(msgspec.Struct, frozen=True):
+    """What `meta` says."""
+
+    log: UUID | None
+    """The log that this replica belongs to; None until it has joined one."""
+    shard: int
+    replica: int
+    boot: int
+
+
+def start(disk: Disk, directory: str, shard: int, replica: int) -> ReplicaMeta:
+    """Count a start of this replica, making its directory if need be."""
+    disk.make_directory(directory)
+    known = _load(disk, directory)
+    if known is None:
+        if any(name not in (f"{NAME}.new", directory_lock.NAME) for name in disk.list(directory)):
+            raise Corrupt("the file is missing, and the directory is not empty", file=f"{directory}/{NAME}")
+        known = ReplicaMeta(None, shard, replica, 0)
+    if (known.shard, known.replica) != (shard, replica):
+        raise ConfigError(
+            f"{directory} belongs to replica {known.replica} of shard {known.shard}, and not to replica {replica} of "
+            f"shard {shard}: give each replica a directory of its own"
+        )
+    return _store(disk, directory, msgspec.structs.replace(known, boot=known.boot + 1))
+
+
+def bind(disk: Disk, directory: str, log: UUID) -> ReplicaMeta:
+    """Remember which log a replica that was started belongs to; another one is refused."""
+    known = _load(disk, directory)
+    assert known is not None, "start comes first"
+    if known.log == log:
+        return known
+    if known.log is not None:
+        raise LogError(
+            f"{directory} belongs to log {known.log}, and the ordering layer is that of log {log}: "
+            "start the replica with another directory, or with the cluster it belongs to"
+        )
+    return _store(disk, directory, msgspec.structs.replace(known, log=log))
+
+
+def _load(disk: Disk, directory: str) -> ReplicaMeta | None:
+    path = f"{directory}/{NAME}"
+    if not disk.exists(path):
+        return None
+    try:
+        return msgspec.msgpack.decode(checked_file.load(disk, path), type=ReplicaMeta)
+    except msgspec.MsgspecError as error:
+        raise Corrupt(f"cannot be decoded: {error}", file=path) from error
+
+
+def _store(disk: Disk, directory: str, meta: ReplicaMeta) -> ReplicaMeta:
+    checked_file.replace(disk, directory, NAME, msgspec.msgpack.encode(meta))
+    return meta

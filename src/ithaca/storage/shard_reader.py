@@ -1,0 +1,279 @@
+"""Reading by position: the records of all lanes of a shard, in the one order that cuts gave them.
+
+Only runs say what is ordered, so records that no run names are never returned. A `ShardCursor` merges the
+runs of the lanes by position in `plan`, which runs where runs are appended, on the event loop, and reads the
+batches that they name in `read`, which may run in a thread. In between, nothing else is done with a cursor.
+
+What the merge costs depends on runs, not on records or lanes: a lane that has nothing more is only asked,
+once per plan, whether it has something now.
+"""
+
+from collections import deque
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from ithaca.model.errors import Corrupt, Lost, Trimmed
+from ithaca.model.limits import DELIVER_BYTES_MAX, READ_LANE_BYTES_MIN, READ_STRETCHES_MAX
+from ithaca.model.positions import LaneId
+from ithaca.storage.lane_store import HeldLane, LaneStore
+from ithaca.storage.reader import Cursor
+from ithaca.storage.runs_file import Run
+from ithaca.wire.batch import Batch
+
+_RUNS_AT_ONCE = 256
+"""Runs of a lane that a merge looks ahead."""
+
+
+class Stretch(NamedTuple):
+    """`count` records of a lane, from `lsn` on, at positions from `position` on."""
+
+    lane: LaneId
+    lsn: int
+    position: int
+    count: int  # type: ignore[assignment]  # nobody counts values in a stretch
+
+
+class PositionedEntry(NamedTuple):
+    """The records `[low, high)` of a batch whose first record is at `position`."""
+
+    lane: LaneId
+    batch: Batch
+    position: int
+    low: int
+    high: int
+
+
+class _Source:
+    """One lane in a merge: its next runs."""
+
+    __slots__ = ("held", "next_lsn", "runs")
+
+    def __init__(self, held: HeldLane) -> None:
+        self.held = held
+        self.next_lsn = 0
+        self.runs: list[Run] = []  # the next one last
+
+    def skip(self, position: int) -> None:
+        """Leave out what is below a position."""
+        self.next_lsn = max(self.next_lsn, self.held.runs.floor_position(position))
+
+    def next(self) -> Run | None:
+        """The next run; None when there is none yet."""
+        if not self.runs:
+            self.runs = self.held.runs.runs_from(self.next_lsn, _RUNS_AT_ONCE)
+            self.runs.reverse()
+            if not self.runs:
+                return None
+            self.next_lsn = self.runs[0].lsn + self.runs[0].count
+        return self.runs[-1]
+
+    def take(self, limit: int) -> Stretch | None:
+        """What the next run has on the disk below a position; None when nothing of it is there."""
+        run = self.runs.pop()
+        count = min(limit - run.position, run.count, self.held.lane.length - run.lsn)
+        if count < run.count:
+            skipped = max(0, count)
+            self.runs.append(Run(run.lsn + skipped, run.position + skipped, run.count - skipped, run.time_us))
+        return Stretch(self.held.lane_id, run.lsn, run.position, count) if count > 0 else None
+
+
+class _Feed:
+    """The batches of one lane, read in chunks."""
+
+    __slots__ = ("batches", "cursor", "held")
+
+    def __init__(self, held: HeldLane, lsn: int) -> None:
+        self.held = held
+        self.cursor = Cursor(held.lane, lsn)
+        self.batches: deque[Batch] = deque()
+
+    def batch_at(self, lsn: int, stop: int, bytes_max: int) -> Batch:
+        """The batch that holds the next LSN; what was read beyond it, up to `stop`, is kept for the next calls."""
+        batches = self.batches
+        if not batches:
+            batches.extend(self.cursor.read(stop, bytes_max=bytes_max))
+        assert batches[0].base_lsn <= lsn < batches[0].end_lsn
+        return batches[0]
+
+
+class ShardCursor:
+    """A place in a shard's part of the order that moves forward."""
+
+    def __init__(self, store: LaneStore, position: int) -> None:
+        self._store = store
+        self.position = position
+        """Everything below was planned and, once `read` has returned, was returned by it."""
+        self._version = -1
+        self._heap: list[tuple[int, LaneId, _Source]] = []
+        self._idle: list[_Source] = []
+        self._left: list[Stretch] = []  # planned, and not read within the bytes that were allowed
+        self._feeds: dict[LaneId, _Feed] = {}
+        self._bytes_max = DELIVER_BYTES_MAX
+
+    def plan(self, stop: int, *, bytes_max: int = DELIVER_BYTES_MAX) -> list[Stretch]:
+        """What comes next below `stop`, in the order of positions; `position` moves behind it.
+
+        All of this shard that is ordered below `stop` must be known here; `stop` never falls. Unless the
+        stretches are empty, `read` them before planning again: it returns about `bytes_max` and takes
+        `position` back to where it ended. `Lost` when the next record is ordered and not on this disk.
+        """
+        self._bytes_max = bytes_max
+        if self._version != self._store.version:
+            self._restart()
+        if self.position < self._store.first:
+            raise self._trimmed(self.position)
+        planned, self._left = self._left, []
+        self._wake_idle()
+        heap = self._heap
+        while heap and heap[0][0] < stop and len(planned) < READ_STRETCHES_MAX:
+            _, lane_id, source = heappop(heap)
+            is_whole = self._take(source, min(stop, heap[0][0]) if heap else stop, planned)
+            run = source.next()
+            if run is None:
+                self._idle.append(source)
+            else:
+                heappush(heap, (run.position, lane_id, source))
+                if not is_whole:
+                    if not planned:
+                        raise _lost(lane_id, run)
+                    break
+        self.position = max(self.position, min(stop, heap[0][0]) if heap else stop)
+        return planned
+
+    def _take(self, source: _Source, limit: int, planned: list[Stretch]) -> bool:
+        """Plan a lane's runs below a position; False when one of them is not on the disk."""
+        run = source.next()
+        while run is not None and run.position < limit and len(planned) < READ_STRETCHES_MAX:
+            stretch = source.take(limit)
+            if stretch is None:
+                return False
+            last = planned[-1] if planned else None
+            if (
+                last is not None
+                and last.lane == stretch.lane
+                and last.position + last.count == stretch.position
+                and last.lsn + last.count == stretch.lsn
+            ):
+                planned[-1] = last._replace(count=last.count + stretch.count)
+            else:
+                planned.append(stretch)
+            run = source.next()
+        return True
+
+    def _wake_idle(self) -> None:
+        """Take those lanes into the merge that have new runs."""
+        awake = [source for source in self._idle if source.held.runs.end_lsn > source.next_lsn]
+        if awake:
+            self._idle = [source for source in self._idle if source not in awake]
+            self._merge(awake)
+
+    def _merge(self, sources: list[_Source]) -> None:
+        for source in sources:
+            source.skip(self.position)  # which may be further on than anything that was known of the lane
+            run = source.next()
+            if run is None:
+                self._idle.append(source)
+            else:
+                heappush(self._heap, (run.position, source.held.lane_id, source))
+
+    def _restart(self) -> None:
+        """Begin the merge anew with the lanes that there are now."""
+        self._version = self._store.version  # before the lanes: if they change now, it starts once more
+        lanes = self._store.lanes
+        self._heap, self._idle, self._left = [], [], []
+        self._merge([_Source(held) for held in lanes.values()])
+        self._feeds = {lane: feed for lane, feed in self._feeds.items() if lanes.get(lane) is feed.held}
+
+    def in_memory(self, stretches: list[Stretch]) -> bool:
+        """Whether reading them does not touch the disk."""
+        lanes, seen = self._store.lanes, set[LaneId]()
+        for stretch in stretches:
+            if stretch.lane not in seen:  # what comes later in a lane is in memory if this is
+                seen.add(stretch.lane)
+                held = lanes.get(stretch.lane)
+                if held is None or not held.lane.cache.get(stretch.lsn, 0):
+                    return False
+        return True
+
+    def read(self, stretches: list[Stretch]) -> list[PositionedEntry]:
+        """The batches of what was planned, in order, about as many bytes as were allowed; see `plan`."""
+        entries: list[PositionedEntry] = []
+        stops = {stretch.lane: stretch.lsn + stretch.count for stretch in stretches}
+        lane_bytes = max(READ_LANE_BYTES_MIN, self._bytes_max // max(1, len(stops)))
+        bytes_left = self._bytes_max
+        for at, stretch in enumerate(stretches):
+            lsn, end = stretch.lsn, stretch.lsn + stretch.count
+            feed = self._feed(stretch)
+            while lsn < end:
+                if bytes_left <= 0:
+                    rest = Stretch(stretch.lane, lsn, stretch.position + lsn - stretch.lsn, end - lsn)
+                    self._left = [rest, *stretches[at + 1 :]]
+                    self.position = rest.position
+                    return entries
+                batch = self._batch(feed, lsn, stops[stretch.lane], lane_bytes, stretch)
+                base = batch.base_lsn
+                low, lsn = lsn - base, min(end, batch.end_lsn)
+                position = stretch.position + base - stretch.lsn
+                entries.append(PositionedEntry(stretch.lane, batch, position, low, lsn - base))
+                bytes_left -= batch.total_bytes
+                if lsn == batch.end_lsn:
+                    feed.batches.popleft()
+        return entries
+
+    def _feed(self, stretch: Stretch) -> _Feed:
+        feed = self._feeds.get(stretch.lane)
+        if feed is None:
+            held = self._store.lanes.get(stretch.lane)
+            if held is None:
+                raise self._trimmed(stretch.position)
+            feed = self._feeds[stretch.lane] = _Feed(held, stretch.lsn)
+        return feed
+
+    def _batch(self, feed: _Feed, lsn: int, stop: int, bytes_max: int, stretch: Stretch) -> Batch:
+        try:
+            return feed.batch_at(lsn, stop, bytes_max)
+        except Trimmed:
+            raise self._trimmed(stretch.position + lsn - stretch.lsn) from None
+        except Corrupt:
+            if stretch.lane not in self._store.lanes:  # it was dropped meanwhile
+                raise self._trimmed(stretch.position + lsn - stretch.lsn) from None
+            raise
+
+    def _trimmed(self, position: int) -> Trimmed:
+        first = self._store.first
+        return Trimmed(f"position {position} was trimmed; the first one left is {first}", first=first)
+
+
+def _lost(lane: LaneId, run: Run) -> Lost:
+    start, stop = run.position, run.position + run.count
+    return Lost(
+        f"positions {start} to {stop - 1} were ordered, and their records (lane {lane}, from LSN {run.lsn} on) are "
+        f"not on this disk: go on at position {stop}",
+        start=start,
+        stop=stop,
+    )
+
+
+def find(store: LaneStore, position: int) -> tuple[LaneId, int] | None:
+    """Lane and LSN of the record at a position; None when it is not known to be one of this shard."""
+    if position < store.first:
+        raise Trimmed(f"position {position} was trimmed; the first one left is {store.first}", first=store.first)
+    for held in store.lanes.values():
+        runs = held.runs
+        if position < runs.end_position:
+            lsn = runs.floor_position(position)
+            if runs.position_of(lsn) == position:
+                return held.lane_id, lsn
+    return None
+
+
+def seek_time(store: LaneStore, time_us: int, stop: int) -> int | None:
+    """The first position of this shard, below `stop`, that was ordered at a time or later; None without one."""
+    found = []
+    for held in store.lanes.values():
+        runs = held.runs
+        lsn = max(runs.seek_time(time_us), runs.floor_position(store.first))
+        if lsn < runs.end_lsn:
+            found.append(runs.position_of(lsn))
+    first = min(found, default=stop)
+    return first if first < stop else None

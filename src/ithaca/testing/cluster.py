@@ -1,0 +1,220 @@
+"""A cluster whose servers are objects on one loop, in a thread of this process."""
+
+import asyncio
+import logging
+import tempfile
+import threading
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import uvloop
+
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, local_cluster, servers_of
+from ithaca.cluster.local import FILE, Wanted, refuse_difference
+from ithaca.cluster.ports import free_ports
+from ithaca.cluster.running import healthy
+from ithaca.cluster.status import ClusterStatus, cluster_status
+from ithaca.model.cluster_config import ClusterFile, dump_cluster, load_cluster
+from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError
+from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.model.records import Durability
+from ithaca.server.orderer import OrdererServer
+from ithaca.server.process import Server
+from ithaca.server.replica import ReplicaServer
+from ithaca.testing.mortal_disk import MortalDisk
+
+T = TypeVar("T")
+
+_log = logging.getLogger("ithaca.testing")
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    server: Server
+    disk: MortalDisk
+    watching: asyncio.Task[None]
+
+    async def end(self) -> None:
+        self.watching.cancel()
+        await self.server.stop()
+
+
+class Cluster:
+    """A cluster on free ports of the loopback interface, healthy when the context is entered.
+
+    Without a directory it gets a temporary one. A directory that had a cluster before is gone on with, on the
+    same ports, and must be of the same shape. All methods may be called from any thread.
+
+    >>> with Cluster() as cluster:
+    ...     cluster.names
+    ['orderer-1', 'shard-0-replica-0', 'shard-0-replica-1']
+    """
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        shards: int = 1,
+        replicas: int = 2,
+        orderers: int = 1,
+        durability: Durability = "fsync",
+    ) -> None:
+        if directory is not None and (directory / FILE).exists():
+            self.file: ClusterFile = load_cluster(directory / FILE)
+            wanted = Wanted(shards=shards, replicas=replicas, orderers=orderers, durability=durability)
+            refuse_difference(directory, self.file, wanted)
+        else:
+            ports = free_ports(orderers + shards * replicas)
+            self.file = local_cluster(
+                shards=shards, replicas=replicas, orderers=orderers, ports=ports, durability=durability
+            )
+        self._places = {place.name: place for place in servers_of(self.file)}
+        self._wanted_directory = directory
+        self._running: dict[str, _Running] = {}
+        self._cleanup = ExitStack()
+        self.directory = Path()
+        """Where the servers' directories are, once the cluster is started."""
+
+    @property
+    def bootstrap(self) -> str:
+        """What `ithaca.connect` takes."""
+        return bootstrap_of(self.file)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all servers, those that are stopped included."""
+        return list(self._places)
+
+    # Life
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start every server, and wait until the cluster is healthy."""
+        with ExitStack() as stack:
+            if self._wanted_directory is None:
+                temporary = tempfile.TemporaryDirectory(prefix="ithaca-", ignore_cleanup_errors=True)
+                self.directory = Path(stack.enter_context(temporary))
+            else:
+                self.directory = self._wanted_directory
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.directory / FILE).write_text(dump_cluster(self.file), encoding="utf-8")
+            self._loop = uvloop.new_event_loop()
+            thread = threading.Thread(target=self._loop.run_forever, name="ithaca-testing", daemon=True)
+            thread.start()
+            stack.callback(self._loop.close)
+            stack.callback(thread.join)
+            stack.callback(self._loop.call_soon_threadsafe, self._loop.stop)
+            stack.callback(lambda: self._run(self._stop_all()))
+            for name in self._places:
+                self.start_server(name)
+            self.wait_healthy()
+            self._cleanup = stack.pop_all()
+
+    def close(self) -> None:
+        """Stop every server, and remove the directory if it is a temporary one. Idempotent."""
+        self._cleanup.close()
+
+    # Servers, by name
+
+    def start_server(self, name: str) -> None:
+        """Start a server that does not run; returns when it listens."""
+        self._run(self._start(self._place(name)))
+
+    def stop_server(self, name: str) -> None:
+        """Stop a server cleanly, as SIGTERM does. Idempotent."""
+        self._run(self._stop(self._place(name).name))
+
+    def kill_server(self, name: str) -> None:
+        """End a server as `kill -9` does: from here on nothing of it reaches its disk."""
+        self._run(self._kill(self._place(name).name))
+
+    def kill_replica(self, shard: int, replica: int) -> None:
+        """`kill_server`, by numbers."""
+        self.kill_server(f"shard-{shard}-replica-{replica}")
+
+    def kill_orderer(self, server: int) -> None:
+        """`kill_server`, by number."""
+        self.kill_server(f"orderer-{server}")
+
+    # How it is
+
+    def status(self) -> ClusterStatus:
+        """What each server says of itself."""
+        return self._run(cluster_status(list(self._places.values())))
+
+    def wait_healthy(self, timeout: float = CLUSTER_START_TIMEOUT_S) -> None:
+        """Wait until every server does all that it is there for; `DeadlineExceeded` says what does not."""
+        missing = ["nothing is known yet"]
+
+        async def wait() -> None:
+            await healthy(list(self._places.values()), missing.append)
+
+        try:
+            self._run(asyncio.wait_for(wait(), timeout))
+        except TimeoutError:
+            raise DeadlineExceeded(f"the cluster is not healthy after {timeout:g} s: {missing[-1]}") from None
+
+    # In the loop
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _place(self, name: str) -> ServerPlace:
+        if name not in self._places:
+            raise InvalidInput(f"there is no server {name}: there are {', '.join(self._places)}")
+        return self._places[name]
+
+    async def _start(self, place: ServerPlace) -> None:
+        if place.name in self._running:
+            raise InvalidInput(f"{place.name} runs already: stop or kill it first")
+        disk = MortalDisk()
+        directory = str(self.directory / place.name)
+        server: Server
+        if place.shard is None:
+            server = OrdererServer(self.file, place.number, directory, disk=disk)
+        else:
+            server = ReplicaServer(self.file, place.shard, place.number, directory, disk=disk)
+        await server.start()
+        watching = asyncio.create_task(self._watch(place.name, server))
+        self._running[place.name] = _Running(server, disk, watching)
+
+    async def _watch(self, name: str, server: Server) -> None:
+        """A server that fails is stopped, as its process would end."""
+        try:
+            await server.wait()
+        except IthacaError as error:
+            _log.warning("%s has failed: %s", name, error)
+            self._running.pop(name, None)
+            await server.stop()
+
+    async def _stop(self, name: str) -> None:
+        running = self._running.pop(name, None)
+        if running is not None:
+            await running.end()
+
+    async def _kill(self, name: str) -> None:
+        running = self._running.pop(name, None)
+        if running is None:
+            raise InvalidInput(f"{name} does not run")
+        running.disk.cut_off()
+        try:
+            await running.end()
+        except (IthacaError, OSError) as error:  # of course: its disk is gone
+            _log.debug("%s was killed: %s", name, error)
+        finally:
+            running.disk.unlock()
+
+    async def _stop_all(self) -> None:
+        for name in reversed(list(self._running)):
+            await self._stop(name)
+        await self._loop.shutdown_default_executor()

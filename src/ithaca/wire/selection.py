@@ -1,0 +1,63 @@
+"""A batch of the records that a filter selects, for streams that carry only those."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ithaca.model.records import Buffer, KeyFilter
+from ithaca.wire import keys
+from ithaca.wire.batch import Batch, Offsets
+from ithaca.wire.build import build_columns
+
+Rows = NDArray[np.int64]
+
+
+def selected(batch: Batch, low: int, high: int, key_filter: KeyFilter) -> tuple[Batch, Rows | None] | None:
+    """A batch of the records among `[low, high)` that the filter selects, and which rows of `batch` they are.
+
+    None when there are none. When all are selected it is `batch` itself, and no rows. Otherwise it is a new
+    batch, uncompressed and without a place in any lane, which says the same of its producer and its time.
+    """
+    if not batch.has_keys:
+        return None
+    rows = keys.select(key_filter, *batch.key_vectors())
+    if low or high < batch.count:
+        rows = rows[np.searchsorted(rows, low) : np.searchsorted(rows, high)]
+    if not len(rows):
+        return None
+    if len(rows) == high - low:
+        return batch, None
+    return _taken(batch, rows), rows
+
+
+def _taken(batch: Batch, rows: Rows) -> Batch:
+    columns = batch.columns()
+    key_offsets, _, valid = batch.key_vectors()
+    raw = memoryview(columns.raw)
+    bounds = _bounds(rows)
+    bitmap = np.packbits(valid[rows], bitorder="little").tobytes()
+    return build_columns(
+        _offsets(columns.value_offsets, rows),
+        _pieces(raw[columns.values_at :], columns.value_offsets, bounds),
+        (bitmap, _offsets(key_offsets, rows), _pieces(raw[columns.keys_at :], key_offsets, bounds)),
+        batch.timestamp_us,
+        producer=(batch.producer_id, batch.producer_epoch, batch.first_seq),
+    )
+
+
+def _bounds(rows: Rows) -> tuple[list[int], list[int]]:
+    """Rows that follow each other lie next to each other, and are copied at once: first ones, and ends."""
+    breaks = np.flatnonzero(np.diff(rows) != 1)
+    firsts = rows[np.concatenate(([0], breaks + 1))]
+    ends = rows[np.concatenate((breaks, [len(rows) - 1]))] + 1
+    return firsts.tolist(), ends.tolist()
+
+
+def _pieces(data: memoryview, offsets: Offsets, bounds: tuple[list[int], list[int]]) -> list[Buffer]:
+    firsts, ends = bounds
+    return [data[start:stop] for start, stop in zip(offsets[firsts].tolist(), offsets[ends].tolist(), strict=True)]
+
+
+def _offsets(offsets: Offsets, rows: Rows) -> Offsets:
+    found = np.zeros(len(rows) + 1, "<i4")
+    np.cumsum(offsets[rows + 1] - offsets[rows], out=found[1:])
+    return found

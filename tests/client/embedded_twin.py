@@ -1,0 +1,137 @@
+"""The synchronous face over the embedded log's asynchronous twin: the same interface, and no cluster to start."""
+
+import asyncio
+import threading
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.conformance.engines import Deployment
+
+import ithaca.aio
+from ithaca.client.intake import Slot
+from ithaca.client.portal import portal
+from ithaca.client.sync_log import SyncLog
+from ithaca.embedded.aio import AsyncEmbeddedLog
+from ithaca.model import interface_aio
+from ithaca.model.errors import IthacaError
+from ithaca.model.interface import Log
+from ithaca.model.limits import INFLIGHT_BYTES_MAX
+from ithaca.model.records import Compression, Receipt
+from ithaca.runtime.group_commit import Ticket
+from ithaca.wire.batch import Batch
+
+
+class EmbeddedIntake:
+    """What a cluster's log offers of itself, for the embedded one."""
+
+    is_crowded = False
+
+    def __init__(self, log: AsyncEmbeddedLog) -> None:
+        self._log = log
+
+    async def relieved(self) -> None:
+        pass
+
+    def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
+        self._take(Ticket(value=value, key=key), slot)
+
+    def take_batch(self, batch: Batch, slot: Slot) -> None:
+        self._take(Ticket(batch=batch), slot)
+
+    def _take(self, ticket: Ticket, slot: Slot) -> None:
+        def answer(future: "asyncio.Future[Receipt]") -> None:
+            error = future.exception()
+            if error is None:
+                slot.set_result(future.result())
+            else:
+                slot.set_exception(error)
+
+        self._log._tickets.commit(ticket).add_done_callback(answer)
+
+
+class SilentIntake:
+    """Takes everything, and answers only when it is told to."""
+
+    def __init__(self) -> None:
+        self.is_crowded = False
+        self.relief = asyncio.Event()
+        self.refusal: IthacaError | None = None
+        self.slots: list[Slot] = []
+        self.values: list[bytes] = []
+        self.taken = threading.Semaphore(0)
+
+    def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
+        self.values.append(value)
+        self._take(slot)
+
+    def take_batch(self, batch: Batch, slot: Slot) -> None:
+        self._take(slot)
+
+    async def relieved(self) -> None:
+        await self.relief.wait()
+        if self.refusal is not None:
+            raise self.refusal
+
+    def relieve(self) -> None:
+        """Be crowded no more."""
+        self.is_crowded = False
+        portal().call(self.relief.set)
+
+    def _take(self, slot: Slot) -> None:
+        self.slots.append(slot)
+        self.taken.release()
+
+    def answer(self, index: int) -> None:
+        """Give the append that was taken as number `index` the position of that number."""
+        portal().call(lambda: self.slots[index].set_result(Receipt(index, 1, 0, "fsync")))
+
+    def fail(self, indexes: Iterable[int], error: IthacaError) -> None:
+        """Fail these with one and the same error."""
+
+        def fail() -> None:
+            for index in indexes:
+                self.slots[index].set_exception(error)
+
+        portal().call(fail)
+
+
+def open_sync(
+    directory: Path, *, compression: Compression = "none", inflight_bytes_max: int = INFLIGHT_BYTES_MAX
+) -> SyncLog[interface_aio.Log]:
+    """A handle that appends."""
+
+    async def open_twin() -> interface_aio.Log:
+        return await ithaca.aio.open(directory, compression=compression)
+
+    twin = portal().run(open_twin())
+    assert isinstance(twin, AsyncEmbeddedLog)
+    return SyncLog(portal(), twin, EmbeddedIntake(twin), compression=compression, inflight_bytes_max=inflight_bytes_max)
+
+
+def open_sync_reader(directory: Path) -> SyncLog[interface_aio.Log]:
+    """A handle that reads."""
+
+    async def open_twin() -> interface_aio.Log:
+        return await ithaca.aio.open(directory, mode="r")
+
+    twin = portal().run(open_twin())
+    assert isinstance(twin, AsyncEmbeddedLog)
+    return SyncLog(portal(), twin, EmbeddedIntake(twin))
+
+
+class SyncOverEmbedded(Deployment):
+    """A directory, opened in this process through the portal."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory / "log"
+        self._handles = ExitStack()
+
+    def open(self, *, compression: Compression = "none") -> Log:
+        return self._handles.enter_context(open_sync(self._directory, compression=compression))
+
+    def open_reader(self) -> Log:
+        return self._handles.enter_context(open_sync_reader(self._directory))
+
+    def close(self) -> None:
+        self._handles.close()

@@ -1,0 +1,182 @@
+"""Programs over the synchronous face that the tests start: `python -m tests.client.sync_children <name> …`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+from tests.client.embedded_twin import SilentIntake, open_sync, open_sync_reader
+from tests.embedded.children import ROOT, Child, acknowledge, outcome, say, uses_of
+from tests.embedded.numbered import Numbered, encode, encode_batch
+
+from ithaca.client.portal import portal
+from ithaca.client.sync_log import SyncLog
+
+
+@contextmanager
+def started(name: str, *arguments: object) -> Iterator[Child]:
+    """Start one of the programs below; whatever happens, it is gone afterwards."""
+    command = [sys.executable, "-m", "tests.client.sync_children", name, *map(str, arguments)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield Child(process)
+        finally:
+            process.kill()
+
+
+def ended_well(child: Child) -> None:
+    """Let it end by itself: with status 0, and without a word of complaint."""
+    _, complaints = child.process.communicate(timeout=60)
+    assert child.process.returncode == 0, complaints
+    assert not complaints, complaints
+
+
+def interrupted(directory: str, times: str) -> None:
+    """Append in the main thread, in all ways, through so many interrupts; then say that it still works."""
+    batch, caught = 0, 0
+    with open_sync(Path(directory)) as log:
+        say("open")
+        while caught < int(times):
+            try:
+                while True:
+                    batch += 1
+                    if batch % 3 == 0:
+                        receipt = log.append(encode(Numbered(1, batch, 0, 1)))
+                    elif batch % 3 == 1:
+                        receipt = log.append_many(encode_batch(1, batch, 4))
+                    else:
+                        receipt = log.submit_many(encode_batch(1, batch, 2)).result()
+                    acknowledge(1, batch, receipt)
+            except KeyboardInterrupt:
+                caught += 1
+                say("interrupted")
+        batch += 1
+        acknowledge(1, batch, log.append(encode(Numbered(1, batch, 0, 1))))
+    say("closed")
+
+
+def say_when_waiting() -> None:
+    """Say "waiting" once the main thread sleeps."""
+    main, before = threading.main_thread().ident, None
+    assert main is not None
+    while True:
+        frame = sys._current_frames()[main]
+        place = (frame.f_code.co_name, frame.f_lasti)
+        if place == before and place[0] in ("wait", "wait_for", "_put"):
+            say("waiting")
+            return
+        before = place
+
+
+def interrupted_waits(directory: str) -> None:
+    """Wait in every way that waits, until interrupted; then say that nothing was lost."""
+    with open_sync(Path(directory)) as log, log.subscribe("earliest") as subscription:
+        unanswered = SyncLog(portal(), log._twin, SilentIntake(), inflight_bytes_max=0)
+        pending = unanswered.submit(b"never answered")
+        waits: list[Callable[[], object]] = [
+            lambda: next(subscription),
+            lambda: subscription.poll(timeout=None),
+            lambda: next(subscription.batches()),
+            lambda: log.read(1, wait=3600),
+            lambda: unanswered.submit(b"no room"),
+            lambda: unanswered.flush(),
+            lambda: pending.result(),
+        ]
+        for wait in waits:
+            watching = threading.Thread(target=say_when_waiting)
+            try:
+                watching.start()
+                wait()
+            except KeyboardInterrupt:
+                watching.join()
+                say("interrupted")
+        log.append_many([b"a", b"b"])
+        log.append_many([b"c", b"d"])
+        taken = [next(subscription).value, *(record.value for record in subscription.poll(timeout=60, max_records=1))]
+        say(
+            repr([*taken, *(record.value for batch in islice(subscription.batches(), 1) for record in batch.records())])
+        )
+
+
+def interrupted_iteration(directory: str, count: str) -> None:
+    """Read along through interrupts; say each position once it was handed out."""
+    with open_sync_reader(Path(directory)) as log, log.subscribe("earliest") as subscription:
+        position = 0
+        while True:
+            try:
+                while position < int(count):
+                    position = next(subscription).position
+                    say(str(position))
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                break
+            except KeyboardInterrupt:
+                say("interrupted")
+    say("done")
+
+
+def fork(directory: str) -> None:
+    """Fork with the log open. The child tries every use, then opens a log of its own; the parent goes on."""
+    log = open_sync(Path(directory) / "parent")
+    uses = uses_of(log, log.append(b"before the fork").position)
+    pending = log.submit(b"submitted before the fork")
+    pending.result()
+    pid = os.fork()
+    if pid == 0:
+        say(json.dumps({name: outcome(use) for name, use in uses.items()}))
+        say(f"{outcome(log.close)}, {pending.result().position}")
+        with open_sync(Path(directory) / "child") as own:
+            say(f"{own.append(b'by the child').position} {[record.value for record in own.read_range(1)]}")
+        sys.exit()
+    assert os.waitpid(pid, 0)[1] == 0
+    log.append(b"by the parent")
+    log.close()
+    say("parent closed")
+
+
+def leave_open(directory: str) -> None:
+    """End with a handle, a subscription and appends left open, and a thread that waits."""
+    log = open_sync(Path(directory))
+    log.append(b"acknowledged")
+    subscription = log.subscribe("latest")
+    threading.Thread(target=lambda: subscription.poll(timeout=None, max_records=7), daemon=True).start()
+    for n in range(1000):
+        log.submit(b"%d" % n)
+    say("ending")
+
+
+def callback_that_never_returns(directory: str) -> None:
+    """End while a callback holds the loop up."""
+    log = open_sync(Path(directory))
+    held = threading.Event()
+
+    def hold(_: object) -> None:
+        held.set()
+        threading.Event().wait()
+
+    log.submit(b"a").add_done_callback(hold)
+    held.wait()
+    say("ending")
+
+
+def main() -> None:
+    programs: dict[str, Callable[..., None]] = {
+        "interrupted": interrupted,
+        "interrupted_waits": interrupted_waits,
+        "interrupted_iteration": interrupted_iteration,
+        "fork": fork,
+        "leave_open": leave_open,
+        "callback_that_never_returns": callback_that_never_returns,
+    }
+    programs[sys.argv[1]](*sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()

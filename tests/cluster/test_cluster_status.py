@@ -1,0 +1,95 @@
+"""What is wrong with a cluster, in words."""
+
+from typing import Any
+
+import pytest
+
+from ithaca.cluster.layout import ServerPlace
+from ithaca.cluster.ports import free_ports
+from ithaca.cluster.status import ClusterStatus, ServerStatus, cluster_status, places_of
+from ithaca.model.errors import Unavailable
+from ithaca.model.view import Address
+
+
+def orderer(number: int, **said: Any) -> ServerStatus:
+    replicas = [{"replica": 0, "open": True}, {"replica": 1, "open": False}]
+    usual = {
+        "state": "follower",
+        "term": 1,
+        "configured": True,
+        "tail": 8,
+        "first": 2,
+        "log": "L",
+        "shards": [{"shard": 0, "phase": "live", "replicas": replicas}],
+    }
+    return ServerStatus(ServerPlace("orderer", number, Address("h", number)), usual | said)
+
+
+def replica(number: int, **said: Any) -> ServerStatus:
+    place = ServerPlace("replica", number, Address("h", 10 + number), 0)
+    return ServerStatus(place, {"state": "serving", "log": "L", "lanes": []} | said)
+
+
+def silent(server: ServerStatus) -> ServerStatus:
+    return ServerStatus(server.place, None, "nobody answers")
+
+
+HEALTHY = [orderer(1, state="leader"), orderer(2), replica(0), replica(1)]
+
+
+def test_a_healthy_cluster() -> None:
+    status = ClusterStatus(HEALTHY)
+    assert status.problems() == []
+    assert (status.first, status.tail, status.log) == (2, 8, "L")
+    assert status.leader is HEALTHY[0]
+
+
+@pytest.mark.parametrize(
+    ("servers", "problems"),
+    [
+        ([*HEALTHY[:3], silent(HEALTHY[3])], ["shard-0-replica-1 does not answer: nobody answers"]),
+        ([*HEALTHY[:3], replica(1, state="catching up")], ["shard-0-replica-1 is catching up"]),
+        ([*HEALTHY[:3], replica(1, log="M")], ["servers belong to different logs: L, M"]),
+        ([*HEALTHY[:3], replica(1, log=None)], []),
+        (
+            [orderer(1), *HEALTHY[1:]],
+            ["no orderer leads, so nothing is ordered: more than half of the orderers must be up"],
+        ),
+        ([orderer(1, state="leader", configured=False)], ["the cluster is not configured yet"]),
+        (
+            [orderer(1, state="leader", shards=[{"shard": 4, "phase": "live", "replicas": [{"open": False}]}])],
+            ["shard 4 takes no appends: none of its replicas has an open lane"],
+        ),
+        (
+            [orderer(1, state="leader", shards=[{"shard": 4, "phase": "finalized", "replicas": [{"open": False}]}])],
+            [],
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(servers: list[ServerStatus], problems: list[str]) -> None:
+    assert ClusterStatus(servers).problems() == problems
+
+
+def test_a_fenced_server_is_not_only_silent() -> None:
+    (problem,) = ClusterStatus([*HEALTHY[:3], silent(HEALTHY[3])]).problems({"shard-0-replica-1"})
+    assert problem.startswith("shard-0-replica-1 has fenced itself")
+
+
+def test_of_two_leaders_the_newer_one_counts() -> None:
+    status = ClusterStatus([orderer(1, state="leader", term=3, tail=5), orderer(2, state="leader", term=4, tail=6)])
+    assert status.tail == 6
+
+
+def test_without_a_leader_nothing_is_known_of_the_tail() -> None:
+    status = ClusterStatus([orderer(1), silent(orderer(2))])
+    assert (status.first, status.tail, status.leader) == (None, None, None)
+
+
+async def test_servers_that_are_not_there() -> None:
+    (port,) = free_ports(1)
+    address = Address("127.0.0.1", port)
+    status = await cluster_status([ServerPlace("orderer", 1, address)])
+    assert status.servers[0].state == "unreachable"
+    assert f"nobody answers at {address}" in status.problems()[0]
+    with pytest.raises(Unavailable, match=f"no orderer answers: {address}: nobody answers"):
+        await places_of([address])

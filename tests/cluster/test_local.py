@@ -1,0 +1,145 @@
+"""The directory of a local cluster: made, found again, refused, locked."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from tests.cluster.free_base import free_base
+
+from ithaca.cluster.layout import bootstrap_of, local_cluster, serve_command, servers_of
+from ithaca.cluster.local import Wanted, cluster_file, locked_cluster, programs_of, supervisor_pid, take_down
+from ithaca.cluster.ports import free_ports, refuse_taken
+from ithaca.model.cluster_config import ClusterFile, load_cluster
+from ithaca.model.errors import ConfigError, InvalidInput, LogInUse, NoSuchLog, Unavailable
+from ithaca.model.view import Address
+
+
+@pytest.fixture
+def small() -> Wanted:
+    return Wanted(shards=1, replicas=2, orderers=1, port=free_base(3), durability="os")
+
+
+def make(directory: Path, wanted: Wanted) -> ClusterFile:
+    with locked_cluster(directory, wanted) as file:
+        return file
+
+
+def test_names_and_ports() -> None:
+    file = local_cluster(shards=2, replicas=2, orderers=1, ports=[1, 2, 3, 4, 5], durability="fsync")
+    places = servers_of(file)
+    assert [(place.name, place.address.port) for place in places] == [
+        ("orderer-1", 1),
+        ("shard-0-replica-0", 2),
+        ("shard-0-replica-1", 3),
+        ("shard-1-replica-0", 4),
+        ("shard-1-replica-1", 5),
+    ]
+    assert [shard.f for shard in file.shards] == [1, 1]
+    assert bootstrap_of(file) == "127.0.0.1:1"
+    command = serve_command(Path("/data"), places[4])
+    assert command[1:] == [
+        *("-P", "-m", "ithaca", "serve", "--config", "/data/cluster.toml"),
+        *("--dir", "/data/shard-1-replica-1", "--replica", "1/1"),
+    ]
+
+
+def test_a_new_cluster_is_written_down_and_found_again(tmp_path: Path, small: Wanted) -> None:
+    directory = tmp_path / "deep" / "data"
+    file = make(directory, small)
+    assert (len(file.shards), len(file.orderers), file.durability) == (1, 1, "os")
+    assert [address.port - (small.port or 0) for address in file.addresses()] == [0, 1, 2]
+    assert load_cluster(directory / "cluster.toml") == file
+    assert directory.stat().st_mode & 0o777 == 0o700
+    assert make(directory, Wanted()) == file
+    assert make(directory, small) == file
+    assert cluster_file(directory) == file
+    assert [program.name for program in programs_of(directory, file)] == [place.name for place in servers_of(file)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (Wanted(shards=2), "made with --shards 1, not 2: leave --shards out"),
+        (Wanted(replicas=3), "made with --replicas 2, not 3"),
+        (Wanted(orderers=3), "made with --orderers 1, not 3"),
+        (Wanted(port=1), "made with --port [0-9]+, not 1"),
+        (Wanted(durability="fsync"), "made with --durability os, not fsync.*another --dir"),
+    ],
+)
+def test_what_differs_is_said(tmp_path: Path, small: Wanted, wanted: Wanted, message: str) -> None:
+    make(tmp_path, small)
+    with pytest.raises(InvalidInput, match=message):
+        make(tmp_path, wanted)
+
+
+def test_a_port_in_use_is_named_and_nothing_is_made(tmp_path: Path, small: Wanted) -> None:
+    assert small.port is not None
+    with (
+        socket.create_server(("127.0.0.1", small.port + 1)),
+        pytest.raises(Unavailable, match=f"port {small.port + 1} .*nothing was started: .*--port"),
+    ):
+        make(tmp_path / "data", small)
+    assert not (tmp_path / "data" / "cluster.toml").exists()
+    make(tmp_path / "data", small)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (Wanted(orderers=2), "2 orderers survive no more failures than 1: use 1 or 3"),
+        (Wanted(port=65535), "7 servers need ports 65535 to 65541, and 65535 is the last"),
+    ],
+)
+def test_clusters_that_cannot_be(tmp_path: Path, wanted: Wanted, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        make(tmp_path, wanted)
+    assert not (tmp_path / "cluster.toml").exists()
+
+
+def test_directories_of_others_are_left_alone(tmp_path: Path, small: Wanted) -> None:
+    (tmp_path / "thesis.txt").write_text("do not touch")
+    with pytest.raises(InvalidInput, match=r"not empty \(thesis.txt is in it\): choose another"):
+        make(tmp_path, small)
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+    with pytest.raises(InvalidInput, match="is a file"):
+        make(tmp_path / "thesis.txt", small)
+
+
+def test_a_damaged_file_is_named_by_its_line(tmp_path: Path, small: Wanted) -> None:
+    make(tmp_path, small)
+    with (tmp_path / "cluster.toml").open("a") as file:
+        file.write("maskin = 7\n")
+    with pytest.raises(ConfigError, match=r"cluster.toml:15: maskin is not known"):
+        make(tmp_path, Wanted())
+
+
+def test_a_cluster_of_many_machines_is_not_started_from_one(tmp_path: Path, small: Wanted) -> None:
+    make(tmp_path, small)
+    file = tmp_path / "cluster.toml"
+    file.write_text(file.read_text().replace("127.0.0.1", "192.0.2.7"))
+    with pytest.raises(InvalidInput, match="not of this machine alone: start such a cluster with ithaca serve"):
+        make(tmp_path, Wanted())
+
+
+def test_one_supervisor_at_a_time(tmp_path: Path, small: Wanted) -> None:
+    with locked_cluster(tmp_path, small):
+        assert supervisor_pid(tmp_path) == os.getpid()
+        with pytest.raises(LogInUse, match=f"in use by process {os.getpid()}: .*ithaca down") as caught:
+            make(tmp_path, small)
+        assert caught.value.pid == os.getpid()
+    assert supervisor_pid(tmp_path) is None
+    make(tmp_path, small)
+
+
+def test_taking_down_what_is_not_up(tmp_path: Path, small: Wanted) -> None:
+    with pytest.raises(NoSuchLog, match=r"no cluster in .*: make one with ithaca up"):
+        take_down(tmp_path)
+    make(tmp_path, small)
+    assert take_down(tmp_path) is False
+
+
+def test_free_ports_are_different_and_free() -> None:
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    refuse_taken([Address("127.0.0.1", port) for port in ports])

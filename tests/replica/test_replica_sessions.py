@@ -1,0 +1,158 @@
+"""What a session takes along, and the rules of its home."""
+
+import pytest
+from tests.replica.driving import Driven, one, only
+
+from ithaca.model.errors import (
+    ProtocolError,
+    SequenceGap,
+    SessionExpired,
+    SessionFenced,
+    Unavailable,
+    WrongLane,
+)
+from ithaca.model.limits import SESSION_BATCHES_MAX, SESSION_CARRIED_BYTES_MAX, SESSIONS_MAX
+from ithaca.model.positions import LaneId
+from ithaca.ordering.entries import ExpireSession, MoveSession, OpenLane
+from ithaca.ordering.outcomes import Session
+from ithaca.replica.events import Acknowledge, AcknowledgeAt, Refuse, Write
+from ithaca.replica.sessions import Carried, HomeSessions, decode_carried, encode_carried, merged_carried
+
+BATCHES: list[Carried] = [(number, 1, 100 + number) for number in range(1, SESSION_BATCHES_MAX + 1)]
+
+
+def test_the_largest_numbers_fit_into_what_a_session_may_carry() -> None:
+    largest = (1 << 64) - 1
+    spread = [(largest - 2 * (SESSION_BATCHES_MAX - n) * (1 << 32), (1 << 32) - 1, largest) for n in range(8)]
+    assert decode_carried(encode_carried(spread)) == spread
+    assert len(encode_carried(spread)) <= SESSION_CARRIED_BYTES_MAX
+
+
+def test_only_the_last_batches_are_carried() -> None:
+    more = [*BATCHES, (9, 2, 300)]
+    assert decode_carried(encode_carried(more)) == more[1:]
+    assert merged_carried(BATCHES, [(9, 2, 300)]) == more[1:]
+
+
+def test_a_session_that_did_nothing_since_keeps_what_it_brought() -> None:
+    assert merged_carried(BATCHES, []) == BATCHES
+    assert decode_carried(b"") == []
+
+
+@pytest.mark.parametrize("bad", [b"\xc1", b"\x91\x93\x01\x00\x01", encode_carried([(5, 1, 9), (3, 1, 10)])])
+def test_what_is_not_a_list_of_batches_in_order_is_refused(bad: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_carried(bad)
+
+
+def test_a_session_whose_past_cannot_be_read_is_refused_and_nobody_else() -> None:
+    """What is carried comes from a client: it must not stop a replica."""
+    sessions = HomeSessions()
+    sessions.arrived(Session(1, "bad", 1, LaneId(0, 0, 1), carried=b"\xc1"))
+    sessions.arrived(Session(2, "good", 1, LaneId(0, 0, 1)))
+    with pytest.raises(SessionExpired):
+        sessions.next_seq(1, 1)
+    assert sessions.next_seq(2, 1) == 1
+
+
+def test_only_so_many_expired_sessions_are_remembered() -> None:
+    sessions = HomeSessions()
+    for number in range(1, SESSIONS_MAX + 2):
+        sessions.expired(Session(number, f"s{number}", 1, LaneId(0, 0, 1)))
+    with pytest.raises(WrongLane):  # the ordering layer will say that it has expired
+        sessions.next_seq(1, 1)
+    with pytest.raises(SessionExpired):
+        sessions.next_seq(2, 1)
+
+
+# At home (invariant 5).
+
+
+def test_a_batch_that_continues_is_written_and_a_gap_is_not() -> None:
+    driven = Driven()
+    driven.joined()
+    session = driven.session()
+    assert one(Write, driven.append(session, 1, count=3)).batch.base_lsn == 0
+    assert one(Write, driven.append(session, 4)).batch.base_lsn == 3
+    assert isinstance(one(Refuse, driven.append(session, 6)).error, SequenceGap)
+    assert isinstance(one(Refuse, driven.append(session, 2)).error, SequenceGap)
+    assert isinstance(one(Refuse, driven.append(session, 1, count=2)).error, SequenceGap)
+
+
+def test_a_repeat_of_what_is_pending_gets_the_same_answer() -> None:
+    driven = Driven()
+    driven.joined()
+    session = driven.session()
+    driven.append(session, 1, count=2)
+    assert driven.append(session, 1, count=2) == []
+    acks = only(Acknowledge, driven.cut({driven.own: 2}))
+    assert [(ack.request.correlation, ack.position) for ack in acks] == [(1, 1), (2, 1)]
+
+
+def test_a_repeat_of_what_is_ordered_is_looked_up() -> None:
+    driven = Driven()
+    driven.joined()
+    session = driven.session()
+    driven.append(session, 1, count=2)
+    driven.append(session, 3)
+    driven.cut({driven.own: 3})
+    assert one(AcknowledgeAt, driven.append(session, 3)).lsn == 2
+
+
+def test_unknown_fenced_and_expired_sessions_are_told_apart() -> None:
+    driven = Driven()
+    driven.joined()
+    session = driven.session()
+    elsewhere = driven.session("other", lane=driven.peer)
+    assert isinstance(one(Refuse, driven.append(elsewhere)).error, WrongLane)
+    again = driven.session()
+    assert again.epoch == session.epoch + 1
+    assert isinstance(one(Refuse, driven.append(session)).error, SessionFenced)
+    driven.apply(ExpireSession(again.producer_id, again.epoch))
+    assert isinstance(one(Refuse, driven.append(again)).error, SessionExpired)
+
+
+def test_an_epoch_that_is_not_known_here_yet_waits_for_the_news() -> None:
+    driven = Driven()
+    driven.joined()
+    session = driven.session()
+    newer = Session(session.producer_id, session.name, session.epoch + 1, session.home)
+    assert isinstance(one(Refuse, driven.append(newer)).error, WrongLane)
+
+
+def test_a_session_that_moves_in_goes_on_where_it_was() -> None:
+    driven = Driven()
+    driven.joined()
+    session = driven.session("s", lane=driven.peer)
+    driven.apply(OpenLane(0, 1, 2))
+    carried = encode_carried([(1, 2, 17), (3, 1, 40)])
+    driven.apply(MoveSession(session.producer_id, session.epoch, driven.peer, driven.own, None, carried))
+    assert one(Acknowledge, driven.append(session, 1, count=2)).position == 17
+    assert one(Write, driven.append(session, 4)).batch.first_seq == 4
+    assert isinstance(one(Refuse, driven.append(session, 6)).error, SequenceGap)
+
+
+def test_the_next_number_is_not_told_while_batches_are_pending() -> None:
+    """If the lane were closed they would be gone, and nothing could follow the number."""
+    driven = Driven()
+    driven.joined()
+    session = driven.session()
+    assert driven.core.next_seq(driven.own, session.producer_id, session.epoch) == 1
+    driven.append(session, 1, count=4)
+    with pytest.raises(Unavailable):
+        driven.core.next_seq(driven.own, session.producer_id, session.epoch)
+    driven.cut({driven.own: 4})
+    assert driven.core.next_seq(driven.own, session.producer_id, session.epoch) == 5
+    with pytest.raises(WrongLane):
+        driven.core.next_seq(driven.peer, session.producer_id, session.epoch)
+
+
+def test_a_rejoin_removes_the_sessions_that_are_gone_and_keeps_the_others() -> None:
+    driven = Driven()
+    driven.joined()
+    stays, goes = driven.session("stays"), driven.session("goes")
+    driven.append(stays, 1)
+    driven.order.apply(ExpireSession(goes.producer_id, goes.epoch))
+    driven.joined()
+    assert isinstance(one(Refuse, driven.append(goes)).error, WrongLane)
+    assert one(Write, driven.append(stays, 2)).batch.base_lsn == 1

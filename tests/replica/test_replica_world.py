@@ -1,0 +1,198 @@
+"""Crashes, lost links, changing leaders, trims and moving sessions around real replica cores, each run from a seed.
+
+A seed that ever failed stays here by its number.
+"""
+
+from collections import Counter
+
+import pytest
+from tests.replica.replica_world import World
+from tests.replica.simulated_replica import Violation
+
+from ithaca.model.errors import WrongLane
+from ithaca.model.positions import LaneId
+from ithaca.ordering.state import ShardSummary
+from ithaca.replica import sessions
+from ithaca.replica.appends import Appends
+from ithaca.replica.core import ReplicaCore
+from ithaca.replica.events import Acknowledge, Appended, Fetch, Follow, Refuse, Request, Synced, Truncate
+from ithaca.replica.lanes import LaneCopy
+from ithaca.replica.reporting import Reporting, RunsSync
+from ithaca.replica.sessions import Carried, HomeSessions, Placed
+from ithaca.replica.settling import Settling
+from ithaca.wire.batch import Batch
+
+SAMPLE_SEEDS = 40
+CAMPAIGN_SEEDS = 2000
+PLANTED_SEEDS_MAX = 60
+FAILED_ONCE = [22, 26, 54, 167, 189]
+
+HAPPENS = [
+    "crashes",
+    "leaders",
+    "OrderedCut",
+    "LaneClosed",
+    "SessionMoved",
+    "TrimmedTo",
+    "Truncate",
+    "Fetch",
+    "FetchRuns",
+    "DropLane",
+    "Rejoin",
+    "AcknowledgeAt",
+    "refused WrongLane",
+    "refused StorageFull",
+    "refused SequenceGap",
+    "refused SessionFenced",
+]
+
+
+def counts_of(seeds: range) -> Counter[str]:
+    """Run the seeds; any violation raises. Adds up what happened."""
+    total: Counter[str] = Counter()
+    for seed in seeds:
+        total.update(World(seed).run().counts)
+    return total
+
+
+@pytest.mark.parametrize("start", range(0, SAMPLE_SEEDS, 20))
+def test_a_sample_of_seeds_holds_every_property(start: int) -> None:
+    """Invariants 1 to 7, after every step and at the end."""
+    total = counts_of(range(start, start + 20))
+    assert total["acknowledged"] > 500
+    assert [name for name in HAPPENS if not total[name]] == []
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("start", range(0, CAMPAIGN_SEEDS, 100))
+def test_the_campaign_holds_every_property(start: int) -> None:
+    total = counts_of(range(start, start + 100))
+    assert total["acknowledged"] > 2500
+    assert total["runs made up"] > 0
+
+
+@pytest.mark.parametrize("seed", FAILED_ONCE)
+def test_seeds_that_failed_once(seed: int) -> None:
+    World(seed).run()
+
+
+def test_a_seed_reproduces_its_run() -> None:
+    first, second = World(5).run(), World(5).run()
+    assert (first.truth, first.counts) == (second.truth, second.counts)
+    assert first.truth != World(6).run().truth
+
+
+# Planted bugs: each must be seen by the seeds.
+
+_synced, _close_and_drop = ReplicaCore._synced, ReplicaCore._close_and_drop
+_pursue, _wanted, _append, _repeat = Settling.pursue, Settling._wanted, Appends.append, Appends._repeat
+_send, _known_to = Reporting._send, RunsSync.known_to
+
+
+def acknowledges_what_is_synced(self: ReplicaCore, event: Synced) -> None:
+    """As published code does: at a position that the order has not given."""
+    _synced(self, event)
+    copy = self._lanes.get(event.lane)
+    if copy is not None and event.lane == self.own_lane and copy.durable > copy.ordered:
+        for pending in list(self._appends._pending):
+            if pending.end_lsn <= copy.durable:
+                self._effects += [Acknowledge(request, self.tail) for request in pending.requests]
+
+
+def accepts_at_once(self: Appends, event: Appended) -> None:
+    """Does not wait until the lane is there."""
+    copy = self._copy
+    if copy is None or copy.is_present:
+        _append(self, event)
+        return
+    copy.is_present, copy.is_busy = True, False
+    _append(self, event)
+    copy.is_present, copy.is_busy = False, True
+
+
+def closes_lanes_of_peers(self: ReplicaCore, summary: ShardSummary) -> None:
+    """Takes every lane but the own for closed when it joins."""
+    _close_and_drop(self, summary)
+    for lane, copy in self._lanes.items():
+        if lane != self.own_lane:
+            self._close(copy)
+
+
+def keeps_what_is_longer(self: Settling, copy: LaneCopy, own: LaneId | None, first: int) -> None:
+    _pursue(self, copy, own, first)
+    if self._effects and isinstance(self._effects[-1], Truncate):
+        self._effects.pop()
+        copy.is_busy = False
+        copy.received = copy.durable = copy.ordered
+
+
+def reports_what_is_written(self: Reporting, now_us: int) -> None:
+    synced = [(copy, copy.durable) for copy in self._told]
+    for copy, _ in synced:
+        copy.durable = copy.received
+    _send(self, now_us)
+    for copy, durable in synced:
+        copy.durable = durable
+
+
+def reads_up_to_the_tail(self: ReplicaCore) -> None:
+    self.readable = self.tail
+
+
+def only_follows(self: Settling, copy: LaneCopy) -> Follow | Fetch | None:
+    return _wanted(self, copy) if copy.is_open else None
+
+
+def accepts_repeats(self: HomeSessions, batch: Batch) -> Placed | None:
+    self._current(batch.producer_id, batch.producer_epoch)
+    return None
+
+
+def carries_nothing(_data: bytes) -> list[Carried]:
+    return []
+
+
+def calls_noted_runs_durable(self: RunsSync, cut: int) -> None:
+    _known_to(self, cut)
+    self.cut = cut
+
+
+def refuses_what_is_pending(self: Appends, copy: LaneCopy, request: Request, placed: Placed) -> None:
+    """Says that a batch is not there while it waits for its cut."""
+    if placed.lsn in self._pending_at:
+        self._effects.append(Refuse(request, WrongLane("no such batch")))
+    else:
+        _repeat(self, copy, request, placed)
+
+
+Patch = tuple[object, str, object]
+PLANTED: dict[str, tuple[str, Patch]] = {
+    "lanes are written before they are made": ("1", (Appends, "append", accepts_at_once)),
+    "what is synced is acknowledged": ("2", (ReplicaCore, "_synced", acknowledges_what_is_synced)),
+    "what is written is reported": ("3", (Reporting, "_send", reports_what_is_written)),
+    "lanes are cut before they are closed": ("4", (ReplicaCore, "_close_and_drop", closes_lanes_of_peers)),
+    "a longer copy of a closed lane is kept": ("4", (Settling, "pursue", keeps_what_is_longer)),
+    "a shorter copy of a closed lane is kept": ("4", (Settling, "_wanted", only_follows)),
+    "repeats are accepted": ("5", (HomeSessions, "place_of", accepts_repeats)),
+    "sessions forget what they carried": ("5", (sessions, "decode_carried", carries_nothing)),
+    "what is pending is refused": ("5", (Appends, "_repeat", refuses_what_is_pending)),
+    "everything ordered is readable": ("6", (ReplicaCore, "_look_again", reads_up_to_the_tail)),
+    "noted runs are called durable": ("6", (RunsSync, "known_to", calls_noted_runs_durable)),
+    "a repeat is never due": ("5", (Reporting, "tick", lambda _self, _now_us: None)),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    number, (owner, name, value) = PLANTED[bug]
+    monkeypatch.setattr(owner, name, value)
+    assert first_violation().startswith(f"{number}: ")
+
+
+def first_violation() -> str:
+    for seed in range(PLANTED_SEEDS_MAX):
+        try:
+            World(seed).run()
+        except Violation as violation:
+            return str(violation)
+    return f"{PLANTED_SEEDS_MAX} seeds found nothing"

@@ -1,0 +1,317 @@
+"""The driver performs what the core decides: in order, never before the disk, and tells whoever waits."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+
+from ithaca.model.errors import Fenced, IthacaError, StorageFull, Unavailable
+from ithaca.raft.events import Persist, Receive, Role, RoleChanged, Settings
+from ithaca.raft.messages import AnyMessage, AppendEntries, AppendReply, DurableState, Entry, EntryKind, first_state
+from ithaca.runtime import raft_disk
+from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.sim.disk import SimDisk
+from ithaca.storage.raftlog import RaftLog
+
+SETTINGS = Settings(election_timeout_ms=60, heartbeat_ms=15)
+DEADLINE_S = 20.0
+
+
+class Machine:
+    """Keeps what was applied, and the index up to which a snapshot replaced it."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self.restored_index = 0
+
+    def apply(self, index: int, term: int, data: bytes) -> object:
+        if data == b"unreadable":
+            raise ValueError("this entry cannot be read")
+        self.entries.append(data)
+        return len(self.entries), data
+
+    def snapshot(self) -> bytes:
+        return b"\n".join(self.entries)
+
+    def restore(self, index: int, data: bytes) -> None:
+        self.restored_index = index
+        self.entries = data.split(b"\n") if data else []
+
+
+class Server:
+    """A driver with its disk; messages go to the other servers of the group by plain calls."""
+
+    def __init__(self, group: "Group", number: int) -> None:
+        self._group = group
+        self.number = number
+        self.disk = SimDisk()
+        self.disk.make_directory("/raft")
+        self.sent: list[AnyMessage] = []
+        self.roles: list[RoleChanged] = []
+        self.error: Exception | None = None
+        self.is_connected = True
+        self.start(first_state(*group.numbers))
+
+    def start(self, founded: DurableState | None = None) -> None:
+        if founded is not None:
+            self.log, durable = RaftLog.create(self.disk, "/raft", founded), founded
+        else:
+            self.log, durable = RaftLog.open(self.disk, "/raft")
+        self.machine = Machine()
+        self.driver = RaftDriver(
+            self.number, self._group.settings, self.log, durable, self.machine, self, random=Random(self.number)
+        )
+        self.driver.start()
+
+    def send(self, to: int, message: AnyMessage) -> None:
+        self.sent.append(message)
+        asyncio.get_running_loop().call_soon(self._group.deliver, self, to, message)
+
+    def role_changed(self, change: RoleChanged) -> None:
+        self.roles.append(change)
+
+    def applied(self) -> None:
+        pass
+
+    def persisted(self, seconds: float) -> None:
+        assert seconds >= 0
+
+    def failed(self, error: Exception) -> None:
+        self.error = error
+
+
+class Group:
+    def __init__(self, count: int, settings: Settings) -> None:
+        self.settings = settings
+        self.numbers = tuple(range(1, count + 1))
+        self.servers = {number: Server(self, number) for number in self.numbers}
+
+    def deliver(self, sender: Server, to: int, message: AnyMessage) -> None:
+        if sender.is_connected and self.servers[to].is_connected:
+            self.servers[to].driver.step(Receive(message))
+
+    async def leader(self) -> Server:
+        found: list[Server] = []
+
+        def look() -> bool:
+            found[:] = [each for each in self.servers.values() if each.driver.is_leader and each.is_connected]
+            return bool(found)
+
+        await until(look)
+        return found[0]
+
+
+@asynccontextmanager
+async def running(count: int, settings: Settings = SETTINGS) -> AsyncIterator[Group]:
+    group = Group(count, settings)
+    try:
+        yield group
+    finally:
+        for server in group.servers.values():
+            await server.driver.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - there is no event for any condition
+            await asyncio.sleep(0.002)
+
+
+async def test_the_result_of_a_proposal_is_what_applying_it_returned() -> None:
+    async with running(1) as group:
+        server = await group.leader()
+        assert await server.driver.propose(b"a") == (1, b"a")
+        first, second = server.driver.propose(b"b"), server.driver.propose(b"c")
+        assert (await second, await first) == ((3, b"c"), (2, b"b"))
+        index = await server.driver.read_index()
+        assert index == server.driver.applied_index == server.driver.commit_index
+
+
+async def test_all_servers_apply_the_same_and_only_the_leader_takes_requests() -> None:
+    async with running(3) as group:
+        leader = await group.leader()
+        for text in (b"a", b"b", b"c"):
+            await leader.driver.propose(text)
+        await until(lambda: all(each.machine.entries == [b"a", b"b", b"c"] for each in group.servers.values()))
+        follower = next(each for each in group.servers.values() if each is not leader)
+        for refused in (follower.driver.propose(b"d"), follower.driver.read_index()):
+            with pytest.raises(Unavailable, match=f"server {leader.number} leads") as caught:
+                await refused
+            assert not caught.value.outcome_unknown
+
+
+async def test_a_restart_finds_what_was_applied() -> None:
+    async with running(1, Settings(election_timeout_ms=60, heartbeat_ms=15, snapshot_entries=5)) as group:
+        server = group.servers[1]
+        await until(lambda: server.driver.is_leader)
+        for number in range(12):
+            await server.driver.propose(b"%d" % number)
+        before = list(server.machine.entries)
+        await server.driver.stop()
+        server.disk.kill()
+        server.start()
+        assert server.machine.restored_index >= 5
+        await group.leader()
+        await server.driver.read_index()
+        assert server.machine.entries == before
+        assert await server.driver.propose(b"more") == (13, b"more")
+
+
+async def test_a_follower_that_was_away_for_long_gets_a_snapshot() -> None:
+    settings = Settings(election_timeout_ms=60, heartbeat_ms=15, snapshot_entries=5, trailing_entries=0)
+    async with running(3, settings) as group:
+        leader = await group.leader()
+        away = next(each for each in group.servers.values() if each is not leader)
+        away.is_connected = False
+        for number in range(20):
+            await leader.driver.propose(b"%d" % number)
+        away.is_connected = True
+        await until(lambda: away.machine.entries == leader.machine.entries)
+        assert away.machine.restored_index >= 5
+
+
+async def test_a_leader_that_is_cut_off_does_not_know_what_became_of_a_proposal() -> None:
+    async with running(3) as group:
+        old = await group.leader()
+        old.is_connected = False
+        lost, read = old.driver.propose(b"lost"), old.driver.read_index()
+        with pytest.raises(Unavailable) as caught:
+            await lost
+        assert caught.value.outcome_unknown
+        with pytest.raises(Unavailable):
+            await read
+        new = await group.leader()
+        assert await new.driver.propose(b"kept") == (1, b"kept")
+        old.is_connected = True
+        await until(lambda: old.machine.entries == [b"kept"])
+
+
+async def test_a_machine_may_propose_from_within_an_apply() -> None:
+    async with running(1) as group:
+        server = await group.leader()
+        answers: list[asyncio.Future[object]] = []
+        apply = server.machine.apply
+
+        def propose_again(index: int, term: int, data: bytes) -> object:
+            if data == b"first":
+                answers.append(server.driver.propose(b"second"))
+            return apply(index, term, data)
+
+        server.machine.apply = propose_again  # type: ignore[method-assign]
+        assert await server.driver.propose(b"first") == (1, b"first")
+        assert await answers[0] == (2, b"second")
+
+
+# The disk
+
+
+class GatedLog:
+    """Syncs only when it is told to."""
+
+    def __init__(self, log: RaftLog) -> None:
+        self._log = log
+        self.gate = threading.Event()
+        self.asked: list[Persist] = []
+
+    def persist(self, effect: Persist) -> None:
+        self.asked.append(effect)
+        assert self.gate.wait(DEADLINE_S)
+        self._log.persist(effect)
+
+
+async def test_what_stands_behind_a_persist_waits_for_the_sync() -> None:
+    group = Group(1, SETTINGS)
+    server = group.servers[1]
+    await server.driver.stop()
+    server.disk.remove("/raft/raft.log")
+    log = GatedLog(RaftLog.create(server.disk, "/raft", first_state(1, 2, 3)))
+    quiet = Settings(election_timeout_ms=60_000, heartbeat_ms=1000)
+    driver = RaftDriver(1, quiet, log, first_state(1, 2, 3), Machine(), server)  # type: ignore[arg-type]
+    server.is_connected = False
+    driver.start()
+    try:
+        for index in (1, 2, 3):
+            entry = Entry(index, 1, EntryKind.PAYLOAD, b"x")
+            previous_term = 1 if index > 1 else 0
+            driver.step(Receive(AppendEntries(2, 1, index - 1, previous_term, (entry,), 0)))
+        await until(lambda: len(log.asked) == 1)
+        assert server.sent == []
+        log.gate.set()
+        await until(lambda: any(isinstance(each, AppendReply) and each.index == 3 for each in server.sent))
+        assert [effect.sequence for effect in log.asked] == sorted(effect.sequence for effect in log.asked)
+    finally:
+        log.gate.set()
+        await driver.stop()
+
+
+async def test_a_full_disk_is_tried_again_until_there_is_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raft_disk, "RAFT_FULL_RETRY_S", 0.01)
+    async with running(1) as group:
+        server = await group.leader()
+        await server.driver.propose(b"a")
+        server.disk.capacity_bytes = 0
+        waiting = [server.driver.propose(text) for text in (b"b", b"c")]
+        await until(lambda: isinstance(server.driver.storage_full, StorageFull))
+        assert not any(each.done() for each in waiting)
+        server.disk.capacity_bytes = None
+        assert [await each for each in waiting] == [(2, b"b"), (3, b"c")]
+        assert server.driver.storage_full is None
+
+
+async def test_a_server_with_a_full_disk_can_be_stopped() -> None:
+    async with running(1) as group:
+        server = await group.leader()
+        server.disk.capacity_bytes = 0
+        waiting = server.driver.propose(b"b")
+        await until(lambda: server.driver.storage_full is not None)
+        await server.driver.stop()
+        with pytest.raises(Unavailable) as caught:
+            await waiting
+        assert caught.value.outcome_unknown
+
+
+async def test_a_failed_sync_stops_the_driver_for_good() -> None:
+    async with running(3) as group:
+        leader = await group.leader()
+        await leader.driver.propose(b"a")
+        leader.disk.fail_next_sync()
+        with pytest.raises(IthacaError) as caught:
+            await leader.driver.propose(b"b")
+        assert caught.value.outcome_unknown
+        assert isinstance(leader.error, Fenced)
+        said = len(leader.sent)
+        with pytest.raises(Unavailable, match="has stopped"):
+            await leader.driver.propose(b"c")
+        assert not leader.driver.is_leader
+        leader.is_connected = False
+        other = await group.leader()
+        await other.driver.propose(b"d")
+        assert len(leader.sent) == said
+
+
+async def test_an_entry_that_cannot_be_applied_stops_the_driver() -> None:
+    async with running(1) as group:
+        server = await group.leader()
+        with pytest.raises(Unavailable, match="has failed"):
+            await server.driver.propose(b"unreadable")
+        assert isinstance(server.error, ValueError)
+
+
+async def test_stopping_leaves_no_thread_and_fails_who_waits() -> None:
+    before = threading.active_count()
+    async with running(3) as group:
+        leader = await group.leader()
+        assert threading.active_count() == before + 3
+        for server in group.servers.values():
+            server.is_connected = False
+        waiting = leader.driver.propose(b"a")
+        await leader.driver.stop()
+        with pytest.raises(Unavailable, match="stopping"):
+            await waiting
+        await leader.driver.stop()
+        assert leader.error is None
+        assert leader.roles[-1].role is Role.LEADER
+    assert threading.active_count() == before

@@ -1,0 +1,268 @@
+"""Orderers in one event loop, on real sockets and files, and peers that speak to them as clients and replicas do."""
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.cut import ShardCut
+from ithaca.model.errors import IthacaError
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
+from ithaca.ordering.entries import OrderingEntry, encode_entry
+from ithaca.ordering.reports import Report
+from ithaca.protocol.codec import Message, Received
+from ithaca.protocol.messages import (
+    VERSION_MAX,
+    VERSION_MIN,
+    Applied,
+    AppliedOutcome,
+    GetTail,
+    GetView,
+    Hello,
+    Join,
+    Joined,
+    News,
+    Propose,
+    Redirect,
+    ReportIs,
+    Role,
+    ShardNews,
+    TailIs,
+    ViewIs,
+)
+from ithaca.raft.events import Settings
+from ithaca.runtime.connection import Connection, dial
+from ithaca.server.orderer import OrdererServer
+
+SETTINGS = Settings(election_timeout_ms=150, heartbeat_ms=30)
+DEADLINE_S = 20.0
+_M = TypeVar("_M", bound=msgspec.Struct)
+
+
+def free_addresses(count: int) -> list[Address]:
+    """Loopback addresses with ports that were free a moment ago, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [Address("127.0.0.1", each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def cluster_file(orderers: int = 3, shards: int = 1, replicas: int = 2, *, order_interval_us: int = 0) -> ClusterFile:
+    """A cluster whose replicas are never dialled, so that their addresses need not be free."""
+    places = tuple(OrdererPlace(number, address) for number, address in enumerate(free_addresses(orderers), 1))
+    return ClusterFile(
+        "test",
+        "fsync",
+        order_interval_us,
+        1 << 20,
+        places,
+        tuple(
+            ShardPlace(
+                shard,
+                replicas - 1,
+                False,
+                tuple(ReplicaPlace(replica, Address("127.0.0.1", 9 + replica)) for replica in range(replicas)),
+            )
+            for shard in range(shards)
+        ),
+    )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds for which there is no event."""
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - there is no event for any condition
+            await asyncio.sleep(0.002)
+
+
+class Orderers:
+    """The orderers of one cluster; each may be stopped and started again."""
+
+    def __init__(self, file: ClusterFile, directory: Path, settings: Settings = SETTINGS) -> None:
+        self.file = file
+        self.directory = directory
+        self.settings = settings
+        self.up: dict[int, OrdererServer] = {}
+
+    async def start(self, *numbers: int) -> None:
+        for number in numbers or [place.server for place in self.file.orderers]:
+            server = OrdererServer(self.file, number, str(self.directory / str(number)), settings=self.settings)
+            await server.start()
+            self.up[number] = server
+
+    async def stop(self, *numbers: int) -> None:
+        await asyncio.gather(*(self.up.pop(number).stop() for number in numbers or list(self.up)))
+
+    def address(self, number: int) -> Address:
+        return next(place.address for place in self.file.orderers if place.server == number)
+
+    def leading(self) -> list[int]:
+        return [number for number, server in self.up.items() if server.status()["state"] == "leader"]
+
+    async def leader(self) -> int:
+        """The leader, once it is ready: asked through its port, as a client would."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                for number in self.leading():
+                    with suppress(IthacaError):
+                        async with client(self.address(number)) as asking:
+                            if isinstance((await asking.request(GetTail())).message, TailIs):
+                                return number
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def orderers(file: ClusterFile, directory: Path, settings: Settings = SETTINGS) -> AsyncIterator[Orderers]:
+    """All orderers of the file, running."""
+    group = Orderers(file, directory, settings)
+    try:
+        await group.start()
+        yield group
+    finally:
+        await group.stop()
+
+
+class Mailbox:
+    """Keeps what comes unasked."""
+
+    def __init__(self) -> None:
+        self.messages: deque[Message] = deque()
+        self.lost: asyncio.Future[IthacaError | None] = asyncio.get_running_loop().create_future()
+        self._arrived = asyncio.Event()
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        self.messages.append(received.message)
+        self._arrived.set()
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        self.lost.set_result(error)
+        self._arrived.set()
+
+    async def next(self, kind: type[_M]) -> _M:
+        """The next message, which is of this kind."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not self.messages:
+                assert not self.lost.done(), f"the connection ended before a {kind.__name__}: {self.lost.result()}"
+                self._arrived.clear()
+                await self._arrived.wait()
+        message = self.messages.popleft()
+        assert isinstance(message, kind), message
+        return message
+
+
+@asynccontextmanager
+async def client(address: Address, role: Role = "client", name: str = "") -> AsyncIterator[Connection]:
+    async with speaking(address, role, name) as (connection, _):
+        yield connection
+
+
+@asynccontextmanager
+async def speaking(
+    address: Address, role: Role = "client", name: str = ""
+) -> AsyncIterator[tuple[Connection, Mailbox]]:
+    mailbox = Mailbox()
+    connection = await dial(address, Hello(VERSION_MIN, VERSION_MAX, role, name), mailbox)
+    try:
+        yield connection, mailbox
+    finally:
+        connection.abort()
+        await connection.wait_lost()
+
+
+async def ask(address: Address, message: Message, kind: type[_M]) -> _M:
+    """One request over a connection of its own; its answer must be of this kind."""
+    async with client(address) as connection:
+        answer = (await connection.request(message)).message
+    assert isinstance(answer, kind), answer
+    return answer
+
+
+async def propose(address: Address, entry: OrderingEntry) -> tuple[AppliedOutcome, ...]:
+    return (await ask(address, Propose(encode_entry(entry)), Applied)).outcomes
+
+
+async def view(address: Address, at_least: int = 0) -> ViewIs:
+    return await ask(address, GetView(at_least), ViewIs)
+
+
+async def tail(address: Address) -> int:
+    return (await ask(address, GetTail(), TailIs)).tail
+
+
+class FakeReplica:
+    """Joins as a replica, reports what it is told to, and keeps the news."""
+
+    def __init__(self, shard: int, replica: int, boot: int = 1) -> None:
+        self.shard = shard
+        self.replica = replica
+        self.boot = boot
+        self.news: list[ShardNews] = []
+        self.mailbox: Mailbox | None = None
+
+    async def join(self, address: Address) -> Joined:
+        self.mailbox = Mailbox()
+        hello = Hello(VERSION_MIN, VERSION_MAX, "replica", f"{self.shard}/{self.replica}")
+        self.connection = await dial(address, hello, self.mailbox)
+        join = Join(self.shard, self.replica, self.boot)
+        self.connection.send(join, correlation=self.connection.next_correlation())
+        self.joined = await self.mailbox.next(Joined)
+        return self.joined
+
+    @property
+    def lane(self) -> LaneId:
+        assert self.joined.lane is not None
+        return self.joined.lane
+
+    def report(self, lengths: dict[LaneId, int], *, runs_cut: int = 0, epoch: int = 1) -> None:
+        report = Report(self.shard, epoch, self.replica, self.boot, runs_cut, tuple(lengths.items()))
+        self.connection.send(ReportIs(report))
+
+    async def hear(self, kind: type[_M]) -> _M:
+        """Wait for the next news of this kind; what comes before it is kept in `news`, and so is it."""
+        assert self.mailbox is not None
+        while True:
+            items = (await self.mailbox.next(News)).items
+            self.news += items
+            for item in items:
+                if isinstance(item, kind):
+                    return item
+
+    async def hear_cut(self, number: int) -> ShardCut:
+        while True:
+            for item in self.news:
+                if isinstance(item, ShardCut) and item.number >= number:
+                    return item
+            assert self.mailbox is not None
+            self.news += (await self.mailbox.next(News)).items
+
+    async def leave(self) -> None:
+        self.connection.abort()
+        await self.connection.wait_lost()
+
+
+@asynccontextmanager
+async def joined(address: Address, replicas: Sequence[FakeReplica]) -> AsyncIterator[None]:
+    """These replicas, joined one after the other."""
+    try:
+        for replica in replicas:
+            await replica.join(address)
+        yield
+    finally:
+        for replica in replicas:
+            if replica.mailbox is not None:
+                await replica.leave()
+
+
+async def redirected(address: Address, message: Message) -> Address | None:
+    return (await ask(address, message, Redirect)).leader

@@ -1,0 +1,325 @@
+"""What orderers answer to clients and replicas, and what they refuse."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.server.orderers import (
+    FakeReplica,
+    ask,
+    client,
+    cluster_file,
+    joined,
+    orderers,
+    propose,
+    redirected,
+    tail,
+    until,
+    view,
+)
+
+from ithaca.model.cut import LaneLengths, LaneRun
+from ithaca.model.errors import InvalidInput, StorageFull, Unavailable, VersionMismatch, WrongLane
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
+from ithaca.ordering import entries, sessions
+from ithaca.ordering.entries import (
+    AddReplica,
+    CloseLane,
+    ExpireSession,
+    Finalize,
+    Lost,
+    MoveSession,
+    OpenLane,
+    OpenSession,
+    OrderingEntry,
+    RegisterShard,
+    RemoveReplica,
+    TrimTo,
+    encode_entry,
+)
+from ithaca.ordering.outcomes import (
+    LaneClosed,
+    LaneOpened,
+    RangeLost,
+    Refused,
+    SessionExpired,
+    SessionMoved,
+    SessionOpened,
+    ShardFinalized,
+    TrimmedTo,
+    ViewChanged,
+)
+from ithaca.protocol.messages import (
+    Applied,
+    GetSession,
+    GetTail,
+    GetView,
+    Join,
+    Joined,
+    Propose,
+    SessionIs,
+    TailIs,
+    ViewIs,
+)
+from ithaca.server import orderer_requests
+from ithaca.server.orderer import OrdererServer
+from ithaca.sim.disk import SimDisk
+
+
+async def test_the_view_is_unavailable_until_the_log_is_configured(tmp_path: Path) -> None:
+    file = cluster_file(orderers=3)
+    alone = OrdererServer(file, 1, str(tmp_path))
+    await alone.start()
+    try:
+        with pytest.raises(Unavailable, match="not ready"):
+            await view(alone.address)
+        for message in (GetTail(), Join(0, 0, 1), GetSession(1), Propose(encode_entry(TrimTo(1)))):
+            assert await redirected(alone.address, message) is None
+    finally:
+        await alone.stop()
+
+
+async def test_a_view_can_be_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with orderers(cluster_file(orderers=3), tmp_path) as group:
+        leader = group.address(await group.leader())
+        known = (await view(leader)).view.version
+        async with client(leader) as asking:
+            newer = asyncio.create_task(asking.request(GetView(known + 1)))
+            await asking.request(GetView(known))  # so the other one is waiting
+            assert not newer.done()
+            shard = RegisterShard(7, 0, False, ((0, Address("127.0.0.1", 9)),))
+            assert isinstance((await propose(leader, shard))[0], ViewChanged)
+            answer = (await newer).message
+            assert isinstance(answer, ViewIs)
+            assert [each.shard for each in answer.view.shards] == [0, 7]
+        monkeypatch.setattr(orderer_requests, "VIEW_WAIT_S_MAX", 0.01)
+        with pytest.raises(Unavailable, match=f"not yet {known + 9}"):
+            await view(leader, at_least=known + 9)
+        monkeypatch.setattr(orderer_requests, "VIEW_WAITS_MAX", 0)
+        with pytest.raises(Unavailable, match="wait for a newer view"):
+            await view(leader, at_least=known + 9)
+
+
+async def test_the_tail_covers_every_cut_that_a_replica_heard_of(tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=3, replicas=1), tmp_path) as group:
+        leader = group.address(await group.leader())
+        replica = FakeReplica(0, 0)
+        async with joined(leader, [replica]), client(leader) as asking:
+            for length in range(1, 30):
+                replica.report({replica.lane: length})
+                cut = await replica.hear_cut(length)
+                answer = (await asking.request(GetTail())).message
+                assert isinstance(answer, TailIs)
+                assert answer.tail >= cut.tail
+                assert answer.time_us >= cut.time_us
+
+
+async def test_clients_propose_and_are_told_the_outcome(tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=3, shards=2, replicas=1), tmp_path) as group:
+        leader = group.address(await group.leader())
+        one, other = FakeReplica(0, 0), FakeReplica(1, 0)
+        async with joined(leader, [one, other]):
+            one.report({one.lane: 5})
+            await one.hear_cut(1)
+            assert await propose(leader, TrimTo(3)) == (TrimmedTo(3),)
+            assert await propose(leader, TrimTo(99)) == (Refused(TrimTo(99), "beyond the tail"),)
+            assert (await ask(leader, GetTail(), TailIs)).first == 3
+            assert await propose(leader, Lost(one.lane, 3, 5)) == (RangeLost(one.lane, 3, 5),)
+            closed = await propose(leader, CloseLane(one.lane))
+            assert closed[0] == LaneClosed(one.lane, 5)
+            final = await propose(leader, Finalize(1))
+            assert ShardFinalized(1, 1) in final
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        entries.cut(LaneLengths.of({LaneId(0, 0, 1): 5}), time_us=1, view=1),
+        OpenLane(0, 0, 9),
+        RemoveReplica(0, 1, 0),
+        AddReplica(0, 1, 7, Address("127.0.0.1", 9)),
+    ],
+    ids=lambda entry: type(entry).__name__,
+)
+async def test_what_is_the_leaders_own_is_refused(entry: OrderingEntry, tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=1), tmp_path) as group:
+        leader = group.address(await group.leader())
+        applied = group.up[1].status()["applied"]
+        with pytest.raises(InvalidInput, match=f"may not propose {type(entry).__name__}"):
+            await propose(leader, entry)
+        with pytest.raises(VersionMismatch):
+            await ask(leader, Propose(b"\x92\xa6future\x01"), Applied)
+        assert group.up[1].status()["applied"] == applied
+
+
+# Sessions
+
+
+async def test_sessions_are_opened_moved_and_expired(tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=3), tmp_path) as group:
+        leader = group.address(await group.leader())
+        one, other = FakeReplica(0, 0), FakeReplica(0, 1)
+        async with joined(leader, [one, other]):
+            (opened,) = await propose(leader, OpenSession("orders", one.lane))
+            assert isinstance(opened, SessionOpened)
+            session = opened.session
+            assert (session.producer_id, session.epoch, session.home) == (1, 1, one.lane)
+            assert await one.hear(SessionOpened) == opened
+            (again,) = await propose(leader, OpenSession("orders", one.lane))
+            assert isinstance(again, SessionOpened)
+            assert again.session.epoch == 2
+            await propose(leader, CloseLane(one.lane))
+            (moved,) = await propose(leader, MoveSession(1, 2, one.lane, other.lane, carried=b"known"))
+            assert isinstance(moved, SessionMoved)
+            found = (await ask(leader, GetSession(1), SessionIs)).session
+            assert found == moved.session
+            assert found is not None
+            assert (found.home, found.carried) == (other.lane, b"known")
+            (expired,) = await propose(leader, ExpireSession(1, 2))
+            assert expired == SessionExpired(found)
+            assert (await ask(leader, GetSession(1), SessionIs)).session is None
+
+
+async def test_anonymous_sessions_make_room_for_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "ORDERING_SESSIONS_MAX", 4)
+    async with orderers(cluster_file(orderers=3), tmp_path) as group:
+        leader = group.address(await group.leader())
+        replica = FakeReplica(0, 0)
+        async with joined(leader, [replica]), client(leader) as asking:
+            for name in ("kept", "~a", "~b", "also kept"):
+                await propose(leader, OpenSession(name, replica.lane))
+
+            async def open_session(name: str) -> tuple[object, ...]:
+                request = Propose(encode_entry(OpenSession(name, replica.lane)))
+                answer = (await asking.request(request)).message
+                assert isinstance(answer, Applied)
+                return answer.outcomes
+
+            # Both at once: each expires another one.
+            answers = await asyncio.gather(open_session("new"), open_session("~c"))
+            assert all(isinstance(outcome, SessionOpened) for (outcome,) in answers)
+            names = set()
+            for producer_id in range(1, 8):
+                found = (await ask(leader, GetSession(producer_id), SessionIs)).session
+                names |= {found.name} if found is not None else set()
+            assert names == {"kept", "also kept", "new", "~c"}
+            assert isinstance((await open_session("newer"))[0], SessionOpened)
+            entry = OpenSession("newest", replica.lane)
+            assert await open_session("newest") == (Refused(entry, "too many sessions"),)
+
+
+# Joining
+
+
+@pytest.mark.parametrize("place", [(9, 0), (0, 9), (1 << 40, 0)], ids=str)
+async def test_replicas_that_are_not_in_the_log_cannot_join(place: tuple[int, int], tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=1), tmp_path) as group:
+        leader = group.address(await group.leader())
+        with pytest.raises(InvalidInput, match=f"no replica {place[1]} of shard {place[0]}"):
+            await ask(leader, Join(*place, 1), Joined)
+
+
+async def test_each_start_of_a_replica_has_its_lane(tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=1), tmp_path) as group:
+        leader = group.address(await group.leader())
+        peer = FakeReplica(0, 1)
+        async with joined(leader, [peer]):
+            first = await ask(leader, Join(0, 0, 5), Joined)
+            second = await ask(leader, Join(0, 0, 6), Joined)
+            assert (first.lane, second.lane) == (LaneId(0, 0, 1), LaneId(0, 0, 2))
+            assert await peer.hear(LaneClosed) == LaneClosed(LaneId(0, 0, 1), 0)
+            with pytest.raises(InvalidInput, match="started again since"):
+                await ask(leader, Join(0, 0, 5), Joined)
+            await propose(leader, CloseLane(LaneId(0, 0, 2)))
+            with pytest.raises(WrongLane, match="higher boot"):
+                await ask(leader, Join(0, 0, 6), Joined)
+
+
+async def test_a_replica_of_a_finalized_shard_has_no_lane_and_hears_on(tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=1, shards=2, replicas=1), tmp_path) as group:
+        leader = group.address(await group.leader())
+        live, final = FakeReplica(0, 0), FakeReplica(1, 0)
+        await propose(leader, Finalize(1))
+        async with joined(leader, [live, final]):
+            assert final.joined.lane is None
+            assert final.joined.summary.shard.phase == "finalized"
+            live.report({live.lane: 2})
+            assert (await final.hear_cut(1)).tail == 3
+
+
+async def test_news_begins_where_the_answer_to_joining_ends(tmp_path: Path) -> None:
+    """Whenever a replica joins, what it was told of at once and what follows add up to every cut, each once."""
+    async with orderers(cluster_file(orderers=1, shards=2, replicas=1), tmp_path) as group:
+        leader = group.address(await group.leader())
+        busy = FakeReplica(0, 0)
+        async with joined(leader, [busy]):
+            for boot in range(1, 6):
+                late = FakeReplica(1, 0, boot=boot)
+                start = 10 * boot
+                for length in range(start, start + 5):
+                    busy.report({busy.lane: length})
+                joining = asyncio.create_task(late.join(leader))
+                for length in range(start + 5, start + 10):
+                    busy.report({busy.lane: length})
+                    await asyncio.sleep(0)
+                summary = (await joining).summary
+                while not late.news or late.news[-1] != (await busy_cut(busy, start + 9, shard=1)):
+                    cuts = [each for each in late.news if hasattr(each, "number")]
+                    if summary.cut.tail == start + 10 or (cuts and cuts[-1].tail == start + 10):
+                        break
+                    await late.hear(type(summary.cut))
+                numbers = [each.number for each in late.news if isinstance(each, type(summary.cut))]
+                assert numbers == list(range(summary.cut.number + 1, summary.cut.number + 1 + len(numbers)))
+                await late.leave()
+
+
+async def busy_cut(replica: FakeReplica, tail_before: int, shard: int) -> object:
+    return None
+
+
+async def test_a_full_disk_refuses_proposals_and_answers_reads(tmp_path: Path) -> None:
+    disk = SimDisk()
+    server = OrdererServer(cluster_file(orderers=1), 1, "/orderer", disk=disk)
+    await server.start()
+    try:
+        await until(lambda: bool(server.status()["shards"]))
+        disk.capacity_bytes = 0
+        async with client(server.address) as asking:
+            big = RegisterShard(5, 0, False, ((0, Address("h" * 2_000_000, 9)),))
+            waiting = asyncio.create_task(asking.request(Propose(encode_entry(big))))
+            while True:  # the next one is refused as soon as the disk has said that it is full
+                await asking.request(GetTail())
+                try:
+                    await asyncio.wait_for(asyncio.shield(waiting), 0.001)
+                except TimeoutError:
+                    pass
+                if server._driver is not None and server._driver.storage_full is not None:
+                    break
+            with pytest.raises(StorageFull):
+                await propose(server.address, TrimTo(1))
+            assert await tail(server.address) == 1
+            disk.capacity_bytes = None
+            answer = (await waiting).message
+            assert isinstance(answer, Applied)
+            assert isinstance(answer.outcomes[0], ViewChanged)
+            assert await propose(server.address, TrimTo(1)) == (TrimmedTo(1),)
+    finally:
+        await server.stop()
+
+
+async def test_lanes_of_a_shard_are_told_to_its_replicas_alone(tmp_path: Path) -> None:
+    async with orderers(cluster_file(orderers=1, shards=2), tmp_path) as group:
+        leader = group.address(await group.leader())
+        near, far = FakeReplica(0, 0), FakeReplica(1, 0)
+        async with joined(leader, [near, far]):
+            peer = FakeReplica(0, 1)
+            async with joined(leader, [peer]):
+                changed = await near.hear(ViewChanged)
+                assert [type(each) for each in near.news[-2:]] == [LaneOpened, ViewChanged]
+                assert await far.hear(ViewChanged) == changed
+                assert not [each for each in far.news if isinstance(each, LaneOpened) and each.lane.shard == 0]
+                near.report({near.lane: 1})
+                peer.report({near.lane: 1})
+                assert (await near.hear_cut(1)).runs == (LaneRun(near.lane, 0, 1, 1),)
+                assert (await far.hear_cut(1)).runs == ()

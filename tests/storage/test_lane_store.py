@@ -1,0 +1,274 @@
+"""All lanes of a replica: found as they were left, made, cut and dropped through crashes, damage named."""
+
+from contextlib import suppress
+from random import Random
+
+import pytest
+from tests.storage.cluster_lanes import ClusterSource, append, check_prefix, copied, lengths
+from tests.storage.conftest import Place
+from tests.storage.lanes import Written, read_rows, write
+
+from ithaca.model.cut import LaneRun
+from ithaca.model.errors import Corrupt, StorageFull
+from ithaca.model.positions import LaneId
+from ithaca.sim.disk import PowerLoss, SimDisk
+from ithaca.storage.disk import Disk
+from ithaca.storage.lane_store import HeldLane, HeldLength, LaneStore, trim
+
+pytestmark = pytest.mark.usefixtures("small_limits")
+
+OWN, PEER, OLD = LaneId(3, 1, 4), LaneId(3, 2, 10), LaneId(3, 1, 3)
+NEVER = 1 << 60
+
+
+def opened(disk: Disk, directory: str = "/store") -> LaneStore:
+    return LaneStore(disk, directory, segment_bytes=2500)
+
+
+def new_store() -> tuple[SimDisk, LaneStore]:
+    disk = SimDisk()
+    disk.make_directory("/store")
+    disk.sync_directory("/")
+    return disk, opened(disk)
+
+
+def note(store: LaneStore, lane: LaneId, position: int, count: int, time_us: int = 1) -> None:
+    store.note((LaneRun(lane, store.lanes[lane].runs.end_lsn, position, count),), time_us)
+
+
+def test_lanes_are_found_as_they_were_left(place: Place) -> None:
+    place.disk.make_directory(place.directory)
+    store, source = opened(place.disk, place.directory), ClusterSource(Random(1))
+    written: dict[LaneId, list[Written]] = {}
+    for lane in (PEER, OWN, OLD):
+        held = store.create(lane)
+        assert held == store.lanes[lane] == HeldLane(lane, held.lane, held.runs)
+        written[lane] = append(held.lane, source, 20)
+    assert list(store.lanes) == [OLD, OWN, PEER]
+    note(store, OWN, 1, 5)
+    note(store, OLD, 6, 2)
+    store.close()
+    place.disk.open(f"{place.directory}/meta", create=True)
+    place.disk.make_directory(f"{place.directory}/0-1-01")
+    again = opened(place.disk, place.directory)
+    assert list(again.lanes) == [OLD, OWN, PEER]
+    for lane, batches in written.items():
+        check_prefix(again.lanes[lane].lane, batches)
+    ends = {lane: lengths(batches)[-1] for lane, batches in written.items()}
+    assert again.held() == {
+        OLD: HeldLength(ends[OLD], 2, (), 8),
+        OWN: HeldLength(ends[OWN], 5, (), 6),
+        PEER: HeldLength(ends[PEER], 0, (), 0),
+    }
+
+
+def test_runs_that_reach_beyond_the_records_are_kept_and_said() -> None:
+    disk, store = new_store()
+    held = store.create(PEER)
+    write(held.lane, [ClusterSource(Random(1)).batch(3)])
+    for position, count in ((10, 2), (20, 3), (30, 4)):
+        note(store, PEER, position, count)
+    store.close()
+    disk.kill()
+    missing = (LaneRun(PEER, 3, 21, 2), LaneRun(PEER, 5, 30, 4))
+    assert opened(disk).held() == {PEER: HeldLength(3, 9, missing, 34)}
+
+
+def test_cutting_a_lane_cuts_its_runs_too_and_gives_a_new_one(place: Place) -> None:
+    place.disk.make_directory(place.directory)
+    store, source = opened(place.disk, place.directory), ClusterSource(Random(2))
+    held = store.create(PEER)
+    written = append(held.lane, source, 20)
+    ends = lengths(written)
+    note(store, PEER, 1, ends[20])
+    note(store, PEER, 500, ends[-1] - ends[20])
+    version = store.version
+    cut = store.truncate(PEER, ends[15])
+    assert store.version > version
+    assert store.lanes[PEER] is cut
+    assert cut.lane is not held.lane
+    for found in (cut, opened(place.disk, place.directory).lanes[PEER]):
+        check_prefix(found.lane, written[:15])
+        assert (found.runs.end_lsn, found.runs.end_position) == (ends[15], ends[15] + 1)
+
+
+def test_runs_that_were_written_and_not_adopted_are_cut_all_the_same() -> None:
+    disk, store = new_store()
+    held = store.create(PEER)
+    written = append(held.lane, ClusterSource(Random(2)), 9)
+    ends = lengths(written)
+    for number in range(ends[-1]):
+        note(store, PEER, 1 + 2 * number, 1)
+    pending = held.runs.prepare_sync()
+    assert pending is not None
+    pending.write()
+    cut = store.truncate(PEER, ends[2])
+    held.runs.adopt(pending)  # comes too late, and does nothing
+    assert cut.runs.end_lsn == ends[2]
+    disk.crash(Random(1))
+    assert opened(disk).held()[PEER][:2] == (ends[2], ends[2])
+
+
+def test_a_dropped_lane_is_gone(place: Place) -> None:
+    place.disk.make_directory(place.directory)
+    store = opened(place.disk, place.directory)
+    for lane in (OLD, OWN):
+        append(store.create(lane).lane, ClusterSource(Random(3)), 15)
+    store.drop(OLD)
+    assert list(store.lanes) == [OWN]
+    assert place.disk.list(place.directory) == [str(OWN)]
+    assert list(opened(place.disk, place.directory).lanes) == [OWN]
+
+
+def test_trimming_gives_space_back(place: Place) -> None:
+    place.disk.make_directory(place.directory)
+    store = opened(place.disk, place.directory)
+    held = store.create(OWN)
+    written = append(held.lane, ClusterSource(Random(3)), 40)
+    ends = lengths(written)
+    segments = len(held.lane.first_lsns)
+    trim(held, ends[-5])
+    trim(held, 3)
+    assert len(held.lane.first_lsns) < segments
+    again = opened(place.disk, place.directory).lanes[OWN].lane
+    assert (again.trim_lsn, again.length) == (ends[-5], ends[-1])
+    rows = [row for entry in written for row in entry.rows]
+    assert read_rows(again, ends[-5], ends[-1]) == rows[ends[-5] :]
+
+
+def life(seed: int) -> int:
+    """Lanes are made, written, cut and dropped, with a crash at any operation; returns how many there were."""
+    random = Random(seed)
+    disk, store = new_store()
+    source = ClusterSource(random)
+    kept: dict[LaneId, list[Written]] = {}
+    unsure: dict[LaneId, list[list[Written] | None]] = {}  # what else a crash may leave of a lane
+    crashes = 0
+    for _ in range(4):
+        disk.power_fails_after(random.choice([random.randint(0, 60), NEVER]))
+        try:
+            for _ in range(random.randint(2, 8)):
+                step(store, source, kept, unsure)
+        except PowerLoss:
+            pass
+        for _ in range(10):
+            crashes += 1
+            disk.kill() if random.random() < 0.3 else disk.crash(random, tear=random.choice(["sector", "byte"]))
+            disk.power_fails_after(random.choice([random.randint(0, 25), NEVER]))
+            try:
+                store = opened(disk)
+                break
+            except PowerLoss:
+                continue
+        else:
+            disk.kill()
+            store = opened(disk)
+        disk.power_fails_after(NEVER)
+        settle(store, kept, unsure)
+    return crashes
+
+
+def step(
+    store: LaneStore,
+    source: ClusterSource,
+    kept: dict[LaneId, list[Written]],
+    unsure: dict[LaneId, list[list[Written] | None]],
+) -> None:
+    random = source.random
+    lane = LaneId(0, random.randint(1, 2), random.randint(1, 3))
+    if lane not in kept:
+        unsure[lane] = [None, []]
+        store.create(lane)
+        kept[lane] = []
+    elif (chance := random.random()) < 0.7:
+        group = source.group()
+        unsure[lane] = [[*kept[lane], *group[:count]] for count in range(len(group) + 1)]
+        write(store.lanes[lane].lane, group)
+        kept[lane] += group
+    elif chance < 0.85:
+        count = random.randint(0, len(kept[lane]))
+        unsure[lane] = [kept[lane][:length] for length in range(count, len(kept[lane]) + 1)]
+        store.truncate(lane, lengths(kept[lane])[count])
+        kept[lane] = kept[lane][:count]
+    else:
+        unsure[lane] = [None, kept[lane]]
+        store.drop(lane)
+        del kept[lane]
+    unsure.clear()
+
+
+def settle(
+    store: LaneStore, kept: dict[LaneId, list[Written]], unsure: dict[LaneId, list[list[Written] | None]]
+) -> None:
+    for lane, states in unsure.items():
+        length = store.lanes[lane].lane.length if lane in store.lanes else None
+        state = next(state for state in states if length == (None if state is None else lengths(state)[-1]))
+        kept.pop(lane, None)
+        if state is not None:
+            kept[lane] = state
+    unsure.clear()
+    assert set(store.lanes) == set(kept)
+    for lane, written in kept.items():
+        check_prefix(store.lanes[lane].lane, written)
+
+
+def test_a_crash_anywhere_loses_no_lane_and_brings_none_back() -> None:
+    crashes = 0
+    for seed in range(150):
+        try:
+            crashes += life(seed)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}") from error
+    assert crashes > 600
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("first", range(150, 3150, 300))
+def test_a_crash_anywhere_loses_no_lane_and_brings_none_back_many_times(first: int) -> None:
+    for seed in range(first, first + 300):
+        life(seed)
+
+
+def test_damage_is_reported_with_the_lane_and_the_file() -> None:
+    disk, store = new_store()
+    for lane in (OLD, OWN):
+        append(store.create(lane).lane, ClusterSource(Random(4)), 10)
+        for number in range(9):
+            note(store, lane, 1 + 2 * number, 1)
+    store.close()
+    for name in disk.list(f"/store/{OWN}"):
+        if name.endswith((".idx", "synced")):
+            continue
+        damaged = copied(disk)
+        damaged.flip_bit(f"/store/{OWN}/{name}", 8)
+        if name == f"{store.lanes[OWN].lane.first_lsns[-1]:020d}.seg" or name == "runs":
+            with pytest.raises(Corrupt, match=f"lane {OWN} is damaged") as caught:
+                opened(damaged)
+            assert caught.value.file == f"/store/{OWN}/{name}"
+    gone = copied(disk)
+    for name in gone.list(f"/store/{OWN}"):
+        if name.endswith(".seg"):
+            gone.remove(f"/store/{OWN}/{name}")
+    with pytest.raises(Corrupt, match=f"lane {OWN} is damaged"):
+        opened(gone)
+
+
+def test_a_lane_that_finds_no_space_can_be_made_later() -> None:
+    disk, store = new_store()
+    refused = 0
+    for spare in range(0, 12_000, 100):
+        lane = LaneId(0, 1, spare + 1)
+        disk.capacity_bytes = spare + sum(
+            disk.open(f"/store/{known}/{name}").size() for known in store.lanes for name in disk.list(f"/store/{known}")
+        )
+        with suppress(StorageFull):
+            store.create(lane)
+        disk.capacity_bytes = None
+        refused += lane not in store.lanes
+        if lane not in store.lanes:
+            check_prefix(store.create(lane).lane, [])
+    assert 0 < refused < len(store.lanes)
+    assert list(opened(disk).lanes) == list(store.lanes)
+    disk.capacity_bytes = 0
+    with pytest.raises(StorageFull, match=str(OWN)):
+        store.create(OWN)
