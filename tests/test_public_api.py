@@ -14,7 +14,7 @@ import ithaca
 import ithaca.aio
 from ithaca.model import errors, interface, interface_aio, records
 
-TWINS = ["Log", "Pending", "Records", "Session", "Subscription"]
+TWINS = ["ClusterLog", "Log", "Pending", "Records", "Session", "Subscription"]
 # What a class needs to be iterated, entered and awaited is spelled differently, and means the same.
 PROTOCOL = {
     "__aiter__": "__iter__",
@@ -54,6 +54,8 @@ def test_twins_take_the_same_parameters(name: str) -> None:
 
 WAITING = {
     "Log": "append append_many submit submit_many flush read first tail trim session close",
+    "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
+    "append_to_shard status",
     "Session": "append append_many",
     "Pending": "result",
     "Records": "close",
@@ -79,7 +81,7 @@ def is_error(thing: object) -> bool:
 def test_the_packages_export_the_same_names() -> None:
     # `aio` is the twin itself; what is not awaited is one object under both names.
     assert set(ithaca.__all__) - {"aio"} == set(ithaca.aio.__all__)
-    for name in set(ithaca.aio.__all__) - {"open", *TWINS}:
+    for name in set(ithaca.aio.__all__) - {"connect", "open", *TWINS}:
         assert getattr(ithaca.aio, name) is getattr(ithaca, name), name
 
 
@@ -90,8 +92,9 @@ def test_all_lists_what_is_there_once(module: ModuleType) -> None:
         assert getattr(module, name) is not None, name
 
 
-def test_the_twins_open_alike() -> None:
-    sync, awaited = inspect.signature(ithaca.open), inspect.signature(ithaca.aio.open)
+@pytest.mark.parametrize("name", ["open", "connect"])
+def test_the_twins_open_alike(name: str) -> None:
+    sync, awaited = inspect.signature(getattr(ithaca, name)), inspect.signature(getattr(ithaca.aio, name))
     assert [(p.name, p.kind, p.default) for p in sync.parameters.values()] == [
         (p.name, p.kind, p.default) for p in awaited.parameters.values()
     ]

@@ -112,13 +112,13 @@ def constructor(source: ast.ClassDef) -> list[str]:
 
 
 def method(node: Function) -> list[str]:
-    """One member: its signature as it is, and a body of one line."""
+    """One member: its signature as it is, and one call through the portal."""
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
     wrapper = WRAPPED.get(returns)
     is_property = any(ast.unparse(decorator) == "property" for decorator in node.decorator_list)
     twin = f"self._twin.{node.name}" + ("" if is_property else f"({passed_on(node.args)})")
     awaited = isinstance(node, ast.AsyncFunctionDef)
-    waited = f"self._portal.run({twin})" if awaited else f"self._portal.call(lambda: {twin})"
+    waited = f"self._portal.{'run' if awaited else 'call'}(lambda: {twin})"
     if wrapper is None:
         body = waited if returns == "None" else f"return {waited}"
     elif awaited:
@@ -128,22 +128,24 @@ def method(node: Function) -> list[str]:
     return [
         *(["    @property"] if is_property else []),
         f"    def {node.name}({ast.unparse(node.args)}) -> {wrapper or returns}:",
+        *(f"        {name} = held({name})" for name in iterables(node.args)),
         f"        {body}",
         "",
     ]
 
 
 def passed_on(arguments: ast.arguments) -> str:
-    """The arguments of the call to the twin; what a generator may be is held first."""
+    """The arguments of the call to the twin."""
     assert arguments.vararg is None
     assert arguments.kwarg is None
-    positional = [given(argument) for argument in arguments.posonlyargs + arguments.args if argument.arg != "self"]
-    return ", ".join(positional + [f"{argument.arg}={given(argument)}" for argument in arguments.kwonlyargs])
+    positional = [argument.arg for argument in arguments.posonlyargs + arguments.args if argument.arg != "self"]
+    return ", ".join(positional + [f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs])
 
 
-def given(argument: ast.arg) -> str:
-    is_iterable = argument.annotation is not None and "Iterable[" in ast.unparse(argument.annotation)
-    return f"held({argument.arg})" if is_iterable else argument.arg
+def iterables(arguments: ast.arguments) -> list[str]:
+    """What may be a generator of the caller's, and so is run through in its thread, not on the loop."""
+    every = arguments.posonlyargs + arguments.args + arguments.kwonlyargs
+    return [each.arg for each in every if each.annotation is not None and "Iterable[" in ast.unparse(each.annotation)]
 
 
 def formatted(text: str) -> str:

@@ -19,6 +19,7 @@ from ithaca.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from ithaca import aio
+    from ithaca.client.connecting import connect
     from ithaca.embedded.opening import open
     from ithaca.model.errors import (
         AuthenticationFailed,
@@ -56,15 +57,33 @@ if TYPE_CHECKING:
         VersionMismatch,
         WrongLane,
     )
-    from ithaca.model.interface import Batch, Log, Pending, Records, Session, Subscription
+    from ithaca.model.interface import (
+        Batch,
+        ClusterLog,
+        ClusterStatus,
+        Log,
+        Pending,
+        Records,
+        Session,
+        ShardPolicy,
+        Subscription,
+    )
     from ithaca.model.records import KeyFilter, Receipt, Record, Retention
 
-_HOMES = ("ithaca.model.errors", "ithaca.model.records", "ithaca.model.interface", "ithaca.embedded.opening")
+_HOMES = (
+    "ithaca.model.errors",
+    "ithaca.model.records",
+    "ithaca.model.interface",
+    "ithaca.embedded.opening",
+    "ithaca.client.connecting",
+)
 
 __all__ = [
     "AuthenticationFailed",
     "Batch",
     "BatchTooLarge",
+    "ClusterLog",
+    "ClusterStatus",
     "ConfigError",
     "Corrupt",
     "DeadlineExceeded",
@@ -97,6 +116,7 @@ __all__ = [
     "SessionError",
     "SessionExpired",
     "SessionFenced",
+    "ShardPolicy",
     "StorageError",
     "StorageFull",
     "Subscription",
@@ -108,6 +128,7 @@ __all__ = [
     "WrongLane",
     "__version__",
     "aio",
+    "connect",
     "open",
 ]
 

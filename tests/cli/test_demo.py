@@ -10,7 +10,8 @@ from tests.cli.command import COMMAND, environment, ithaca
 from tests.cli.processes import left_behind
 
 import ithaca as library
-from ithaca.apps.demo_cluster import run_cluster_demo
+from ithaca.apps.demo_cast import DemoFailed
+from ithaca.apps.demo_cluster import Story, run_cluster_demo
 from ithaca.apps.demo_embedded import run_embedded_demo
 from ithaca.apps.transactions import transaction
 
@@ -89,12 +90,16 @@ def test_an_embedded_checker_that_expects_other_transactions_says_what_differs(
     assert "FAILED: position 1 holds" in capsys.readouterr().out
 
 
-def test_a_cluster_checker_that_expects_other_transactions_says_what_differs(
+def test_a_claim_that_does_not_hold_fails_the_demo_of_the_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("ithaca.apps.demo_cluster_checks.transaction", lambda number, producer: (b"key", b"other"))
+    def tell(story: Story) -> None:
+        raise DemoFailed("a record is missing")
+
+    monkeypatch.setattr(Story, "tell", tell)  # how claims are checked: tests/apps
     assert run_cluster_demo(1000, tmp_path, keep=False) is False
-    assert "FAILED: position 1 holds" in capsys.readouterr().out
+    assert "FAILED: a record is missing" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("records", ["0", "999", "many"])

@@ -104,7 +104,7 @@ def open_sync(
     async def open_twin() -> interface_aio.Log:
         return await ithaca.aio.open(directory, compression=compression)
 
-    twin = portal().run(open_twin())
+    twin = portal().run(open_twin)
     assert isinstance(twin, AsyncEmbeddedLog)
     return SyncLog(portal(), twin, EmbeddedIntake(twin), compression=compression, inflight_bytes_max=inflight_bytes_max)
 
@@ -115,7 +115,7 @@ def open_sync_reader(directory: Path) -> SyncLog[interface_aio.Log]:
     async def open_twin() -> interface_aio.Log:
         return await ithaca.aio.open(directory, mode="r")
 
-    twin = portal().run(open_twin())
+    twin = portal().run(open_twin)
     assert isinstance(twin, AsyncEmbeddedLog)
     return SyncLog(portal(), twin, EmbeddedIntake(twin))
 

@@ -8,12 +8,13 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from ithaca.client.log import AsyncClusterLog, connect
 from ithaca.model.cut import LaneLengths
-from ithaca.model.errors import IthacaError, ProtocolError, SessionError, Trimmed, Unavailable, WrongLane
+from ithaca.model.errors import IthacaError, ProtocolError, Trimmed, Unavailable, WrongLane
 from ithaca.model.limits import DELIVER_BYTES_MAX, SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import KeyFilter
@@ -334,9 +335,11 @@ class FakeReplica(Server):
                 connection.send(messages.Finished())
                 return
             if position >= limit:
-                await cluster.when(lambda: (min(position, self.tail), cluster.state.view.version) != told or (
-                    self.tail > position  # noqa: B023
-                ))
+                at, known = position, told[1]
+                await cluster.when(partial(self._has_news, at, known))
+
+    def _has_news(self, position: int, view: int) -> bool:
+        return self.tail > position or self.cluster.state.view.version != view
 
     def _chunk(self, start: int, stop: int, where: KeyFilter | None) -> tuple[list[Delivered], list[Any], int]:
         items: list[Delivered] = []
@@ -492,11 +495,11 @@ class FakeCluster:
     def _place(self, ordered: OrderedCut) -> None:
         for shard in ordered.shards:
             for run in ordered.of_shard(shard).runs:
-                for batch in self.batches[run.lane]:
-                    if run.lsn <= batch.base_lsn < run.lsn + run.count:
-                        position = run.position + batch.base_lsn - run.lsn
-                        self.stores[shard].append(Entry(position, run.lane, batch))
-                        self.times[position] = ordered.time_us
+                batches = self.batches[run.lane]
+                for batch in batches[bisect_left(batches, run.lsn, key=lambda each: each.base_lsn) :]:
+                    position = run.position + batch.base_lsn - run.lsn
+                    self.stores[shard].append(Entry(position, run.lane, batch))
+                    self.times[position] = ordered.time_us
 
     def _acknowledge(self) -> None:
         acks: dict[Connection, list[tuple[int, int]]] = {}
@@ -545,8 +548,5 @@ def key_filter(sent: Filter) -> KeyFilter:
 async def until(condition: Callable[[], bool], timeout_s: float = 10) -> None:
     """Poll where there is no event to wait for."""
     async with asyncio.timeout(timeout_s):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
-
-
-__all__ = ["FakeCluster", "FakeReplica", "SessionError", "until"]

@@ -63,17 +63,18 @@ def interrupted(directory: str, times: str) -> None:
     say("closed")
 
 
-def say_when_waiting() -> None:
-    """Say "waiting" once the main thread sleeps."""
-    main, before = threading.main_thread().ident, None
-    assert main is not None
+def say_when_waiting(begun: threading.Event) -> None:
+    """Say "waiting" once the main thread sleeps where it waits for the loop."""
+    begun.wait()
+    main = threading.main_thread()
+    assert main.ident is not None
+    state = Path(f"/proc/self/task/{main.native_id}/stat")
     while True:
-        frame = sys._current_frames()[main]
-        place = (frame.f_code.co_name, frame.f_lasti)
-        if place == before and place[0] in ("wait", "wait_for", "_put"):
+        name = sys._current_frames()[main.ident].f_code.co_name
+        is_asleep = state.read_text().rpartition(")")[2].split()[0] == "S"
+        if is_asleep and name in ("wait", "wait_for", "_put"):
             say("waiting")
             return
-        before = place
 
 
 def interrupted_waits(directory: str) -> None:
@@ -91,9 +92,11 @@ def interrupted_waits(directory: str) -> None:
             lambda: pending.result(),
         ]
         for wait in waits:
-            watching = threading.Thread(target=say_when_waiting)
+            begun = threading.Event()
+            watching = threading.Thread(target=say_when_waiting, args=[begun])
+            watching.start()
             try:
-                watching.start()
+                begun.set()
                 wait()
             except KeyboardInterrupt:
                 watching.join()

@@ -1,11 +1,14 @@
-"""The handle of a cluster, over real sockets against a cluster in memory."""
+"""The handle of a cluster: what it costs, how it ends, what a fork does to it, and how the cluster is."""
 
 import asyncio
+import os
 
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ithaca.model.errors import InvalidInput, LogClosed, NotWritten
+from ithaca.client.status import judged
+from ithaca.model.errors import ForkedHandle, LogClosed, NotWritten
+from ithaca.model.view import View
 
 
 async def test_a_record_reads_back() -> None:
@@ -19,11 +22,145 @@ async def test_a_record_reads_back() -> None:
             await log.read(2)
 
 
-async def test_many_in_one_turn_travel_together() -> None:
+async def test_records_of_one_turn_travel_together_without_a_task_each() -> None:
     async with FakeCluster() as cluster:
         log = await cluster.connect()
-        receipts = await asyncio.gather(*(log.append(b"%d" % n) for n in range(1000)))
-        assert [receipt.position for receipt in receipts] == list(range(1, 1001))
-        assert [record.value async for record in log.read_range(1)] == [b"%d" % n for n in range(1000)]
+        await log.append(b"first")
+        before = len(asyncio.all_tasks())
+        pendings = [await log.submit(b"%d" % n) for n in range(1000)]
+        assert len(asyncio.all_tasks()) == before
+        assert [(await pending).position for pending in pendings] == list(range(2, 1002))
         batches = [batch for shard in cluster.replicas for replica in shard for batch in replica.appended]
-        assert len(batches) <= 8
+        assert len(batches) == 2
+
+
+@pytest.mark.parametrize("policy", ["sticky", "round_robin", "key_hash", "nearest"])
+async def test_every_policy_appends(policy: str) -> None:
+    async with FakeCluster(shards=3) as cluster:
+        log = await cluster.connect()
+        log.set_shard_policy(policy)  # type: ignore[arg-type]
+        receipts = [await log.append(b"%d" % n, key=b"k%d" % n) for n in range(12)]
+        assert [receipt.position for receipt in receipts] == list(range(1, 13))
+        if policy == "round_robin":
+            assert {receipt.shard for receipt in receipts} == {0, 1, 2}
+        if policy == "key_hash":
+            again = [await log.append(b"again", key=b"k%d" % n) for n in range(12)]
+            assert [receipt.shard for receipt in again] == [receipt.shard for receipt in receipts]
+
+
+async def test_a_policy_that_fails_fails_its_call_only() -> None:
+    def fail(key: bytes | None, shards: object) -> int:
+        if key is None:
+            raise ZeroDivisionError
+        return 0
+
+    async with FakeCluster() as cluster:
+        log = await cluster.connect(shard_policy=fail)
+        with pytest.raises(ZeroDivisionError):
+            await log.append(b"a")
+        assert (await log.append(b"b", key=b"k")).position == 1
+
+
+async def test_a_cluster_without_lanes_is_waited_for() -> None:
+    async with FakeCluster(replicas=1) as cluster:
+        cluster.close_lane(cluster.replicas[0][0].lane)
+        log = await cluster.connect()
+        appending = asyncio.ensure_future(log.append(b"a"))
+        opening = asyncio.ensure_future(log.session("importer"))
+        await asyncio.sleep(0.05)
+        assert not appending.done()
+        cluster.replicas[0][0].open_lane()
+        assert (await appending).position == 1
+        assert (await opening).next_seq == 1
+
+
+async def test_a_handle_that_was_closed_says_so_to_whoever_waits() -> None:
+    async with FakeCluster() as cluster:
+        log = await cluster.connect()
+        await log.append(b"a")
+        subscription = log.subscribe(2)
+        waiting = [
+            asyncio.ensure_future(log.read(9, wait=60)),
+            asyncio.ensure_future(subscription.poll(timeout=60)),
+            asyncio.ensure_future(anext(log.subscribe("latest"))),
+        ]
+        await asyncio.sleep(0.05)
+        await log.close()
+        for each in waiting:
+            with pytest.raises(LogClosed):
+                await asyncio.wait_for(each, 10)
+
+
+async def test_nothing_is_left_running_after_close() -> None:
+    async with FakeCluster(shards=2) as cluster:
+        before = asyncio.all_tasks()
+        log = await cluster.connect(shard_policy="round_robin")
+        subscription = log.subscribe("earliest")
+        for n in range(4):
+            await log.append(b"%d" % n)
+        assert len(await subscription.poll(timeout=10, max_records=2)) == 2
+        await log.session("importer")
+        await log.close()
+        for server in (*cluster.orderers, *(each for shard in cluster.replicas for each in shard)):
+            await server.stop()
+        await asyncio.sleep(0)
+        assert {task for task in asyncio.all_tasks() - before if "Server.run" not in repr(task)} == set()
+
+
+async def test_a_forked_child_may_not_use_the_handle() -> None:
+    async with FakeCluster() as cluster:
+        log = await cluster.connect()
+        await log.append(b"a")
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                log.subscribe("latest")
+            except ForkedHandle:
+                code = 0
+            finally:
+                os._exit(code)
+        _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert (await log.append(b"b")).position == 2
+
+
+# Status.
+
+
+async def test_a_healthy_cluster_has_no_problems() -> None:
+    async with FakeCluster(shards=2, orderers=3) as cluster:
+        log = await cluster.connect()
+        await log.append(b"a")
+        status = await log.status()
+        assert status.problems == ()
+        assert (status.healthy, status.tail, status.first) == (True, 2, 1)
+        assert len(status.servers) == 3 + 4
+        assert status.lanes == tuple((f"{shard}-{replica}-1", 1, 1) for shard in range(2) for replica in range(2))
+
+
+async def test_what_is_wrong_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ithaca.client.status.STATUS_TIMEOUT_S", 0.3)
+    async with FakeCluster(shards=2, orderers=3) as cluster:
+        log = await cluster.connect()
+        await cluster.replicas[1][0].stop()
+        await cluster.orderers[2].stop()
+        cluster.leader = None
+        status = await log.status()
+        text = "\n".join(status.problems)
+        assert not status.healthy
+        for part in ("replica 1/0", "unreachable", str(cluster.orderers[2].address), "leads", "shard 1 cannot order"):
+            assert part in text
+        down = [said for said in status.servers if said["state"] == "unreachable"]
+        assert {said["role"] for said in down} == {"orderer", "replica"}
+        assert all(said["error"] for said in down)
+
+
+def test_servers_of_different_logs_are_told_apart() -> None:
+    orderers = [
+        {"address": "a:1", "role": "orderer", "state": "leader", "configured": True, "log": "one"},
+        {"address": "b:1", "role": "orderer", "state": "follower", "configured": True, "log": "other"},
+    ]
+    status = judged(View(), orderers, [])
+    assert len(status.problems) == 1
+    assert "one at a:1" in status.problems[0]

@@ -22,7 +22,7 @@ def test_there_is_one_portal_however_many_threads_ask() -> None:
 
     def ask(_: int) -> int:
         barrier.wait()
-        return portal().run(ident())
+        return portal().run(ident)
 
     with ThreadPoolExecutor(8) as pool:
         idents = set(pool.map(ask, range(8)))
@@ -35,7 +35,7 @@ def test_what_a_coroutine_raises_is_raised_here_with_where_it_happened() -> None
         raise NotWritten("not yet", tail=7)
 
     with pytest.raises(NotWritten) as caught:
-        portal().run(fail_on_the_loop())
+        portal().run(fail_on_the_loop)
     assert caught.value.tail == 7
     assert caught.traceback[-1].name == "fail_on_the_loop"
 
@@ -45,12 +45,12 @@ def test_a_time_out_of_the_coroutines_own_passes_through() -> None:
         raise TimeoutError("its own")
 
     with pytest.raises(TimeoutError, match="its own"):
-        portal().run(time_out())
+        portal().run(time_out)
 
 
 def test_waiting_on_the_loop_for_the_loop_is_refused() -> None:
     def wait_for_itself() -> int:
-        return portal().run(ident())
+        return portal().run(ident)
 
     with pytest.raises(InvalidInput, match="callback"):
         portal().call(wait_for_itself)
@@ -60,7 +60,7 @@ def test_the_users_loops_stay_stock() -> None:
     async def kind() -> str:
         return type(asyncio.get_running_loop()).__module__
 
-    assert portal().run(kind()).startswith("uvloop")
+    assert portal().run(kind).startswith("uvloop")
     assert asyncio.run(kind()).startswith("asyncio")
 
 
@@ -75,7 +75,7 @@ def test_the_end_cancels_what_is_under_way_and_refuses_what_comes() -> None:
         finally:
             cancelled.set()
 
-    waiting = threading.Thread(target=lambda: own.run(wait_for_ever()), daemon=True)
+    waiting = threading.Thread(target=lambda: own.run(wait_for_ever), daemon=True)
     waiting.start()
     assert started.wait(PATIENCE_S)
     own.end()
@@ -83,7 +83,7 @@ def test_the_end_cancels_what_is_under_way_and_refuses_what_comes() -> None:
     assert waiting.is_alive()  # only daemons can wait while a process ends, and they end with it
     assert own.loop.is_closed()
     with pytest.raises(LogClosed, match="ending"):
-        own.run(ident())
+        own.run(ident)
     own.end()
 
 

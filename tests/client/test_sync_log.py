@@ -5,10 +5,12 @@ import os
 import random
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.client.embedded_twin import SilentIntake, SyncOverEmbedded, open_sync, open_sync_reader
@@ -83,6 +85,12 @@ def log(deployment: Deployment) -> Log:
     return deployment.open()
 
 
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s
+
+
 # The way of an append, with answers that come when the test says so
 
 
@@ -147,8 +155,7 @@ def test_a_flush_waits_for_what_came_before_it_only(unanswered: Unanswered) -> N
     unanswered.await_taken(2)
     with ThreadPoolExecutor(1) as pool:
         flushing = pool.submit(log.flush)
-        while not portal().call(lambda: len(log._outbox._flushes)):
-            pass
+        eventually(lambda: portal().call(lambda: len(log._outbox._flushes)) == 1)
         log.submit(b"after")
         unanswered.await_taken(1)
         unanswered.intake.answer(1)
@@ -239,8 +246,7 @@ def test_closing_tells_producers_that_wait_for_room(tmp_path: Path) -> None:
     unanswered.log.submit(b"a")
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(unanswered.log.submit, b"b") for _ in range(2)]
-        while len(unanswered.log._outbox._crowd) < 2:
-            pass
+        eventually(lambda: len(unanswered.log._outbox._crowd) == 2)
         unanswered.log.close()
         for producer in waiting:
             with pytest.raises(LogClosed):
@@ -331,9 +337,9 @@ def test_records_come_in_chunks(log: Log, monkeypatch: pytest.MonkeyPatch) -> No
     runs: list[object] = []
     run = Portal.run
 
-    def counted(self: Portal, coroutine: object) -> object:
-        runs.append(coroutine)
-        return run(self, coroutine)  # type: ignore[arg-type]
+    def counted(self: Portal, begin: Callable[[], Coroutine[Any, Any, object]]) -> object:
+        runs.append(begin)
+        return run(self, begin)
 
     monkeypatch.setattr(Portal, "run", counted)
     assert [record.position for record in log.read_range(start)] == list(range(start, start + count))
@@ -381,8 +387,8 @@ def test_what_was_fetched_for_a_caller_that_went_away_is_handed_to_the_next(log:
     with log.subscribe(start) as subscription:
         assert isinstance(subscription, SyncSubscription)
         for _ in range(2):  # as if Ctrl-C had ended the wait when the fetch was through
-            portal().run(subscription._fill_once(lambda: subscription._fetch_records(None, 3)))
-        portal().run(subscription._fill_once(subscription._fetch_batch))
+            portal().run(lambda: subscription._fill_once(lambda: subscription._fetch_records(None, 3)))
+        portal().run(lambda: subscription._fill_once(subscription._fetch_batch))
         assert [next(subscription).position for _ in range(10)] == list(range(start, start + 10))
 
 

@@ -258,7 +258,7 @@ def test_a_shard_that_does_not_sync_its_runs_is_left_out(monkeypatch: pytest.Mon
     assert group.proposed(20) == {slow: 11}
 
 
-def test_trimming_and_reclaiming_end_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reclaiming_ends_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Invariant 10: nobody waits for runs of what is gone."""
     monkeypatch.setattr(retention, "ORDERING_CUTS_UNSYNCED_MAX", 1)
     group = Group()
@@ -270,10 +270,25 @@ def test_trimming_and_reclaiming_end_the_waiting(monkeypatch: pytest.MonkeyPatch
     assert group.proposed() is None, "its shard holds back an old cut"
     group.apply(Finalize(0))
     group.apply(TrimTo(3))
-    assert list(group.driver.state.kept) == [2, 3]
+    assert list(group.driver.state.kept) == [1, 2, 3]
     assert group.driver.state.shards.by_number.keys() == {1}
     group.report(3, runs_cut=2)
     cut = group.leader.propose(0, 0)
     assert cut is not None
     assert cut.moved.to_dict() == {group.lane: 3}
-    assert cut.forget == (2,)
+    assert cut.forget == (1, 2)
+
+
+def test_a_new_leader_does_not_wait_for_a_shard_that_is_gone() -> None:
+    """Invariant 10."""
+    group = Group()
+    (gone,) = group.driver.shard(0, f=0)
+    group.apply(group.driver.cut_entry({gone: 1}))
+    group.apply(Finalize(0))
+    group.apply(TrimTo(2))
+    successor = Leader(group.driver.state)
+    group.leader = successor
+    group.report(1)
+    cut = successor.propose(0, 0)
+    assert cut is not None
+    assert cut.forget == (1,)

@@ -18,7 +18,7 @@ def cuts() -> dict[int, OrderedCut]:
 
 
 def test_a_cut_waits_for_every_shard_in_it() -> None:
-    waiting = Retention(cuts())
+    waiting = Retention(cuts(), range(10))
     waiting.synced(1, 3)
     assert waiting.take() == (3,)
     waiting.synced(2, 1)
@@ -31,7 +31,7 @@ def test_a_cut_waits_for_every_shard_in_it() -> None:
 
 def test_a_cut_whose_runs_were_synced_before_it_was_noted() -> None:
     first, second, third = cuts().values()
-    waiting = Retention({})
+    waiting = Retention({}, range(10))
     waiting.synced(1, 3)
     waiting.keep(first)
     waiting.keep(third)
@@ -41,7 +41,7 @@ def test_a_cut_whose_runs_were_synced_before_it_was_noted() -> None:
 
 def test_one_entry_forgets_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "ORDERING_FORGET_CUTS_MAX", 2)
-    waiting = Retention(cuts())
+    waiting = Retention(cuts(), range(10))
     for shard in (1, 2):
         waiting.synced(shard, 3)
     assert [waiting.take(), waiting.take()] == [(1, 2), (3,)]
@@ -57,7 +57,7 @@ def test_shards_that_hold_back_old_cuts(
     """The newest cuts within both bounds hold nobody back; older ones do until their shards have synced them."""
     monkeypatch.setattr(retention, "ORDERING_CUTS_UNSYNCED_MAX", cuts_max)
     monkeypatch.setattr(retention, "ORDERING_RUNS_UNSYNCED_MAX", runs_max)
-    waiting = Retention(cuts())
+    waiting = Retention(cuts(), range(10))
     assert waiting.holding_back() == expected
     waiting.synced(1, 3)
     assert waiting.holding_back() == expected - {1}

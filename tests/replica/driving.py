@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from tests.ordering.building import CONFIGURATION, Driver, shard_entry
-from tests.replica.replica_world import news_of
+from tests.replica.replica_order import news_of
 
 from ithaca.model.cut import LaneRun
 from ithaca.model.positions import LaneId
@@ -47,8 +47,7 @@ class Driven:
 
     def joined(self, *, creates: bool = True) -> list[Effect]:
         """Join, and make the lanes that are wanted."""
-        outcomes = self.order.apply(OpenLane(SHARD, REPLICA, self.boot))
-        del outcomes
+        self.order.apply(OpenLane(SHARD, REPLICA, self.boot))
         shard = self.order.state.shards.by_number[SHARD]
         own = shard.find(REPLICA)
         lane = LaneId(SHARD, REPLICA, own.incarnation) if own is not None and own.is_open else None

@@ -6,16 +6,13 @@ retry and move. After every step the world compares what the cores say with what
 order. The numbers in violations are those of the invariants in `ithaca.replica`; 0 is a promise to users.
 """
 
-from collections import Counter, deque
 from collections.abc import Callable
-from random import Random
 
 from tests.ordering.building import CONFIGURATION, shard_entry
+from tests.replica.replica_order import Order
 from tests.replica.simulated_client import Sent, SimulatedClient, appended
-from tests.replica.simulated_replica import LINK_LOST, SimulatedReplica, check
+from tests.replica.simulated_replica import SimulatedReplica, check
 
-from ithaca.model.cut import LaneRun
-from ithaca.model.errors import IthacaError, WrongLane
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.ordering.entries import (
@@ -24,30 +21,10 @@ from ithaca.ordering.entries import (
     ExpireSession,
     Finalize,
     OpenLane,
-    OrderingEntry,
     TrimTo,
 )
-from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import (
-    Configured,
-    LaneClosed,
-    LaneOpened,
-    OrderedCut,
-    Outcome,
-    RangeLost,
-    Refused,
-    Session,
-    SessionExpired,
-    SessionMoved,
-    SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
-    ViewChanged,
-)
-from ithaca.ordering.reports import Report
-from ithaca.ordering.state import OrderingState
-from ithaca.replica.events import DiskFull, Fetch, OrderJoined, Replicated, Request, RunsFetched, Tick
-from ithaca.wire.batch import NOOPS, Batch
+from ithaca.replica.events import DiskFull, Fetch, Replicated, RunsFetched, Tick
+from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 
 STEPS = 3000
@@ -102,30 +79,10 @@ FAULTS = [
 FAULTS += ["close lane", "trim", "drop trimmed", "fill disk", "client reopen", "client again"]
 
 
-class World:
+class World(Order):
     def __init__(self, seed: int) -> None:
-        self.rng = Random(seed)
-        self.now_us = 1000
-        self.counts: Counter[str] = Counter()
-        self.state = OrderingState()
-        self.leader = Leader(self.state)
-        self.entries = 0
-        self.flight: deque[OrderingEntry] = deque()
-        self.reports: list[Report] = []
+        super().__init__(seed)
         self.late: list[tuple[SimulatedReplica, int, LaneId, Batch]] = []
-        self.values: dict[int, tuple[bytes, ...]] = {}
-        """What is in a batch, by its checksum."""
-        self.numbers: dict[bytes, tuple[int, int]] = {}
-        """Producer and number of each record of a session."""
-        self.content: dict[LaneId, list[bytes]] = {}
-        """What primaries put into their lanes."""
-        self.places: dict[LaneId, list[int]] = {}
-        """The position of each ordered record of a lane, by LSN."""
-        self.truth: list[tuple[LaneId, int]] = []
-        """Lane and LSN of each position, from 1 on."""
-        self.last_seq: dict[int, int] = {}
-        self.forgotten: set[LaneId] = set()
-        self.servers: dict[tuple[int, int], SimulatedReplica] = {}
         self.apply(Configure(CONFIGURATION))
         for shard in range(self.rng.randint(1, 2)):
             f, masking = self.rng.choice(SHAPES)
@@ -321,14 +278,6 @@ class World:
         if server is not None:
             self.cut_link(server)
 
-    def cut_link(self, server: SimulatedReplica) -> None:
-        """Some of what was on its way still arrives."""
-        if server.link is not None:
-            for _ in range(self.rng.randint(0, len(server.link))):
-                server.link.pop()
-            server.link.append(LINK_LOST)
-            server.is_joining = False
-
     def drop_news(self) -> None:
         """A cut is left out of the stream, which TCP would not do: it must be seen."""
         server = self.any_server(lambda each: each.link is not None)
@@ -349,38 +298,7 @@ class World:
             server.is_full = is_full
             server.step(DiskFull(is_full))
 
-    # The order
-
-    def deliver_report(self) -> None:
-        if self.reports:
-            report = self.reports[self.rng.randrange(len(self.reports))]
-            self.leader.receive(report)
-            if self.rng.random() < 0.9:
-                self.reports.remove(report)
-
-    def lose_report(self) -> None:
-        self.reports = [report for report in self.reports if self.rng.random() < 0.5]
-
-    def propose(self) -> None:
-        cut = self.leader.propose(self.now_us, self.now_us)
-        if cut is not None:
-            self.send(cut)
-
-    def commit(self) -> None:
-        for _ in range(min(len(self.flight), self.rng.randint(1, 3))):
-            self.apply(self.flight.popleft())
-
-    def change_leader(self) -> None:
-        """What was in flight commits up to some point; every link ends."""
-        for _ in range(self.rng.randint(0, len(self.flight))):
-            self.flight.pop()
-        while self.flight:
-            self.commit()
-        self.leader = Leader(self.state)
-        self.counts["leaders"] += 1
-        for server in self.servers.values():
-            server.is_joining = False
-            self.cut_link(server)
+    # What operators do
 
     def close_lane(self) -> None:
         lane = self.any_open_lane()
@@ -405,173 +323,7 @@ class World:
         if 1 in self.state.shards.by_number:
             self.send(Finalize(1, self.rng.randint(0, 2), 0))
 
-    def send(self, entry: OrderingEntry) -> None:
-        self.flight.append(entry)
-
-    def apply(self, entry: OrderingEntry) -> None:
-        self.entries += 1
-        outcomes = self.state.apply(self.entries, entry)
-        for outcome in outcomes:
-            self.counts[type(outcome).__name__] += 1
-            self.take(outcome)
-        self.leader.applied(outcomes, own=True)
-        for server in self.servers.values():
-            if server.link is not None and not (server.link and server.link[-1] is LINK_LOST):
-                news = [news_of(outcome, server.shard) for outcome in outcomes]
-                server.link += [item for item in news if item is not None]
-        if isinstance(entry, OpenLane):
-            self.welcome(entry, outcomes)
-
-    def welcome(self, entry: OpenLane, outcomes: list[Outcome]) -> None:
-        """Whoever asked to join is told where its shard stands; the news go on from here."""
-        server = self.servers[entry.shard, entry.replica]
-        summary = self.state.summary(entry.shard)
-        if summary is None or not server.is_joining or server.boot != entry.boot or server.link is not None:
-            return
-        lane = next((outcome.lane for outcome in outcomes if isinstance(outcome, LaneOpened)), None)
-        cuts = tuple(self.state.cuts_since(entry.shard, 0))
-        server.link = deque([OrderJoined(CONFIGURATION.log, lane, summary, cuts)])
-
-    def take(self, outcome: Outcome) -> None:
-        match outcome:
-            case OrderedCut():
-                self.ordered(outcome)
-            case LaneOpened(lane, _):
-                self.content.setdefault(lane, [])
-                self.places.setdefault(lane, [])
-            case TrimmedTo(_, lanes):
-                self.forgotten |= set(lanes)
-            case SessionOpened(session):
-                for client in self.clients_of(session):
-                    client.opened(session)
-            case SessionMoved(session, _):
-                for client in self.clients_of(session):
-                    client.moved(session)
-            case SessionExpired(session):
-                for client in self.clients_of(session):
-                    client.expired()
-            case _:
-                pass
-
-    def clients_of(self, session: Session) -> list[SimulatedClient]:
-        return [client for client in self.clients if client.name == session.name]
-
-    # What is true
-
-    def new_value(self) -> bytes:
-        self.counts["records"] += 1
-        return b"record %d" % self.counts["records"]
-
-    def remember(self, batch: Batch, values: tuple[bytes, ...], producer_id: int, first_seq: int) -> None:
-        self.values[batch.body_crc] = values
-        for number, value in enumerate(values):
-            self.numbers[value] = (producer_id, first_seq + number)
-
-    def written(self, lane: LaneId, batch: Batch, *, is_primary: bool) -> None:
-        """A replica puts a batch into its copy of a lane."""
-        if batch.kind == NOOPS:
-            dead = self.places[lane][batch.base_lsn : batch.end_lsn]
-            check(4, len(dead) == batch.count and max(dead) < self.state.first, f"no-ops in lane {lane} hide records")
-            self.counts["holes filled"] += 1
-            return
-        values = self.values[batch.body_crc]
-        if is_primary:
-            check(1, self.state.lanes.ordered_length(lane) is not None, f"lane {lane} was not opened")
-            assert len(self.content[lane]) == batch.base_lsn
-            self.content[lane] += values
-        held = self.content[lane][batch.base_lsn : batch.end_lsn]
-        check(4, held == list(values), f"a copy of lane {lane} is another")
-
-    def ordered(self, cut: OrderedCut) -> None:
-        for shard in cut.shards:
-            known = self.state.shards.by_number[shard]
-            members = [self.servers[shard, each.replica] for each in known.replicas]
-            for run in cut.of_shard(shard).runs:
-                stop = run.lsn + run.count
-                holders = [each for each in members if run.lane in each.disk and each.disk[run.lane].synced >= stop]
-                check(3, len(holders) > known.f, f"{run} is synced by {len(holders)} of {len(members)}")
-        for shard in sorted(cut.shards):
-            for run in cut.of_shard(shard).runs:
-                for lsn in range(run.lsn, run.lsn + run.count):
-                    self.place(run.lane, lsn)
-        assert len(self.truth) == self.state.tail - 1
-
-    def place(self, lane: LaneId, lsn: int) -> None:
-        assert len(self.places[lane]) == lsn
-        self.truth.append((lane, lsn))
-        self.places[lane].append(len(self.truth))
-        number = self.numbers.get(self.content[lane][lsn])
-        if number is not None:
-            producer_id, seq = number
-            last = self.last_seq.get(producer_id, 0)
-            check(5, seq == last + 1, f"number {seq} of producer {producer_id} is ordered after {last}")
-            self.last_seq[producer_id] = seq
-
-    def check_run(self, run: LaneRun) -> None:
-        places = self.places[run.lane][run.lsn : run.lsn + run.count]
-        if places == list(range(run.position, run.position + run.count)):
-            return
-        check(2, len(places) == run.count and max(places) < self.state.first, f"{run} is not what was ordered")
-        check(2, run.position + run.count <= self.state.first, f"{run} is made up, and can be read")
-        self.counts["runs made up"] += 1
-
-    def check_runs_synced(self, server: SimulatedReplica, cut: int) -> None:
-        """All runs up to the cut are durable there, or of records that were trimmed."""
-        for number, kept in self.state.kept.items():
-            if number > cut:
-                break
-            for run in kept.of_shard(server.shard).runs:
-                found = server.disk.get(run.lane)
-                if found is None:
-                    continue
-                known = sum(each.count for each, _ in found.runs[: found.runs_synced])
-                check(6, known >= run.lsn + run.count, f"the runs up to cut {cut} are said to be durable")
-
-    def acknowledged(self, request: Request, position: int) -> None:
-        sent = request.connection
-        assert isinstance(sent, Sent)
-        places = [self.truth[at - 1] for at in range(position, position + len(sent.values)) if at < self.state.tail]
-        values = tuple(self.content[lane][lsn] for lane, lsn in places)
-        if values != sent.values:
-            check(2, position < self.state.first, f"{sent.values} is acknowledged at {position}, where {values} is")
-            self.counts["acknowledged at a trimmed position"] += 1
-        self.counts["acknowledged"] += 1
-        if sent.client is not None and self.rng.random() < 0.9:
-            sent.client.answered(sent)
-
-    def refused(self, server: SimulatedReplica, request: Request, error: IthacaError) -> None:
-        sent = request.connection
-        assert isinstance(sent, Sent)
-        self.counts[f"refused {type(error).__name__}"] += 1
-        lane = None if server.core is None else server.core.own_lane
-        if error.outcome_unknown:
-            trimmed = self.truth[: self.state.first - 1]
-            found = [self.content[lane][lsn] for lane, lsn in trimmed if lane.shard == server.shard]
-            check(2, sent.values[0] in found, f"the position of {sent.values} is said to be gone")
-            sent.is_answered = True
-        if isinstance(error, WrongLane) and lane is not None:
-            ordered = self.content[lane][: len(self.places[lane])]
-            if sent.client is None:
-                check(5, sent.values[0] not in ordered, f"{sent.values} is refused, and ordered")
-            elif sent.values[0] in self.content[lane] and sent.values[0] not in ordered:
-                # It was accepted, and now is not: then its lane must be closed.
-                is_other = sent.client.session is None or sent.client.session.home != lane
-                check(5, is_other or not self.state.lanes.is_open(lane), f"{sent.values} was accepted, and is refused")
-
-    def look_at(self, server: SimulatedReplica) -> None:
-        """After each step: what the core says can be read is on the disk, and is what was ordered."""
-        core = server.core
-        assert core is not None
-        for position in range(max(server.checked, core.first), core.readable):
-            lane, lsn = self.truth[position - 1]
-            if lane.shard != server.shard or position < self.state.first:
-                continue
-            found = server.disk.get(lane)
-            check(6, found is not None and found.synced > lsn, f"position {position} is said to be here")
-            assert found is not None
-            check(6, found.position_of(lsn) == position, f"position {position} is not known")
-            check(6, server.values_of(lane, lsn, lsn + 1) == [self.content[lane][lsn]], f"{position} is another record")
-        server.checked = max(server.checked, core.readable)
+    # Picking
 
     def is_held_up(self, server: SimulatedReplica) -> bool:
         return server is self.slow and self.rng.random() < 0.9
@@ -676,30 +428,3 @@ class World:
             for lane, length in lengths.items():
                 self.check_copy(server, lane, length)
             check(7, core.deadline_us is None, f"{name} still waits for {core.deadline_us} at {self.now_us}")
-
-    def check_copy(self, server: SimulatedReplica, lane: LaneId, length: int) -> None:
-        found = server.disk[lane]
-        check(4, found.synced == found.length == length, f"a copy of lane {lane} has {found.synced} of {length}")
-        for lsn, value in enumerate(server.values_of(lane, 0, length)):
-            gone = self.places[lane][lsn] < self.state.first
-            check(4, value == self.content[lane][lsn] or (value is None and gone), f"{lane} at {lsn} is {value!r}")
-            check(2, gone or found.position_of(lsn) == self.places[lane][lsn], f"{lane} at {lsn} has another position")
-
-
-def news_of(outcome: Outcome, shard: int) -> object | None:
-    """What of an outcome a replica of the shard is told."""
-    match outcome:
-        case OrderedCut():
-            return outcome.of_shard(shard)
-        case ViewChanged() | TrimmedTo():
-            return outcome
-        case LaneOpened(lane) | LaneClosed(lane) | RangeLost(lane):
-            return outcome if lane.shard == shard else None
-        case ShardFinalized(finalized):
-            return outcome if finalized == shard else None
-        case SessionOpened(session) | SessionExpired(session):
-            return outcome if session.home.shard == shard else None
-        case SessionMoved(session, source):
-            return outcome if shard in (session.home.shard, source.shard) else None
-        case Refused() | Configured():
-            return None

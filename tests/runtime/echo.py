@@ -14,6 +14,7 @@ from ithaca.protocol.messages import (
     VERSION_MAX,
     VERSION_MIN,
     Append,
+    Finished,
     Found,
     GetStatus,
     GetTail,
@@ -45,7 +46,7 @@ class Recorder:
 
 
 class Echo(Recorder):
-    """Answers a status, sends an append's payload back, refuses GetTail, trips over GetView, ignores the rest."""
+    """Answers a status, sends an append's payload back, and ends the connection in three other ways."""
 
     def on_message(self, connection: Connection, received: Received) -> None:
         super().on_message(connection, received)
@@ -54,6 +55,8 @@ class Echo(Recorder):
                 connection.answer(received, StatusIs(b"{}"))
             case Append(lane):
                 connection.answer(received, Found(lane, 1), [received.payload])
+            case Finished():
+                connection.close()
             case GetTail():
                 raise InvalidInput("nobody may ask for the tail here")
             case GetView():

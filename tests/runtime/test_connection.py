@@ -219,6 +219,7 @@ async def test_an_error_of_the_peer_object_ends_its_connection_alone() -> None:
 
 @on_both_loops
 async def test_messages_behind_the_one_that_ended_a_connection_are_dropped() -> None:
+    """Whether it ended with an error or was just closed."""
     async with echo_server() as server:
         connection = await server.dial()
         connection.send(GetStatus())
@@ -226,6 +227,11 @@ async def test_messages_behind_the_one_that_ended_a_connection_are_dropped() -> 
         connection.send(GetStatus())
         await connection.wait_lost()
         assert [type(each.message) for each in server.peers[0].received] == [GetStatus, GetTail]
+        other = await server.dial()
+        for message in (Finished(), GetStatus(), Finished(), GetStatus()):
+            other.send(message)
+        await other.wait_lost()
+        assert [type(each.message) for each in server.peers[1].received] == [Finished]
 
 
 @on_both_loops

@@ -9,8 +9,9 @@ from uuid import UUID
 
 import msgspec
 import pytest
+import uvloop
 from tests.runtime.echo import HELLO, LANE, LOG, EchoServer, Recorder, echo_server, raw, rest
-from tests.runtime.loops import fails, on_both_loops, until
+from tests.runtime.loops import TIMEOUT_S, fails, on_both_loops, until
 
 from ithaca.model.errors import ConfigError, InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable
 from ithaca.model.errors import VersionMismatch as Mismatch
@@ -144,6 +145,24 @@ async def test_closing_does_not_wait_for_a_peer_that_never_reads() -> None:
         assert len(server.peers[0].lost) == 1
 
 
+def test_a_connection_that_arrives_while_closing_is_closed_too() -> None:
+    """On uvloop, where servers run; asyncio's own server forgets such a connection before it tells anybody."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        for turns in range(8):
+            async with echo_server(hello_timeout_s=1000.0) as server:
+                with socket.create_connection((server.address.host, server.address.port)) as arriving:
+                    arriving.setblocking(False)
+                    for _ in range(turns):
+                        await asyncio.sleep(0)
+                    await server.listener.close()
+                    with contextlib.suppress(ConnectionError):
+                        assert await loop.sock_recv(arriving, 1) == b""
+
+    uvloop.run(asyncio.wait_for(main(), TIMEOUT_S))
+
+
 @on_both_loops
 async def test_connections_beyond_the_bound_are_told() -> None:
     async with echo_server(connections_max=2) as server:
@@ -208,6 +227,15 @@ async def test_a_request_split_over_packets() -> None:
             bounds = [0, *places, len(request)]
             parts = [request[low:high] for low, high in itertools.pairwise(bounds)]
             assert (await get(server.address, *parts)).endswith(b"fine\n")
+
+
+@on_both_loops
+async def test_whoever_stays_after_the_answer_is_not_waited_for() -> None:
+    async with echo_server(hello_timeout_s=0.05) as server, raw(server.address) as (reader, writer):
+        writer.write(b"GET /health HTTP/1.1\r\n\r\n")
+        assert (await rest(reader)).endswith(b"fine\n")
+        await until(lambda: server.listener.connection_count == 0)
+        assert server.refused == []
 
 
 @on_both_loops
@@ -314,7 +342,7 @@ async def test_a_frame_that_stalls_in_the_middle_is_given_up() -> None:
                     writer.write(b"\x00")
                 await asyncio.sleep(0.01)
         await until(lambda: server.listener.connection_count == 1)
-        assert "sent half a frame, and no more for 0.1 s" in str(server.refused[0])
+        assert "did not complete a frame within 0.1 s" in str(server.refused[0])
         assert await server.works(idle)
 
 

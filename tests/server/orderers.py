@@ -41,7 +41,7 @@ from ithaca.raft.events import Settings
 from ithaca.runtime.connection import Connection, dial
 from ithaca.server.orderer import OrdererServer
 
-SETTINGS = Settings(election_timeout_ms=150, heartbeat_ms=30)
+SETTINGS = Settings(election_timeout_ms=300, heartbeat_ms=50)
 DEADLINE_S = 20.0
 _M = TypeVar("_M", bound=msgspec.Struct)
 

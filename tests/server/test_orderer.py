@@ -135,7 +135,7 @@ async def test_a_leader_that_loses_its_peers_lets_its_replicas_go(tmp_path: Path
 
 
 async def test_everything_is_found_again_after_all_were_stopped(tmp_path: Path) -> None:
-    settings = Settings(election_timeout_ms=150, heartbeat_ms=30, snapshot_entries=8, trailing_entries=4)
+    settings = Settings(election_timeout_ms=300, heartbeat_ms=50, snapshot_entries=8, trailing_entries=4)
     async with orderers(cluster_file(orderers=3), tmp_path, settings) as group:
         leader = group.address(await group.leader())
         one, other = FakeReplica(0, 0), FakeReplica(0, 1)
@@ -318,7 +318,7 @@ async def test_a_server_that_is_not_in_the_file_is_refused(tmp_path: Path) -> No
 
 
 async def test_a_message_that_orderers_do_not_take_ends_the_connection(tmp_path: Path) -> None:
-    async with orderers(cluster_file(orderers=1), tmp_path) as group:
-        async with speaking(group.address(1)) as (connection, mailbox):
-            connection.send(StatusIs(b"{}"))
-            assert isinstance(await mailbox.lost, ProtocolError)
+    file = cluster_file(orderers=1)
+    async with orderers(file, tmp_path), speaking(file.orderers[0].address) as (connection, mailbox):
+        connection.send(StatusIs(b"{}"))
+        assert isinstance(await mailbox.lost, ProtocolError)

@@ -136,6 +136,38 @@ def test_trimming_gives_space_back(place: Place) -> None:
     assert read_rows(again, ends[-5], ends[-1]) == rows[ends[-5] :]
 
 
+def test_a_lane_that_was_closed_can_still_be_trimmed_and_is_closed_again() -> None:
+    disk, store = new_store()
+    held = store.create(OWN)
+    written = append(held.lane, ClusterSource(Random(5)), 40)
+    held.lane.close()
+    trim(held, lengths(written)[-9])
+    assert not held.lane.closed
+    store.close()
+    assert held.lane.closed
+    disk.crash(Random(1))
+    again = opened(disk).lanes[OWN].lane
+    assert (again.trim_lsn, again.length) == (lengths(written)[-9], lengths(written)[-1])
+
+
+def test_runs_go_on_while_their_lane_is_cut() -> None:
+    disk, store = new_store()
+    held = store.create(PEER)
+    written = append(held.lane, ClusterSource(Random(6)), 12)
+    length = lengths(written)[9]
+    note(store, PEER, 1, 2)
+    pending = held.runs.prepare_sync()  # somebody is about to write them
+    assert pending is not None
+    cut = store.truncate(PEER, length)
+    note(store, PEER, 7, length - 2)
+    pending.write()
+    cut.runs.adopt(pending)
+    assert (cut.runs.end_lsn, cut.lane.length) == (length, length)
+    store.close()
+    disk.crash(Random(2))
+    assert opened(disk).held() == {PEER: HeldLength(length, length, (), length + 5)}
+
+
 def life(seed: int) -> int:
     """Lanes are made, written, cut and dropped, with a crash at any operation; returns how many there were."""
     random = Random(seed)

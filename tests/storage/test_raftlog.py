@@ -41,16 +41,16 @@ def entries(start: int, stop: int, term: int = 1) -> tuple[Entry, ...]:
     return tuple(entry(index, term) for index in range(start, stop))
 
 
-def made() -> tuple[SimDisk, RaftLog]:
+def made(zero_ahead_bytes: int = 0) -> tuple[SimDisk, RaftLog]:
     disk = SimDisk()
     disk.make_directory("/raft")
     disk.sync_directory("/")
-    return disk, RaftLog.create(disk, "/raft", FIRST)
+    return disk, RaftLog.create(disk, "/raft", FIRST, zero_ahead_bytes=zero_ahead_bytes)
 
 
-def filled() -> tuple[SimDisk, RaftLog, list[DurableState]]:
+def filled(zero_ahead_bytes: int = 0) -> tuple[SimDisk, RaftLog, list[DurableState]]:
     """A log with three groups after the first, and the state after each."""
-    disk, log = made()
+    disk, log = made(zero_ahead_bytes)
     model, states = DurableModel(FIRST), [FIRST]
     for effect in (
         Persist(1, HardState(1, 2), None, entries(1, 3)),
@@ -243,9 +243,9 @@ def test_a_failed_sync_of_recovery_itself_fences() -> None:
     assert reopened(disk) == states[-1]
 
 
-def full_at(free_bytes: int, effect: Persist, *, crash: bool) -> bool:
+def full_at(free_bytes: int, effect: Persist, *, crash: bool, zero_ahead_bytes: int = 0) -> bool:
     """Persist with little space, then again with enough; tells whether the first try was refused."""
-    disk, log, states = filled()
+    disk, log, states = filled(zero_ahead_bytes)
     disk.capacity_bytes = len(contents(disk)) + free_bytes
     refused = False
     try:
@@ -273,6 +273,46 @@ def test_a_full_disk_refuses_and_takes_nothing_away(effect: Persist, crash: bool
     refused = [full_at(free_bytes, effect, crash=crash) for free_bytes in range(0, 400, 5)]
     assert refused[0]
     assert not refused[-1]
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_full_disk_takes_nothing_away_where_zeros_were_written_ahead(crash: bool) -> None:
+    effect = Persist(4, None, None, entries(6, 30, 2))
+    refused = [full_at(free, effect, crash=crash, zero_ahead_bytes=200) for free in range(0, 1000, 9)]
+    assert refused[0]
+    assert not refused[-1]
+    assert sorted(refused, reverse=True) == refused, "a disk with more space takes all that one with less takes"
+
+
+def test_small_groups_are_written_where_zeros_stand() -> None:
+    disk, log = made(zero_ahead_bytes=600)
+    sizes = set()
+    for index in range(1, 40):
+        log.persist(Persist(index, None, None, (entry(index),)))
+        sizes.add(len(contents(disk)))
+        found = verify(disk, "/raft")
+        assert found.state.entries == entries(1, index + 1)
+        assert found.torn_bytes == 0
+        assert found.valid_bytes < len(contents(disk))
+    assert len(sizes) < 10, "the size of the file changes once for many groups"
+    disk.crash(Random(1))
+    assert reopened(disk).entries == entries(1, 40)
+
+
+def test_zeros_that_do_not_fit_are_not_tried_for_every_group() -> None:
+    disk, log = made(zero_ahead_bytes=600)
+    disk.capacity_bytes = len(contents(disk)) + 100
+    index = 1
+    operations = 0
+    while len(contents(disk)) < disk.capacity_bytes - 40:
+        before = disk.operations
+        log.persist(Persist(index, None, None, (entry(index),)))
+        operations = disk.operations - before
+        index += 1
+    assert operations == 3, "a write, its sync and the mark"
+    disk.capacity_bytes = None
+    log.persist(Persist(index, HardState(2), Snapshot(index - 1, 1)))
+    assert len(contents(disk)) > 600, "the next file has them again"
 
 
 def test_large_states_are_divided_into_groups(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,11 +363,11 @@ def effects_of(script: list[tuple[str, int]]) -> list[Persist]:
 
 
 @settings(max_examples=200, deadline=None)
-@given(steps, st.integers(0, 60), st.integers(0, 1 << 20), tears, st.booleans())
+@given(steps, st.integers(0, 60), st.integers(0, 1 << 20), tears, st.booleans(), st.sampled_from([0, 0, 40, 300]))
 def test_power_loss_at_any_operation_keeps_whole_persists(
-    script: list[tuple[str, int]], operations: int, seed: int, tear: Tear, again: bool
+    script: list[tuple[str, int]], operations: int, seed: int, tear: Tear, again: bool, zero_ahead_bytes: int
 ) -> None:
-    disk, log = made()
+    disk, log = made(zero_ahead_bytes)
     model = DurableModel(FIRST)
     possible = [FIRST]
     disk.power_fails_after(operations)

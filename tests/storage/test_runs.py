@@ -124,7 +124,7 @@ def test_runs_agree_with_a_naive_list(operations: list[tuple[str, int, int, int]
 
 
 split_steps = st.tuples(
-    st.sampled_from(["prepare", "write", "write", "adopt", "full", "trim", "truncate", "crash", "check"]),
+    st.sampled_from(["prepare", "write", "write", "adopt", "full", "give up", "trim", "truncate", "crash", "check"]),
     st.integers(0, 100),
     st.just(0),
     st.just(0),
@@ -137,6 +137,7 @@ def test_runs_agree_with_a_naive_list_while_they_are_being_synced(operations: li
     disk = new_disk()
     found, model, synced = opened(disk), NaiveRuns(), 0
     pending: PendingRuns | None = None
+    done = False
     collected = 0  # what was there when the pending sync was prepared
     for kind, first, second, third in operations:
         match kind:
@@ -144,38 +145,40 @@ def test_runs_agree_with_a_naive_list_while_they_are_being_synced(operations: li
                 run = model.next(first, second, third)
                 found.append(run)
                 model.append(run)
-            case "prepare" if pending is None or pending.finished:
-                pending = found.prepare_sync()
+            case "prepare" if pending is None or done:
+                pending, done = found.prepare_sync(), False
                 collected = len(model.positions)
                 synced = collected if pending is None else synced
-            case "write" if pending is not None and not pending.finished:
+            case "give up":
+                pending = None
+            case "write" if pending is not None and not done:
                 pending.write()
-                synced = collected
-            case "full" if pending is not None and not pending.finished:
-                disk.capacity_bytes = 0
+                synced, done = collected, True
+            case "full" if pending is not None and not done:
+                disk.capacity_bytes, done = 0, True
                 try:
                     pending.write()
                     synced = collected
                 except StorageFull:
                     check(found, model)
                 disk.capacity_bytes = None
-            case "adopt" if pending is not None and pending.finished:
+            case "adopt" if pending is not None and done:
                 found.adopt(pending)
             case "trim":
                 found.trim(len(model.positions) * first // 100)
                 synced = max(synced, found._file.last.end_lsn)
-            case "truncate" if pending is None or pending.finished:
+            case "truncate" if pending is None or done:
                 length = found.first_lsn + (len(model.positions) - found.first_lsn) * first // 100
                 if length < len(model.positions):
                     found.truncate(length)
-                    model, synced = model.truncated(length), length
+                    model, synced, pending = model.truncated(length), length, None
             case "crash":
                 disk.crash(Random(first))
                 found, model, pending = opened(disk), model.truncated(synced), None
             case _:
                 check(found, model)
     check(found, model)
-    if pending is not None and not pending.finished:
+    if pending is not None and not done:
         pending.write()
     found.sync()
     disk.crash(Random(0))
@@ -200,6 +203,19 @@ def test_runs_are_appended_and_looked_up_while_another_thread_writes() -> None:
         check(found, model)
     found.sync()
     assert found.prepare_sync() is None
+    check(opened(disk), model)
+
+
+def test_a_sync_that_was_not_begun_is_given_up_for_the_next() -> None:
+    disk, model, random = new_disk(), NaiveRuns(), Random(11)
+    found = opened(disk)
+    fill(found, model, random, 9)
+    never = found.prepare_sync()
+    assert never is not None
+    found.sync()
+    with pytest.raises(AssertionError, match="newer runs"):
+        never.write()
+    disk.crash(random)
     check(opened(disk), model)
 
 

@@ -9,6 +9,7 @@ from tests.storage.lanes import Row, Written, rows_of, write
 
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, Lost, Trimmed
+from ithaca.model.limits import READ_RUNS_MIN
 from ithaca.model.positions import LaneId, Position
 from ithaca.sim.disk import SimDisk
 from ithaca.storage import shard_reader
@@ -197,7 +198,8 @@ def test_a_shard_reads_as_a_plain_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shard_reader, "READ_LANE_BYTES_MIN", 300)
     entries = 0
     for seed in range(200):
-        monkeypatch.setattr(shard_reader, "READ_STRETCHES_MAX", 1 + seed % 7)
+        monkeypatch.setattr(shard_reader, "READ_RUNS_MIN", 1 + seed % 2)
+        monkeypatch.setattr(shard_reader, "READ_RUNS_MAX", 1 + seed % 7)
         monkeypatch.setattr(shard_reader, "_RUNS_AT_ONCE", 1 + seed % 3)
         try:
             entries += play(seed)
@@ -221,21 +223,30 @@ def test_what_is_written_and_not_ordered_is_never_read() -> None:
     for number in range(9):
         shard.write(number, 3)
     cursor = ShardCursor(shard.store, 1)
-    entries = cursor.read(cursor.plan(shard.tail + 1000, bytes_max=1 << 20))
-    assert sum(entry.high - entry.low for entry in entries) == before
+    records = 0
+    while stretches := cursor.plan(shard.tail + 1000):
+        records += sum(entry.high - entry.low for entry in cursor.read(stretches))
+    assert records == before
     assert cursor.position == shard.tail + 1000
     assert cursor.plan(shard.tail + 1000) == []
 
 
 @small
-def test_one_lane_alone_is_one_stretch() -> None:
+def test_one_lane_alone_is_one_stretch_of_so_many_runs() -> None:
     shard = NaiveShard(Random(2))
-    for number in range(50):
+    for number in range(80):
+        shard.time_us += 1
         shard.write(0, number)
         shard.cut(0)
-    stretches = ShardCursor(shard.store, 1).plan(shard.tail)
-    assert len(stretches) == 1
-    assert stretches[0].count == len(shard.rows)
+    runs = list(shard.store.lanes[OLD].runs.runs(0, 1 << 30))
+    cursor, at, ahead = ShardCursor(shard.store, 1), 0, READ_RUNS_MIN
+    assert len(runs) > 3 * ahead
+    while cursor.position < shard.tail:
+        stretches = cursor.plan(shard.tail, bytes_max=1 << 20)
+        assert [stretch.count for stretch in stretches] == [sum(run.count for run in runs[at : at + ahead])]
+        cursor.read(stretches)
+        at, ahead = at + ahead, 2 * ahead
+    assert at >= len(runs)
 
 
 @small

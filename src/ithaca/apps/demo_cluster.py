@@ -77,7 +77,7 @@ class Story:
         self._done = dict.fromkeys(range(1, PRODUCERS + 1), 0)
         self._endings: dict[str, Followed] = {}
         self._checker = Checker(PRODUCERS, last)
-        self._killed_s = 0.0
+        self._fast_s = self._killed_s = 0.0
         self._victim_shard = -1
         self._pids: set[int] = set()
 
@@ -112,8 +112,10 @@ class Story:
         self._display.say(
             f"2. {PRODUCERS} producers append {self._last} transactions each; {len(FOLLOWERS)} followers read along"
         )
-        for number in self._done:
-            cast.tell(producer_name(number), "go")
+        self._tell_producers(cast, "go")
+        self._listen(cast, until=lambda: all(done == self._steady for done in self._done.values()))
+        self._fast_s = time.monotonic()
+        self._tell_producers(cast, "at full speed")
         self._listen(cast, until=lambda: sum(self._done.values()) >= KILL_AFTER * self._total)
 
     def _kill_a_replica(self, cluster: TemporaryCluster) -> None:
@@ -132,8 +134,7 @@ class Story:
 
     def _finish(self, cast: Cast) -> None:
         """Let the producers append their last batches, and hear everybody out."""
-        for number in self._done:
-            cast.tell(producer_name(number), "finish")
+        self._tell_producers(cast, "finish")
         self._listen(cast, until=lambda: self._recovery_s is not None)
         self._display.say(f"4. appends to shard {self._victim_shard} went on {self._recovery_s:.2f} s after the kill")
         self._listen(
@@ -170,7 +171,11 @@ class Story:
             raise DemoFailed(f"processes are left behind: {', '.join(map(str, left))}")
         self._display.say("7. the cluster is stopped, and no process is left")
 
-    # What is heard, and what is known
+    # What is said and heard, and what is known
+
+    def _tell_producers(self, cast: Cast, word: str) -> None:
+        for number in self._done:
+            cast.tell(producer_name(number), word)
 
     def _listen(self, cast: Cast, until: Callable[[], bool]) -> None:
         messages = cast.messages()
@@ -223,11 +228,9 @@ class Story:
         ]
 
     def _full_speed(self) -> float:
-        """Of all producers together, from when all are at full speed until the kill."""
-        fast = [each for each in self._acknowledged if each.first > self._steady]
-        begun_s = max(min(each.began_s for each in fast if each.producer == producer) for producer in self._done)
-        counted = [each for each in fast if begun_s <= each.done_s <= self._killed_s]
-        return sum(each.count for each in counted) / max(self._killed_s - begun_s, 1e-9)
+        """Of all producers together, from when they went to full speed until the kill."""
+        before = [each for each in self._acknowledged if self._fast_s <= each.done_s <= self._killed_s]
+        return sum(each.count for each in before) / (self._killed_s - self._fast_s)
 
 
 def _is_running(pid: int) -> bool:

@@ -64,7 +64,8 @@ class Followed:
 def produce(parent: Connection, errand: Errand) -> None:
     """Append the errand's transactions under a session, each batch once the one before is acknowledged.
 
-    The last batch waits for a word from the story, so that some are appended after what the story does.
+    The producer waits for a word from the story before it begins, before it goes to full speed, and before its
+    last batch: so all change pace together, and something is appended after whatever the story does.
     """
     with suppress(BrokenPipeError, EOFError), ithaca.connect(errand.bootstrap) as log:
         log.set_shard_policy(lambda key, shards: errand.shard)
@@ -77,7 +78,7 @@ def produce(parent: Connection, errand: Errand) -> None:
             is_steady = first <= errand.steady
             size = STEADY_BATCH if is_steady else min(FAST_BATCH, max(1, errand.last // 20))
             last = min(first + size - 1, errand.steady if is_steady else errand.last)
-            if last == errand.last:
+            if first == errand.steady + 1 or last == errand.last:
                 parent.recv()
             pairs = [transaction(number, errand.producer) for number in range(first, last + 1)]
             began_s = time.monotonic()

@@ -6,10 +6,16 @@ the median over the rounds is what is printed. Read `measure` first; `ceiling` i
 `replicated` the bare client with two servers, `embedded` the log against the ceiling, `memory` what the log
 holds on to, `place` where it all happens.
 
+A cluster: `cluster` is the one that is measured, `producers` and `reader` the processes that work on it,
+`cluster_append`, `cluster_shards`, `cluster_read` and `cluster_memory` the measurements, `loopback` the ceiling
+for reading, `profiles` where the time goes. `children` starts processes and ends them.
+
 Invariants:
 
 1. A log is compared with a ceiling over the same kind of file: recycled segments with a file that was
    written before, fresh segments with a file that grows.
 2. Payload is random and does not compress; it is made before the clock starts.
-3. Data lies in a fresh directory, which is removed afterwards, whatever happened.
+3. Data lies in a fresh directory, which is removed afterwards, whatever happened; so are all processes.
+4. Producers are counted within the same window of time, and never outside it.
+5. A cluster that runs already is neither trimmed nor stopped.
 """

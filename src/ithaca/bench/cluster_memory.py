@@ -26,8 +26,8 @@ from ithaca.model.interface import ClusterLog
 from ithaca.model.limits import GIB, MIB
 
 WINDOW = 8
-PARTS = 100
-"""The run is cut into so many parts, and memory noted in each."""
+PART_BYTES = 64 * MIB
+"""The run is cut into parts, and nobody is further ahead of the follower than one of them and what is kept."""
 FOLLOWED_TIMEOUT_S = 600.0
 
 
@@ -93,9 +93,10 @@ def _pass_through(
 
     early: dict[str, int] = {}
     early_bytes = passed = 0
+    part_bytes = min(PART_BYTES, settings.bytes // 2)
     started = time.perf_counter()
-    for _ in range(PARTS):
-        passed += team.fill(settings.bytes // PARTS, meanwhile).bytes
+    while passed < settings.bytes:
+        passed += team.fill(part_bytes, meanwhile).bytes
         trimmer.wait_for(log.tail() - settings.kept_bytes // settings.record_bytes)
         meanwhile()
         if not early and passed >= min(settings.baseline_bytes, settings.bytes // 2):

@@ -124,6 +124,7 @@ class Accumulator:
         producer = self._producer
         if producer is None:
             return
+        producer.start()
         while self._waiting and producer.has_room:
             head = self._waiting[0]
             if isinstance(head, Whole):

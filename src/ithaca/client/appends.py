@@ -83,8 +83,7 @@ class Appends:
         self._take(Whole(batch, slot))
 
     def take_record_in(self, shard: int, value: bytes, key: bytes | None, slot: Slot) -> None:
-        """Append one record to a shard; `InvalidInput` when there is none of this number."""
-        self._replicas.check_shard(shard)
+        """Append one record that was checked to a shard that is there; never waits."""
         self._take(Single(value, key, slot, shard))
 
     def _take(self, waiting: Waiting) -> None:

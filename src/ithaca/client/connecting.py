@@ -42,5 +42,5 @@ def connect(
         )
 
     way_in = portal()
-    twin = way_in.run(connected())
+    twin = way_in.run(connected)
     return SyncClusterLog(way_in, twin, twin, compression=compression, inflight_bytes_max=inflight_bytes_max)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ithaca.client.links import Link
 from ithaca.client.order import Order
-from ithaca.client.patience import Deadline
+from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import Replicas, find_replica, find_shard, is_open
 from ithaca.model.errors import Overloaded, ProtocolError, SessionExpired, SessionFenced, Unavailable, WrongLane
 from ithaca.model.positions import LaneId
@@ -103,9 +103,11 @@ class Homes:
         raise ProtocolError("an orderer did not say what became of a move")
 
     async def _chosen(self, deadline: Deadline) -> LaneId:
-        lane = self._choose(self._order.view)
-        if lane is None:
-            lane = self._choose(await self._order.fresh_view(deadline))
-        if lane is None:
-            raise Unavailable("no shard of the cluster has a lane that is open: are its replicas running?")
+        """A live lane, waited for if there is none."""
+        pauses = Pauses()
+        while (lane := self._choose(self._order.view)) is None:
+            if deadline.passed:
+                raise Unavailable("no shard of the cluster has a lane that is open: are its replicas running?")
+            await pauses.pause(deadline)
+            await self._order.fresh_view(deadline)
         return lane

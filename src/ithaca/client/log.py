@@ -113,7 +113,9 @@ class AsyncClusterLog(interface_aio.ClusterLog):
     ) -> Receipt:
         self._context.check()
         plain, plain_key = checked_record(value, key)
+        await self._context.reading.check_shard(shard, Deadline(self._context.timeout_s))
         await self._room()
+        self._context.check()
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._appends.take_record_in(shard, plain, plain_key, future)
         return await (future if timeout is None else within(future, timeout))

@@ -47,6 +47,8 @@ class SyncPending(interface.Pending):
         if isinstance(outcome, Receipt):
             return outcome
         assert outcome is not None
+        if not isinstance(outcome, IthacaError):
+            raise outcome  # by a policy of the user's, about this append alone
         error = copy.copy(outcome)  # one failure may concern many, and each raises its own
         error.__cause__ = outcome.__cause__
         raise error

@@ -11,6 +11,7 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 import uvloop
@@ -33,21 +34,32 @@ class Portal:
         self._thread = threading.Thread(target=self._live, name="ithaca-portal", daemon=True)
         self._thread.start()
 
-    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """What the coroutine returns or raises."""
-        try:
-            self.check_may_wait()
-        except BaseException:
-            coroutine.close()
-            raise
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+    def run(self, begin: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """What the coroutine that `begin` gives on the loop returns or raises."""
+        self.check_may_wait()
+        future: concurrent.futures.Future[Result] = concurrent.futures.Future()
+        tasks: list[asyncio.Task[Result]] = []
+
+        def start() -> None:
+            try:
+                tasks.append(self.loop.create_task(begin()))
+            except Exception as error:
+                future.set_exception(error)
+            else:
+                tasks[0].add_done_callback(partial(_finish, future))
+
+        def cancel() -> None:
+            for task in tasks:
+                task.cancel()
+
+        self.loop.call_soon_threadsafe(start)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
             self.check()
             raise
         except KeyboardInterrupt:
-            future.cancel()
+            self.loop.call_soon_threadsafe(cancel)
             raise
 
     def call(self, function: Callable[[], Result]) -> Result:
@@ -56,7 +68,7 @@ class Portal:
         async def call() -> Result:
             return function()
 
-        return self.run(call())
+        return self.run(call)
 
     @property
     def is_current(self) -> bool:
@@ -93,6 +105,15 @@ class Portal:
 
     async def _until_end(self) -> None:
         await self._end.wait()
+
+
+def _finish(future: "concurrent.futures.Future[Result]", task: "asyncio.Task[Result]") -> None:
+    if task.cancelled():
+        future.cancel()
+    elif (error := task.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(task.result())
 
 
 _portal: Portal | None = None

@@ -46,7 +46,8 @@ class Reading:
     async def read(self, position: int, shard: int | None, wait_s: float) -> Record:
         self.check_not_trimmed(position)
         deadline, waiting = Deadline(self._timeout_s + max(0.0, wait_s)), Deadline(max(0.0, wait_s))
-        await self._check_shard(shard, deadline)
+        if shard is not None:
+            await self.check_shard(shard, deadline)
         hint = shard if shard is not None else self._seen.shard_of(position)
         if hint is not None and position <= _POSITION_MAX and find_shard(self._order.view, hint) is not None:
             record = await self._ask(hint, position, 0, deadline)
@@ -70,8 +71,9 @@ class Reading:
                 )
             patience_s = _CATCH_UP_S if position < tail.tail else waiting.left_s
 
-    async def _check_shard(self, shard: int | None, deadline: Deadline) -> None:
-        if shard is not None and find_shard(self._order.view, shard) is None:
+    async def check_shard(self, shard: int, deadline: Deadline) -> None:
+        """`InvalidInput` when there is no shard of this number."""
+        if find_shard(self._order.view, shard) is None:
             await self._order.fresh_view(deadline)
             self._replicas.check_shard(shard)
 

@@ -1,6 +1,7 @@
 """Asynchronous iteration over a cluster's log: one stream per shard, merged by position."""
 
 import asyncio
+import copy
 import weakref
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -222,7 +223,7 @@ class AsyncClusterRecords(interface_aio.Records):
                 self._release()
                 return False
             if self._error is not None:
-                raise self._error
+                raise copy.copy(self._error)
             if deadline is not None and deadline.passed and not is_first:
                 return False
             if patience.passed:

@@ -53,13 +53,13 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
 
     def flush(self, *, timeout: float | None = None) -> None:
         self._outbox.check()
-        self._portal.run(self._outbox.flush(timeout))
+        self._portal.run(lambda: self._outbox.flush(timeout))
 
     def close(self) -> None:
         if self._closed or self._portal.forked:
             return
         self._outbox.refuse(LogClosed("the handle was closed"))
-        self._portal.run(self._close())
+        self._portal.run(self._close)
         self._closed = True
         self._outbox.raise_failure()
 

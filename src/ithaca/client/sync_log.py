@@ -28,7 +28,7 @@ class SyncSession(interface.Session):
     def append(
         self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
     ) -> Receipt:
-        return self._portal.run(self._twin.append(value, key=key, seq=seq, timeout=timeout))
+        return self._portal.run(lambda: self._twin.append(value, key=key, seq=seq, timeout=timeout))
 
     def append_many(
         self,
@@ -38,14 +38,16 @@ class SyncSession(interface.Session):
         seq: int | None = None,
         timeout: float | None = None,
     ) -> Receipt:
-        return self._portal.run(self._twin.append_many(held(values), keys=held(keys), seq=seq, timeout=timeout))
+        values = held(values)
+        keys = held(keys)
+        return self._portal.run(lambda: self._twin.append_many(values, keys=keys, seq=seq, timeout=timeout))
 
 
 class SyncLog(SyncAppends[LogTwin]):
     """`interface_aio.Log`, waited for."""
 
     def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
-        return self._portal.run(self._twin.read(position, shard=shard, wait=wait))
+        return self._portal.run(lambda: self._twin.read(position, shard=shard, wait=wait))
 
     def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> SyncRecords:
         return SyncRecords(self._portal, lambda: self._twin.read_range(start, stop, where=where))
@@ -54,16 +56,16 @@ class SyncLog(SyncAppends[LogTwin]):
         return SyncSubscription(self._portal, lambda: self._twin.subscribe(start, where=where))
 
     def first(self) -> int:
-        return self._portal.run(self._twin.first())
+        return self._portal.run(lambda: self._twin.first())
 
     def tail(self) -> int:
-        return self._portal.run(self._twin.tail())
+        return self._portal.run(lambda: self._twin.tail())
 
     def trim(self, before: int) -> None:
-        self._portal.run(self._twin.trim(before))
+        self._portal.run(lambda: self._twin.trim(before))
 
     def session(self, name: str) -> SyncSession:
-        return SyncSession(self._portal, self._portal.run(self._twin.session(name)))
+        return SyncSession(self._portal, self._portal.run(lambda: self._twin.session(name)))
 
 
 class SyncClusterLog(SyncLog[interface_aio.ClusterLog], interface.ClusterLog):
@@ -72,10 +74,10 @@ class SyncClusterLog(SyncLog[interface_aio.ClusterLog], interface.ClusterLog):
     def append_to_shard(
         self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
     ) -> Receipt:
-        return self._portal.run(self._twin.append_to_shard(shard, value, key=key, timeout=timeout))
+        return self._portal.run(lambda: self._twin.append_to_shard(shard, value, key=key, timeout=timeout))
 
     def set_shard_policy(self, policy: ShardPolicy) -> None:
         self._portal.call(lambda: self._twin.set_shard_policy(policy))
 
     def status(self) -> ClusterStatus:
-        return self._portal.run(self._twin.status())
+        return self._portal.run(lambda: self._twin.status())

@@ -42,7 +42,7 @@ class _Buffered(interface.Records, Generic[Twin]):
         self._failure: Exception | None = None  # what comes after that
         self._filling = asyncio.Lock()
         self._stream: AsyncIterator[Batch] | None = None  # the twin's batches, while nothing else was fetched
-        self._twin = portal.run(self._enter(open_twin))
+        self._twin = portal.run(lambda: self._enter(open_twin))
 
     @property
     def position(self) -> int:
@@ -71,7 +71,7 @@ class _Buffered(interface.Records, Generic[Twin]):
     def close(self) -> None:
         self._closed = True
         if not self._portal.forked and not self._portal.ended:
-            self._portal.run(self._twin.close())
+            self._portal.run(self._twin.close)
 
     def _decode(self) -> bool:
         """Turn the next batch into records; False when there is none."""
@@ -89,7 +89,7 @@ class _Buffered(interface.Records, Generic[Twin]):
     def _fill(self, fetch: Callable[[], Coroutine[Any, Any, None]]) -> bool:
         """Fill the empty buffer; False when nothing came, because of the end or of a time-out."""
         if self._failure is None:
-            self._portal.run(self._fill_once(fetch))
+            self._portal.run(lambda: self._fill_once(fetch))
         if any(self._ahead):
             return True
         failure, self._failure = self._failure, None

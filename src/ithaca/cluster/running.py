@@ -83,6 +83,7 @@ def start_detached(directory: Path, progress: Tell) -> ClusterFile:
             process.terminate()
             process.wait(2 * SERVER_STOP_TIMEOUT_S)
         raise
+    process.returncode = 0  # it goes on alone, and Python must not warn that nobody waits for it
     return file
 
 

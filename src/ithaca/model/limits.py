@@ -42,6 +42,8 @@ LISTEN_BACKLOG = 1024
 """Connections that wait to be accepted."""
 HTTP_REQUEST_BYTES_MAX = 8 * KIB
 """Request line and headers of a request for metrics or health."""
+FAILURE_TEXT_CHARACTERS_MAX = 768
+"""The text of an error that a peer is told: the answer to a hello fits into `HELLO_BYTES_MAX` in any script."""
 LOG_EVENT_CHARACTERS_MAX = 16 * KIB
 """The text of one line in a server's log, which may quote what a peer said; the rest is left out."""
 RECONNECT_PAUSE_S_MIN = 0.02
@@ -104,8 +106,9 @@ GROUP_BYTES_MAX = 32 * MIB
 
 STORAGE_FULL_RETRY_S = 1.0
 """A write that found no space is tried again this often."""
-READ_STRETCHES_MAX = 1024
-"""Stretches of lanes that one step of reading by position looks ahead."""
+READ_RUNS_MIN = 16
+READ_RUNS_MAX = 1024
+"""Runs that one step of reading by position looks ahead: between these, as many as were needed lately."""
 READ_LANE_BYTES_MIN = 64 * KIB
 """One cold read of one lane among several."""
 

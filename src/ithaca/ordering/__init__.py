@@ -38,7 +38,8 @@ state (tail, view, sessions) are linearizable after Raft's read index.
    ordered there any more; what expired never comes back (design §5 "Exactly once").
 9. Incarnations: each boot of a replica gets one lane, a higher incarnation than all before; a repeated or
    late request neither opens nor closes another (design §2).
-10. Cuts are kept until f+1 replicas of each shard in them have synced their runs, or until they are trimmed.
+10. Cuts are kept until f+1 replicas of each shard in them have synced their runs, or that shard is gone; a trim
+    does not shorten that, since who holds a record must know its position to know that it was trimmed.
 11. The order's time and the trim point never fall; versions of the view and epochs of a shard only rise.
 12. Self-clocking: with nothing moved nothing is proposed; never more cuts in flight than the pipeline
     holds, never two within `order_interval` (design §5).

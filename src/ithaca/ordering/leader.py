@@ -8,7 +8,7 @@ what no longer counts. So the leader may propose twice, never too much.
 from ithaca.model.cut import LaneLengths, shard_of
 from ithaca.model.view import ClusterConfiguration
 from ithaca.ordering import entries
-from ithaca.ordering.outcomes import OrderedCut, Outcome, TrimmedTo, ViewChanged
+from ithaca.ordering.outcomes import OrderedCut, Outcome, ViewChanged
 from ithaca.ordering.reports import Report, Reports
 from ithaca.ordering.retention import Retention
 from ithaca.ordering.state import OrderingState
@@ -20,7 +20,7 @@ class Leader:
     def __init__(self, state: OrderingState) -> None:
         self._state = state
         self._reports = Reports(state)
-        self._retention = Retention(state.kept)
+        self._retention = Retention(state.kept, state.shards.by_number)
         self._moved: dict[int, int] = {}
         """Durable lengths, by lane key, of lanes that moved beyond the last proposed cut."""
         self._proposed: dict[int, int] = {}
@@ -55,8 +55,6 @@ class Leader:
             if isinstance(outcome, OrderedCut):
                 self._retention.keep(outcome)
                 self._in_flight -= own
-            elif isinstance(outcome, TrimmedTo):
-                self._retention.trimmed(self._state.kept)
             elif isinstance(outcome, ViewChanged):
                 self._view_changed(outcome)
 
@@ -64,7 +62,7 @@ class Leader:
         """Raft did not take the last cut that was proposed: start over from what is applied."""
         self._in_flight -= 1
         self._proposed.clear()
-        self._retention = Retention(self._state.kept)
+        self._retention = Retention(self._state.kept, self._state.shards.by_number)
         for shard in self._reports.shards():
             self._note(shard)
 

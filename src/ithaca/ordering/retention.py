@@ -5,7 +5,7 @@ know the positions of their records. What may go is soft state of the leader, le
 goes is ordered, with the next cut, so that every server keeps the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from ithaca.model.limits import ORDERING_CUTS_UNSYNCED_MAX, ORDERING_FORGET_CUTS_MAX, ORDERING_RUNS_UNSYNCED_MAX
 from ithaca.ordering.outcomes import OrderedCut
@@ -14,7 +14,9 @@ from ithaca.ordering.outcomes import OrderedCut
 class Retention:
     """Kept cuts, each with the shards that have not synced its runs yet."""
 
-    def __init__(self, kept: Mapping[int, OrderedCut]) -> None:
+    def __init__(self, kept: Mapping[int, OrderedCut], shards: Container[int]) -> None:
+        """`shards` are those that there are, at any time: nobody waits for one that was reclaimed."""
+        self._shards = shards
         self._waiting: dict[int, set[int]] = {}
         self._runs: dict[int, int] = {}
         self._synced: dict[int, int] = {}
@@ -24,7 +26,8 @@ class Retention:
     def keep(self, cut: OrderedCut) -> None:
         """A cut was applied."""
         if len(cut.keys):
-            self._waiting[cut.number] = {shard for shard in cut.shards if self._synced.get(shard, 0) < cut.number}
+            missing = {shard for shard in cut.shards if self._synced.get(shard, 0) < cut.number}
+            self._waiting[cut.number] = {shard for shard in missing if shard in self._shards}
             self._runs[cut.number] = len(cut.keys)
 
     def synced(self, shard: int, number: int) -> None:
@@ -42,11 +45,6 @@ class Retention:
         self._synced.pop(shard, None)
         for shards in self._waiting.values():
             shards.discard(shard)
-
-    def trimmed(self, kept: Mapping[int, OrderedCut]) -> None:
-        """Only these cuts are left."""
-        for number in [number for number in self._waiting if number not in kept]:
-            del self._waiting[number], self._runs[number]
 
     def take(self) -> tuple[int, ...]:
         """Cuts that may be forgotten, for the next entry; each is told once."""

@@ -210,7 +210,6 @@ class OrderingState:
         gone = self.lanes.forget(self.first, pinned=self.sessions.homes())
         for lane in gone:
             self.lost.pop(lane, None)
-        self.kept = {number: cut for number, cut in self.kept.items() if cut.tail > self.first}
         return [TrimmedTo(self.first, tuple(gone)), *self.shards.reclaim()]
 
     def _lose(self, entry: Lost) -> list[Outcome]:

@@ -1,7 +1,8 @@
 """Messages to frames and back. What a peer sent is checked here, once: types, bounds, lengths.
 
-Flags of a frame: bit 0 says that the message is in the payload, because it is too large for the header, which
-is then its length in bytes, as msgpack; bit 1 says that the frame answers a request.
+Flags of a frame: bit 0 says that the message is at the start of the payload, zero-padded to 8 and before any
+batches, because it is too large for the header, which is then its length in bytes, as msgpack; bit 1 says that
+the frame answers a request. Other bits are 0.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ Message: TypeAlias = msgspec.Struct
 
 _IN_PAYLOAD = 0b01
 _ANSWER = 0b10
+_KNOWN = _IN_PAYLOAD | _ANSWER
 
 _encode = msgspec.msgpack.Encoder().encode
 _number_of: dict[type[msgspec.Struct], int] = {kind: number for number, kind in TYPES.items()}
@@ -44,9 +46,8 @@ def encode_message(
     number = _number_of[type(message)]
     flags = _ANSWER if answer else 0
     if len(header) > FRAME_HEADER_BYTES_MAX:
-        assert not payload, "a message this large has no room for batches"
         body = header + bytes(-len(header) % 8)
-        return encode(Frame(number, flags | _IN_PAYLOAD, correlation, _encode(len(header))), [body])
+        return encode(Frame(number, flags | _IN_PAYLOAD, correlation, _encode(len(header))), [body, *payload])
     return encode(Frame(number, flags, correlation, header), payload)
 
 
@@ -55,16 +56,25 @@ def decode_message(frame: Frame) -> Received:
     decoder = _decoders.get(frame.type)
     if decoder is None:
         raise ProtocolError(f"a frame of type {frame.type} is not known here")
-    header, payload = frame.header, frame.payload
+    if frame.flags & ~_KNOWN:
+        raise ProtocolError(f"a frame has the flags {frame.flags:#x}, of which only {_KNOWN:#x} are known here")
+    header: Buffer = frame.header
+    payload = frame.payload
     try:
         if frame.flags & _IN_PAYLOAD:
-            length = _length_decoder.decode(header)
-            if not 0 <= length <= len(payload):
-                raise ProtocolError(f"a message of {length} bytes is not in a payload of {len(payload)}")
-            message: Message = decoder.decode(memoryview(payload)[:length])
-            payload = b""
-        else:
-            message = decoder.decode(header)
-    except (msgspec.MsgspecError, InvalidInput) as error:
+            header, payload = _parted(payload, _length_decoder.decode(header))
+        message: Message = decoder.decode(header)
+    except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"a {TYPES[frame.type].__name__} cannot be decoded: {error}") from error
     return Received(message, frame.correlation, bool(frame.flags & _ANSWER), payload)
+
+
+def _parted(payload: Buffer, length: int) -> tuple[Buffer, Buffer]:
+    """The message of `length` bytes at the start of a payload, and what follows it."""
+    end = length + -length % 8
+    if not 0 <= length <= end <= len(payload):
+        raise ProtocolError(f"a message of {length} bytes is not in a payload of {len(payload)}")
+    view = memoryview(payload)
+    if any(view[length:end]):
+        raise ProtocolError("the padding behind a message is not zero")
+    return view[:length], view[end:]

@@ -1,7 +1,11 @@
 """Errors as messages and back: by the name of their class, with what they carry."""
 
+import inspect
+from typing import overload
+
 from ithaca.model import errors
-from ithaca.model.errors import IthacaError
+from ithaca.model.errors import IthacaError, ProtocolError
+from ithaca.model.limits import FAILURE_TEXT_CHARACTERS_MAX
 from ithaca.protocol.messages import Failure
 
 _KINDS: dict[str, type[IthacaError]] = {
@@ -9,16 +13,25 @@ _KINDS: dict[str, type[IthacaError]] = {
 }
 
 
+def _carried(kind: type[IthacaError]) -> dict[str, type]:
+    """What errors of this class carry beside their message: names and types."""
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    return {each.name: each.annotation for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+_CARRIED = {kind: _carried(kind) for kind in _KINDS.values()}
+
+
 def failure_of(error: IthacaError) -> Failure:
-    """The message that says this error.
+    """The message that says this error; of a class outside the tree, the nearest one in it.
 
     >>> from ithaca.model.errors import Trimmed
     >>> failure_of(Trimmed("gone", first=7)).detail
     {'first': 7}
     """
-    detail = {name: value for name, value in vars(error).items() if isinstance(value, int | str)}
-    detail.pop("outcome_unknown", None)
-    return Failure(type(error).__name__, str(error), detail, error.outcome_unknown)
+    kind = next(each for each in type(error).__mro__ if each in _CARRIED)
+    detail = {name: _plain(getattr(error, name)) for name in _CARRIED[kind]}
+    return Failure(kind.__name__, _plain(str(error)), detail, error.outcome_unknown)
 
 
 def error_of(failure: Failure) -> IthacaError:
@@ -31,7 +44,22 @@ def error_of(failure: Failure) -> IthacaError:
     kind = _KINDS.get(failure.name, IthacaError)
     error = kind.__new__(kind)
     error.args = (failure.message,)
-    error.__dict__.update(failure.detail)
+    for name, expected in _CARRIED[kind].items():
+        value = failure.detail.get(name)
+        if not isinstance(value, expected):
+            return ProtocolError(f"a peer failed with {failure.name} and did not say its {name}: {failure.message}")
+        setattr(error, name, value)
     if failure.outcome_unknown != kind.outcome_unknown:
         error.outcome_unknown = failure.outcome_unknown
     return error
+
+
+@overload
+def _plain(value: str) -> str: ...
+@overload
+def _plain(value: int) -> int: ...
+def _plain(value: int | str) -> int | str:
+    """Text of a length that a peer takes, without the halves of surrogate pairs that file names may carry."""
+    if isinstance(value, int):
+        return value
+    return value[:FAILURE_TEXT_CHARACTERS_MAX].encode("utf-8", "backslashreplace").decode()

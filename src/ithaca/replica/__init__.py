@@ -24,5 +24,6 @@ the effects per lane, and never waits. Nothing is acknowledged by the shell on i
 7. Self-clocking: idle means silent; no more than `REPORTS_OUTSTANDING_MAX` reports wait for their cut, but
    for repeats (`REPORT_INTERVAL_S`).
 
-Read `events` first, then `core`; `appends` (with `sessions`), `lanes` (with `settling`) and `reporting` are its parts.
+Read `events` first, then `core`. Its parts: `appends`, the own lane, with `sessions`; `lanes`, what is here of each
+lane, with `positions` and `settling`, which complete it; `reporting`, what the ordering layer is told.
 """

@@ -1,9 +1,9 @@
 """The replica: one event in, effects out. Read the package's docstring first: it is the contract."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from ithaca.model.cut import LaneRun, ShardCut
+from ithaca.model.cut import ShardCut
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.model.view import Shard
 from ithaca.ordering import lost
@@ -29,7 +29,6 @@ from ithaca.replica.events import (
     Effect,
     Event,
     Held,
-    NoteRuns,
     OrderJoined,
     OrderLost,
     Rejoin,
@@ -41,12 +40,12 @@ from ithaca.replica.events import (
     Truncated,
     Unfollow,
 )
-from ithaca.replica.lanes import LaneCopy, clipped
+from ithaca.replica.lanes import LaneCopy
+from ithaca.replica.positions import Positions
 from ithaca.replica.reporting import Reporting, RunsSync
-from ithaca.replica.settling import Settling, invented_run
+from ithaca.replica.settling import Settling
 
-State = str
-"""What `ReplicaCore.state` says: joining, catching up, serving, full or finalized."""
+State = Literal["joining", "catching up", "serving", "full", "finalized"]
 
 
 class ReplicaCore:
@@ -73,6 +72,7 @@ class ReplicaCore:
         self._runs = RunsSync(self._effects)
         self._reporting = Reporting(replica, boot, self._lanes, self._runs, self._effects)
         self._settling = Settling(replica, self._effects)
+        self._positions = Positions(self._lanes, self._appends, self._runs, self._effects)
         self.own_lane: LaneId | None = None
         self.shard_view: Shard | None = None
         self.view_version = 0
@@ -176,7 +176,7 @@ class ReplicaCore:
     # Time
 
     def _tick(self, event: Tick) -> None:
-        self._now_us = max(self._now_us, event.now_us)
+        self._now_us = self._positions.now_us = max(self._now_us, event.now_us)
         self._reporting.tick(self._now_us)
         self._runs.tick(self._now_us)
 
@@ -192,12 +192,12 @@ class ReplicaCore:
         self._settling.follow(summary.shard)
         self._list_lanes(summary)
         if self.own_lane is None and event.lane is not None:
-            self.own_lane = event.lane
+            self.own_lane = self._positions.own_lane = event.lane
             self._appends.open(self._lanes[event.lane])
         for cut in event.cuts:
-            self._learn(cut)
+            self._positions.learn(cut)
         for copy in self._lanes.values():
-            self._drain(copy)
+            self._positions.drain(copy, self.first)
         self._close_and_drop(summary)
         if self.own_lane is not None:
             self._appends.sessions.only(each for each in summary.sessions if each.home == self.own_lane)
@@ -257,97 +257,21 @@ class ReplicaCore:
             for run in cut.runs:
                 copy = self._lanes[run.lane]
                 copy.ordered = run.lsn + run.count
-            self._learn(cut)
+            self._positions.learn(cut)
             for run in cut.runs:
                 self._note(self._lanes[run.lane])
         self._runs_known()
         self._reporting.moved(self._now_us)
         self._look_again()
 
-    def _learn(self, cut: ShardCut) -> None:
-        """Take in the runs of a cut, each as far as it continues what is known; the others wait."""
-        known: list[LaneRun] = []
-        for told in cut.runs:
-            copy = self._lanes.get(told.lane)
-            run = None if copy is None else copy.unknown(told)
-            if copy is None or run is None:
-                continue  # trimmed, or known already
-            if run.lsn == copy.runs_end and copy.is_ready:
-                self._extend(copy, run)
-                known.append(run)
-            else:
-                copy.waiting.append((run, cut.time_us))
-        if cut.runs:
-            self._runs.cut_with_runs = max(self._runs.cut_with_runs, cut.number)
-        self._note_runs(known, cut.time_us)
-
-    def _extend(self, copy: LaneCopy, run: LaneRun) -> None:
-        copy.extend(run)
-        if copy.lane == self.own_lane:
-            self._appends.ordered(run)
-
-    def _note_runs(self, runs: list[LaneRun], time_us: int) -> None:
-        if runs:
-            self._effects.append(NoteRuns(tuple(runs), time_us))
-            self._runs.noted(self._now_us)
-
-    def _drain(self, copy: LaneCopy) -> None:
-        """Take in the runs that waited and continue what is known now."""
-        while copy.is_ready and copy.waiting:
-            told, time_us = copy.waiting[0]
-            if told.lsn > copy.runs_end:
-                # Positions rise along a lane: what is before a trimmed record was trimmed too, and need not be known,
-                # unless somebody waits for the answer.
-                is_trimmed = told.position <= self.first and copy.lane != self.own_lane
-                if not is_trimmed or not self._invent(copy, told.lsn, told.position, time_us):
-                    break
-                continue
-            copy.waiting.popleft()
-            run = copy.unknown(told)
-            if run is not None:
-                self._extend(copy, run)
-                self._note_runs([run], time_us)
-        self._note(copy)
-
-    def _invent(self, copy: LaneCopy, stop: int, next_position: int, time_us: int) -> bool:
-        """Make up positions for LSNs that were trimmed; what is known next is at `next_position`."""
-        run = invented_run(copy, stop, min(self.first, next_position))
-        if run is None:
-            return False
-        copy.invented.append((run.lsn, stop))
-        if copy.lane == self.own_lane:
-            self._appends.position_unknown(stop)
-        copy.extend(run)
-        self._note_runs([run], time_us)
-        return True
-
     def _runs_fetched(self, event: RunsFetched) -> None:
         copy = self._lanes.get(event.lane)
         if copy is None or not copy.fetching_to:
             return
-        gap = copy.gap()
-        if not event.runs and gap is not None and copy.is_ready:
-            self._invent(copy, gap[1], copy.waiting[0][0].position if copy.waiting else self.tail, 0)
-        self._take_fetched(copy, event)
-        self._drain(copy)
+        self._positions.fetched(copy, event, self.first)
         if not event.runs:
-            copy.fetching_to = 0
-        self._settling.pursue(copy, self.own_lane, self.first)
-        self._runs_known()
-        self._look_again()
-
-    def _take_fetched(self, copy: LaneCopy, event: RunsFetched) -> None:
-        """Fetched runs go before those that wait; the peer may know of more than is ordered here."""
-        fetched: list[LaneRun] = []
-        for told in event.runs:
-            run = copy.unknown(clipped(told, copy.ordered)) if told.lsn < copy.ordered else None
-            if run is None or not copy.is_ready:
-                continue
-            if run.lsn > copy.runs_end and not self._invent(copy, run.lsn, run.position, event.time_us):
-                break  # the peer has trimmed more than is known here
-            self._extend(copy, run)
-            fetched.append(run)
-        self._note_runs(fetched, event.time_us)
+            copy.fetching_to = 0  # whatever is still not known is to be asked for again
+        self._go_on(copy)
 
     def _runs_known(self) -> None:
         if not any(copy.runs_end < copy.ordered for copy in self._behind.values()):
@@ -408,10 +332,13 @@ class ReplicaCore:
         if copy is not None:
             copy.truncated()
             copy.is_busy = False
+            copy.fetching_to = 0  # runs that came meanwhile were not taken
             self._go_on(copy)
 
     def _go_on(self, copy: LaneCopy) -> None:
-        self._drain(copy)
+        """Something about the lane has changed: what does it need next?"""
+        self._positions.drain(copy, self.first)
+        self._note(copy)
         self._settling.pursue(copy, self.own_lane, self.first)
         self._runs_known()
         self._look_again()
@@ -492,7 +419,8 @@ class ReplicaCore:
             if lane in self._lanes:
                 self._drop(lane)
         for copy in list(self._behind.values()):
-            self._drain(copy)
+            self._positions.drain(copy, self.first)
+            self._note(copy)
             self._settling.pursue(copy, self.own_lane, self.first)
         self._runs_known()
         self._look_again()

@@ -87,7 +87,7 @@ class RunsSync:
             self.cut = cut
 
     def tick(self, now_us: int) -> None:
-        if not self._is_syncing and self._timer.is_due(now_us):
+        if self._timer.is_due(now_us) and not self._is_syncing:
             self._sync()
 
     def synced(self, cut: int) -> None:

@@ -3,7 +3,6 @@
 `pursue` looks at a lane as it is and asks for what is missing, so it may be called at any time, twice too.
 """
 
-from ithaca.model.cut import LaneRun
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.replica.events import CreateLane, Effect, Fetch, FetchRuns, Follow, Truncate, Unfollow, Write
@@ -103,16 +102,3 @@ class Settling:
             batch.placed(copy.received, lane_seed(copy.lane))
             copy.received = batch.end_lsn
             self._effects.append(Write(copy.lane, batch))
-
-
-def invented_run(copy: LaneCopy, stop: int, below: int) -> LaneRun | None:
-    """A run for `[runs_end, stop)`, whose positions nobody knows: they were trimmed before f+1 replicas had synced
-    them, since otherwise somebody would know them.
-
-    `below` is the first position that was not trimmed, or that of the next known run if that is earlier; to be
-    below is all that is asked of them from now on. None when they do not fit there: then the trim is not known
-    here yet as it was to whoever answered.
-    """
-    count = stop - copy.runs_end
-    position = below - count
-    return LaneRun(copy.lane, copy.runs_end, position, count) if position >= max(copy.end_position, 1) else None

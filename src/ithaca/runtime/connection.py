@@ -204,8 +204,6 @@ class Connection(asyncio.BufferedProtocol):
         transport.set_write_buffer_limits(high=SEND_HIGH_WATER_BYTES)
         for level, option, value in _SOCKET_OPTIONS:
             _set_option(transport, level, option, value)
-        if self._is_ending:
-            transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._decoder.buffer()

@@ -192,11 +192,12 @@ class _Arrival(Connection):
     def connection_lost(self, error: Exception | None) -> None:
         if self._watch is not None:
             self._watch.cancel()
-        super().connection_lost(error)
         self._listener.left(self)
+        super().connection_lost(error)
 
     def refuse(self, error: IthacaError) -> None:
-        self._count(error)
+        if self.is_open:
+            self._count(error)
         super().refuse(error)
 
     def drop(self, error: IthacaError) -> None:
@@ -221,7 +222,7 @@ class _Arrival(Connection):
             return
         due = (now if self._inside_since is None else self._inside_since) + frame_timeout_s
         if due <= now:
-            self.drop(ProtocolError(f"{self.name} sent half a frame, and no more for {frame_timeout_s} s"))
+            self.drop(ProtocolError(f"{self.name} did not complete a frame within {frame_timeout_s} s"))
         else:
             self._watch = self._loop.call_at(due, self._look)
 

@@ -65,7 +65,7 @@ class Leading:
             self.propose()
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
-        """The state has applied an entry of this term, with these outcomes; `propose` once all are told."""
+        """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""
         if self._leader is not None:
             self._leader.applied(outcomes, own=term == self._term)
         else:

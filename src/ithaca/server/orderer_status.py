@@ -35,6 +35,7 @@ def orderer_status(
         "tail": state.tail,
         "first": state.first,
         "view": state.shards.version,
+        "full": driver.storage_full is not None,
         "configured": state.configuration is not None,
         "shards": [_shard(shard, state, streams if driver.is_leader else None) for shard in state.view.shards],
         "sessions": len(state.sessions.by_id),

@@ -351,6 +351,8 @@ class ReplicaServer:
         return self._keeper.queued_bytes(lane)
 
     def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
+        if not runs:
+            self.step(RunsFetched(lane, (), 0))
         for run, time_us in runs:
             self.step(RunsFetched(lane, (run,), time_us))
 

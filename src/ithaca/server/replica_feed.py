@@ -57,8 +57,8 @@ class OwnLaneFeed:
         self._fresh.append(batch)
 
     async def follow(self, connection: Connection, lsn: int) -> None:
-        """Send everything from `lsn` on, until the connection ends."""
-        follower = _Follower(connection, lsn, wake=asyncio.Event())
+        """Send everything from `lsn` on that was not trimmed, until the connection ends."""
+        follower = _Follower(connection, max(lsn, self._storage.trim_lsn), wake=asyncio.Event())
         self._followers.append(follower)
         try:
             while connection.is_open:
@@ -122,8 +122,8 @@ class OwnLaneFeed:
 
 
 async def send_stored(connection: Connection, lane: LaneId, storage: Lane, start: int, stop: int) -> None:
-    """Send what is stored of a lane in `[start, stop)`, as far as it is there, then `Finished`."""
-    cursor = Cursor(storage, start)
+    """Send what is stored of a lane in `[start, stop)` and was not trimmed, as far as it is there, then `Finished`."""
+    cursor = Cursor(storage, max(start, storage.trim_lsn))
     message = LaneBatches(lane)
     while cursor.lsn < (end := min(stop, storage.length)):
         batches = await asyncio.to_thread(cursor.read, end)

@@ -104,6 +104,7 @@ class Lane(LaneReader):
         self._sync_failure: OSError | None = None
         self._roll_due = False
         self.closed = False
+        """Whether it was closed and nothing was committed since."""
         self._progress = ProgressFile(disk, directory, writable=True)
         found = inspect(disk, directory, lane, self._progress.load(), writable=True)
         self._adopt(settle(disk, directory, found, self._progress))
@@ -168,6 +169,7 @@ class Lane(LaneReader):
     def commit(self, group: Group) -> None:
         """Write and sync a group, then let readers see it."""
         self._check_fence()
+        self.closed = False
         durably = self._durability == "fsync"
         try:
             self._writer.write(group.offset, group.buffers, group.end_offset - group.offset, durably=durably)
@@ -325,7 +327,7 @@ class Lane(LaneReader):
         mark = _MARK.placed_head(self.state.length, self.seed)
         try:
             self._writer.file.write(self._writer.offset, [mark])
-            self._writer.file.truncate(self._writer.offset + HEAD_BYTES)
+            self._writer.give_back(self._writer.offset + HEAD_BYTES)
         except OSError as error:
             if error.errno not in _FULL:  # then it closes without the mark: everything is synced
                 raise _translated(error, self._writer.segment.path) from error

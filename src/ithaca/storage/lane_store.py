@@ -92,14 +92,16 @@ class LaneStore:
             return self._hold(lane)
 
     def truncate(self, lane: LaneId, length: int) -> HeldLane:
-        """Cut a lane and its runs, durably; nothing of it may be being written. What it was held as goes."""
+        """Cut a lane and its runs, durably; none of its records may be being written.
+
+        Its runs stay the same object, and if they end before the cut, they may be appended to all the while.
+        """
         held = self.lanes[lane]
         with _naming(lane):
             held.lane.close()
             held.runs.truncate(length)
-            held.runs.sync()
             truncation.truncate(self._disk, self._path(lane), lane, length)
-            return self._hold(lane)
+            return self._hold(lane, held.runs)
 
     def drop(self, lane: LaneId) -> None:
         """Remove a lane; a crash in the middle does not bring it back."""
@@ -142,10 +144,10 @@ class LaneStore:
             self._disk.remove(f"{path}/{_DROPPED}")
         self._disk.remove_directory(path)
 
-    def _hold(self, lane: LaneId) -> HeldLane:
+    def _hold(self, lane: LaneId, runs: Runs | None = None) -> HeldLane:
         path = self._path(lane)
         opened = Lane(self._disk, path, lane, durability=self._durability, segment_bytes=self._segment_bytes)
-        held = HeldLane(lane, opened, Runs(self._disk, path))
+        held = HeldLane(lane, opened, runs or Runs(self._disk, path))
         self._put(lane, held)
         return held
 

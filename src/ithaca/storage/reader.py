@@ -14,7 +14,7 @@ from ithaca.model.positions import LaneId, position_of
 from ithaca.storage.cache import TailCache
 from ithaca.storage.disk import Disk
 from ithaca.storage.segment import Segment
-from ithaca.wire.batch import Batch, lane_seed
+from ithaca.wire.batch import HEAD_BYTES, Batch, lane_seed
 
 
 class LaneReader:
@@ -138,6 +138,8 @@ class Cursor:
         self._segment_end = 0
         self._offset = 0
         self._offset_lsn = 0
+        self._batch_bytes = 0
+        """Of the last batch that was read: the next one is taken to be like it."""
 
     def read(self, stop: int, *, bytes_max: int = READ_CHUNK_BYTES) -> list[Batch]:
         """About `bytes_max` of batches, from the one that holds the cursor's LSN on, and moves behind them.
@@ -179,14 +181,17 @@ class Cursor:
             self._segment = segment
         end = min(stop, self._segment_end)
         batches: list[Batch] = []
+        chunk_bytes = max(bytes_max, self._batch_bytes + HEAD_BYTES)  # a batch and the mark before it, at once
         try:
-            for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=bytes_max):
+            for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=chunk_bytes):
                 self._offset, self._offset_lsn = offset + batch.total_bytes, batch.end_lsn
                 if batch.count and batch.end_lsn > self.lsn:
                     self._reader.learn(self._segment, offset, batch)
                     batches.append(batch)
+                    self._batch_bytes = batch.total_bytes
                     bytes_max -= batch.total_bytes
-                    if bytes_max <= 0 or batch.end_lsn >= end:
+                    # What would lie across the end of the chunk is better read with the next.
+                    if bytes_max < batch.total_bytes or batch.end_lsn >= end:
                         break
         except Corrupt:
             if not batches:  # else what precedes the damage is read, and the next read meets it

@@ -38,14 +38,17 @@ class PendingRuns:
         self.runs = runs
         self.pages_now: int | None = None
         """How many pages there are once this is durable; None before, and for ever if it fails."""
-        self.finished = False
+        self.in_progress = False
+        self.abandoned = False
 
     def write(self) -> None:
         """Write and sync, in any thread. `StorageFull` changes nothing; a failed sync is `Fenced` for good."""
+        assert not self.abandoned, "newer runs are on their way already"
+        self.in_progress = True
         try:
             self.pages_now = self._file.store(self.pages, self.runs, self._dead_pages, self._end_lsn)
         finally:
-            self.finished = True
+            self.in_progress = False
 
 
 class Runs:
@@ -125,12 +128,13 @@ class Runs:
         return self._pending
 
     def adopt(self, pending: PendingRuns) -> None:
-        """Take note that a pending sync has ended, well or not."""
+        """Take note that a pending sync has ended, well or not; one that was not begun is given up."""
         if pending is not self._pending:  # something else needed to know before
             return
-        assert pending.finished, "the runs are still being written"
+        assert not pending.in_progress, "the runs are still being written"
         self._pending = None
         if pending.pages_now is None:
+            pending.abandoned = True
             self._synced = False
         else:
             self._page_out(pending.pages, pending.pages_now, pending.runs)
@@ -141,9 +145,9 @@ class Runs:
 
     def truncate(self, length: int) -> None:
         """Drop, durably, what is said of LSNs from `length` on."""
-        self._settle()
         if length >= self.end_lsn:
             return
+        self._settle()
         if length <= self.first_lsn:
             self._store(self._dead_pages, [], length)
             return
@@ -159,8 +163,7 @@ class Runs:
             self._cache.pop(self._dead_pages, None)
             self._dead_pages += 1
             self._synced = False
-        being_written = self._pending is not None and not self._pending.finished
-        if self._dead_pages * 2 > self._pages and not being_written:
+        if self._dead_pages * 2 > self._pages and self._pending is None:
             self.sync()
             self._file.replace()
             self._load()

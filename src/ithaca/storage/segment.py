@@ -117,10 +117,14 @@ class SegmentWriter:
             self.file.write(offset, buffers)
         self._written = max(self._written, end)
 
+    def give_back(self, size: int) -> None:
+        """End the file here: nothing is held ahead any more."""
+        self.file.truncate(size)
+        self._written = self._allocated = size
+
     def cut(self, offset: int) -> None:
         """Take back, durably, what a failed write may have left behind `offset`."""
-        self.file.truncate(offset)
-        self._written = self._allocated = offset
+        self.give_back(offset)
         self.file.sync()
 
     def _prepare(self, offset: int, end: int) -> None:

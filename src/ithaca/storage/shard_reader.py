@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from ithaca.model.errors import Corrupt, Lost, Trimmed
-from ithaca.model.limits import DELIVER_BYTES_MAX, READ_LANE_BYTES_MIN, READ_STRETCHES_MAX
+from ithaca.model.limits import DELIVER_BYTES_MAX, READ_LANE_BYTES_MIN, READ_RUNS_MAX, READ_RUNS_MIN
 from ithaca.model.positions import LaneId
 from ithaca.storage.lane_store import HeldLane, LaneStore
 from ithaca.storage.reader import Cursor
@@ -67,14 +67,23 @@ class _Source:
             self.next_lsn = self.runs[0].lsn + self.runs[0].count
         return self.runs[-1]
 
-    def take(self, limit: int) -> Stretch | None:
-        """What the next run has on the disk below a position; None when nothing of it is there."""
-        run = self.runs.pop()
-        count = min(limit - run.position, run.count, self.held.lane.length - run.lsn)
-        if count < run.count:
-            skipped = max(0, count)
-            self.runs.append(Run(run.lsn + skipped, run.position + skipped, run.count - skipped, run.time_us))
-        return Stretch(self.held.lane_id, run.lsn, run.position, count) if count > 0 else None
+    def take(self, limit: int, runs_max: int, planned: list[Stretch]) -> int:
+        """Plan what is on the disk of the next runs, below a position; returns how many runs that were."""
+        lane_id, length = self.held.lane_id, self.held.lane.length
+        taken = 0
+        while taken < runs_max and (run := self.next()) is not None and run.position < limit and run.lsn < length:
+            lsn, position, count, time_us = self.runs.pop()
+            here = min(limit - position, length - lsn)
+            if here < count:
+                self.runs.append(Run(lsn + here, position + here, count - here, time_us))
+                count = here
+            last = planned[-1] if planned else None
+            if last is not None and last.lane == lane_id and last.position + last.count == position:
+                planned[-1] = Stretch(lane_id, last.lsn, last.position, last.count + count)
+            else:
+                planned.append(Stretch(lane_id, lsn, position, count))
+            taken += 1
+        return taken
 
 
 class _Feed:
@@ -109,6 +118,7 @@ class ShardCursor:
         self._left: list[Stretch] = []  # planned, and not read within the bytes that were allowed
         self._feeds: dict[LaneId, _Feed] = {}
         self._bytes_max = DELIVER_BYTES_MAX
+        self._runs_ahead = READ_RUNS_MIN
 
     def plan(self, stop: int, *, bytes_max: int = DELIVER_BYTES_MAX) -> list[Stretch]:
         """What comes next below `stop`, in the order of positions; `position` moves behind it.
@@ -124,41 +134,22 @@ class ShardCursor:
             raise self._trimmed(self.position)
         planned, self._left = self._left, []
         self._wake_idle()
-        heap = self._heap
-        while heap and heap[0][0] < stop and len(planned) < READ_STRETCHES_MAX:
+        heap, runs_left = self._heap, self._runs_ahead - len(planned)
+        while heap and heap[0][0] < stop and runs_left > 0:
             _, lane_id, source = heappop(heap)
-            is_whole = self._take(source, min(stop, heap[0][0]) if heap else stop, planned)
+            taken = source.take(min(stop, heap[0][0]) if heap else stop, runs_left, planned)
             run = source.next()
             if run is None:
                 self._idle.append(source)
             else:
                 heappush(heap, (run.position, lane_id, source))
-                if not is_whole:
+                if not taken:  # it is ordered, and not here
                     if not planned:
                         raise _lost(lane_id, run)
                     break
+            runs_left -= taken
         self.position = max(self.position, min(stop, heap[0][0]) if heap else stop)
         return planned
-
-    def _take(self, source: _Source, limit: int, planned: list[Stretch]) -> bool:
-        """Plan a lane's runs below a position; False when one of them is not on the disk."""
-        run = source.next()
-        while run is not None and run.position < limit and len(planned) < READ_STRETCHES_MAX:
-            stretch = source.take(limit)
-            if stretch is None:
-                return False
-            last = planned[-1] if planned else None
-            if (
-                last is not None
-                and last.lane == stretch.lane
-                and last.position + last.count == stretch.position
-                and last.lsn + last.count == stretch.lsn
-            ):
-                planned[-1] = last._replace(count=last.count + stretch.count)
-            else:
-                planned.append(stretch)
-            run = source.next()
-        return True
 
     def _wake_idle(self) -> None:
         """Take those lanes into the merge that have new runs."""
@@ -209,6 +200,7 @@ class ShardCursor:
                     rest = Stretch(stretch.lane, lsn, stretch.position + lsn - stretch.lsn, end - lsn)
                     self._left = [rest, *stretches[at + 1 :]]
                     self.position = rest.position
+                    self._runs_ahead = min(max(READ_RUNS_MIN, 2 * at), READ_RUNS_MAX)
                     return entries
                 batch = self._batch(feed, lsn, stops[stretch.lane], lane_bytes, stretch)
                 base = batch.base_lsn
@@ -218,6 +210,7 @@ class ShardCursor:
                 bytes_left -= batch.total_bytes
                 if lsn == batch.end_lsn:
                     feed.batches.popleft()
+        self._runs_ahead = min(2 * self._runs_ahead, READ_RUNS_MAX)
         return entries
 
     def _feed(self, stretch: Stretch) -> _Feed:

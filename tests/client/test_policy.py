@@ -1,0 +1,116 @@
+"""Which lane a record goes to."""
+
+import random
+from typing import Any
+
+import pytest
+
+from ithaca.client.policy import Lanes
+from ithaca.model.errors import InvalidInput
+from ithaca.model.interface import ShardPolicy
+from ithaca.model.limits import LANE_STALLED_S
+from ithaca.model.positions import LaneId
+from ithaca.model.records import HASH_SPACE
+from ithaca.model.view import Address, Replica, Shard, View
+from ithaca.wire.keys import hash_key
+
+
+def view_of(shards: int, replicas: int = 2, *, version: int = 1, closed: frozenset[LaneId] = frozenset()) -> View:
+    def member(shard: int, replica: int) -> Replica:
+        is_open = LaneId(shard, replica, 1) not in closed
+        return Replica(replica, Address("127.0.0.1", 7600 + 10 * shard + replica), 1, 1, is_open)
+
+    found = [
+        Shard(shard, replicas - 1, False, tuple(member(shard, replica) for replica in range(replicas)), replicas - 1)
+        for shard in range(shards)
+    ]
+    return View(version, tuple(found))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def lanes_by(policy: ShardPolicy, seed: int = 7) -> tuple[Lanes, Clock]:
+    clock = Clock()
+    return Lanes(policy, clock, random.Random(seed)), clock
+
+
+def test_sticky_keeps_one_lane_while_it_works() -> None:
+    view = view_of(3)
+    chosen = {lanes_by("sticky", seed)[0].choose(view, None) for seed in range(50)}
+    assert chosen == set(view.live_lanes())
+    lanes, clock = lanes_by("sticky")
+    first = lanes.choose(view, b"k")
+    assert {lanes.choose(view, b"%d" % n) for n in range(20)} == {first}
+    assert first is not None
+    lanes.leave(first)
+    second = lanes.choose(view, None)
+    assert second != first
+    clock.now_s = 2 * LANE_STALLED_S
+    assert lanes.choose(view, None) == second
+    gone = frozenset({second}) if second is not None else frozenset()
+    assert lanes.choose(view_of(3, version=2, closed=gone), None) not in (None, second)
+
+
+def test_a_lane_that_was_left_is_used_when_there_is_no_other() -> None:
+    lanes, _ = lanes_by("sticky")
+    view = view_of(1, replicas=1)
+    lanes.leave(LaneId(0, 0, 1))
+    assert lanes.choose(view, None) == LaneId(0, 0, 1)
+    assert lanes.choose(View(9), None) is None
+
+
+def test_round_robin_takes_every_lane_in_turn() -> None:
+    lanes, _ = lanes_by("round_robin")
+    view = view_of(2)
+    assert [lanes.choose(view, None) for _ in range(8)] == view.live_lanes() * 2
+
+
+def test_key_hash_divides_the_hash_space_among_the_shards() -> None:
+    lanes, _ = lanes_by("key_hash")
+    view = view_of(3)
+    for n in range(200):
+        key = b"key-%d" % n
+        lane = lanes.choose(view, key)
+        assert lane is not None
+        assert lane.shard == hash_key(key) * 3 // HASH_SPACE
+        assert lanes.choose(view, key) == lane
+    assert lanes.choose(view, None) is not None
+
+
+def test_nearest_takes_the_closest_that_was_measured() -> None:
+    lanes, _ = lanes_by("nearest")
+    view = view_of(2)
+    near, far = LaneId(1, 0, 1), LaneId(0, 1, 1)
+    lanes.distances_s = {far: 0.5, near: 0.001}
+    assert lanes.choose(view, None) == near
+    lanes.leave(near)
+    assert lanes.choose(view, None) == far
+
+
+def test_a_function_gets_the_key_and_the_live_shards() -> None:
+    seen: list[tuple[bytes | None, tuple[int, ...]]] = []
+
+    def choose(key: bytes | None, shards: Any) -> int:
+        seen.append((key, tuple(shards)))
+        return 1 if key == b"one" else 99
+
+    lanes, _ = lanes_by(choose)
+    view = view_of(2)
+    lane = lanes.choose(view, b"one")
+    assert lane is not None
+    assert lane.shard == 1
+    assert seen == [(b"one", (0, 1))]
+    with pytest.raises(InvalidInput, match="99"):
+        lanes.choose(view, None)
+
+
+def test_an_unknown_policy_is_refused_by_name() -> None:
+    wrong: Any = "fastest"
+    with pytest.raises(InvalidInput, match="fastest"):
+        lanes_by(wrong)

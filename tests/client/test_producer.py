@@ -1,0 +1,351 @@
+"""Exactly once through lost connections, refusals, closed lanes and moves (the package's numbers 1 to 4)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.client.fake_cluster import FakeCluster, FakeReplica, until
+
+from ithaca.client import producer
+from ithaca.client.log import AsyncClusterLog
+from ithaca.model.errors import (
+    DeadlineExceeded,
+    Overloaded,
+    SequenceGap,
+    SessionExpired,
+    SessionFenced,
+    StorageFull,
+    Unavailable,
+)
+from ithaca.model.limits import SESSION_BATCHES_MAX
+from ithaca.ordering.entries import ExpireSession
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster() as cluster:
+        yield cluster
+
+
+async def home_of(cluster: FakeCluster, log: AsyncClusterLog) -> FakeReplica:
+    """The replica whose lane the handle uses, which has one record then."""
+    await log.append(b"first")
+    return next(replica for shard in cluster.replicas for replica in shard if replica.appended)
+
+
+async def test_a_lost_answer_is_not_a_second_record(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    replica.losing_acks = 3
+    receipts = [await log.append(b"%d" % n) for n in range(5)]
+    assert [receipt.position for receipt in receipts] == [2, 3, 4, 5, 6]
+    assert cluster.values() == [b"first", b"0", b"1", b"2", b"3", b"4"]
+    assert len(replica.appended) == 1 + 5 + 3
+    assert replica.dialled == 4
+
+
+async def test_a_retry_is_the_same_bytes(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    replica.losing_acks = 1
+    await log.append(b"again")
+    sent, repeated = replica.appended[-2:]
+    assert (sent.body_crc, sent.first_seq) == (repeated.body_crc, repeated.first_seq)
+
+
+async def test_connections_that_end_all_the_time_lose_and_repeat_nothing(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    expected = [b"first"]
+    for n in range(30):
+        pendings = [await log.submit_many([b"%d.%d" % (n, m), b"x"]) for m in range(10)]
+        expected += [value for m in range(10) for value in (b"%d.%d" % (n, m), b"x")]
+        await asyncio.sleep(0)
+        replica.drop_connections()
+        await asyncio.gather(*(pending.result() for pending in pendings))
+    assert cluster.values() == expected
+
+
+async def test_no_more_batches_in_flight_than_a_session_remembers(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    cluster.is_holding = True
+    pendings = [await log.submit_many([b"%d" % n]) for n in range(50)]
+    await until(lambda: len(replica.appended) == 1 + SESSION_BATCHES_MAX)
+    await log.read(1)  # a round trip: nothing else was on its way
+    assert len(replica.appended) == 1 + SESSION_BATCHES_MAX
+    cluster.release()
+    receipts = [await pending for pending in pendings]
+    assert [receipt.position for receipt in receipts] == list(range(2, 52))
+
+
+async def test_single_records_are_gathered_while_others_are_in_flight(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    cluster.is_holding = True
+    pendings = []
+    for n in range(100):
+        pendings.append(await log.submit(b"%d" % n, key=b"k" if n % 2 else None))
+        await asyncio.sleep(0)
+    await until(lambda: len(replica.appended) >= 2)
+    cluster.release()
+    receipts = [await pending for pending in pendings]
+    assert [receipt.position for receipt in receipts] == list(range(2, 102))
+    assert len(replica.appended) <= 6
+    records = [record async for record in log.read_range(2)]
+    assert [record.key for record in records] == [None, b"k"] * 50
+
+
+async def test_what_a_lane_cannot_take_now_is_sent_again(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    replica.refusals += [Overloaded("too much"), Unavailable("not now")]
+    pendings = [await log.submit_many([b"%d" % n]) for n in range(6)]
+    assert [(await pending).position for pending in pendings] == [2, 3, 4, 5, 6, 7]
+    assert cluster.values()[1:] == [b"%d" % n for n in range(6)]
+
+
+async def test_a_full_disk_is_said_at_once_and_another_lane_is_tried_next(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    replica.refusals += [StorageFull("no space")] * 3
+    with pytest.raises(StorageFull):
+        await log.append(b"refused")
+    assert (await log.append(b"elsewhere")).position == 2
+    assert cluster.values() == [b"first", b"elsewhere"]
+
+
+async def test_a_closed_lane_moves_the_session_and_loses_nothing(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    cluster.is_holding = True
+    pendings = [await log.submit_many([b"%d" % n]) for n in range(12)]
+    await until(lambda: len(replica.appended) == 1 + SESSION_BATCHES_MAX)
+    cluster.close_lane(replica.lane)
+    cluster.release()
+    receipts = [await pending for pending in pendings]
+    assert [receipt.position for receipt in receipts] == list(range(2, 14))
+    assert cluster.values() == [b"first", *(b"%d" % n for n in range(12))]
+
+
+async def test_what_was_ordered_before_the_lane_closed_is_not_sent_elsewhere(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    replica.losing_acks = 1
+    original = replica.on_lost
+
+    def close_lane_when_lost(connection: object, error: object) -> None:
+        replica.on_lost = original  # type: ignore[method-assign]
+        cluster.close_lane(replica.lane)
+
+    replica.on_lost = close_lane_when_lost  # type: ignore[method-assign]
+    assert (await log.append(b"ordered")).position == 2
+    assert (await log.append(b"after")).position == 3
+    assert cluster.values() == [b"first", b"ordered", b"after"]
+
+
+async def test_a_restarted_replica_has_a_new_lane(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    for round_ in range(5):
+        replica.drop_connections()
+        replica.open_lane()
+        assert (await log.append(b"%d" % round_)).position == round_ + 2
+    assert cluster.values() == [b"first", *(b"%d" % n for n in range(5))]
+
+
+async def test_an_unreachable_lane_is_left_for_new_records(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    await replica.stop()
+    receipts = await asyncio.gather(*(log.append(b"%d" % n) for n in range(10)))
+    assert [receipt.position for receipt in receipts] == list(range(2, 12))
+    other = next(each for each in cluster.replicas[0] if each is not replica)
+    assert len(other.appended) >= 1
+
+
+async def test_what_was_sent_to_a_lane_that_went_away_stays_with_it(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    cluster.is_holding = True
+    sent = await log.submit(b"sent")
+    await until(lambda: len(replica.appended) == 2)
+    await replica.stop()
+    cluster.is_holding = False
+    assert (await log.append(b"elsewhere")).position == 2
+    assert not sent.done()
+    await replica.start()
+    receipt = await sent
+    assert cluster.values()[receipt.position - 1] == b"sent"
+    assert sorted(cluster.values()) == [b"elsewhere", b"first", b"sent"]
+
+
+async def test_a_silent_lane_is_left_for_new_records(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer, "LANE_STALLED_S", 0.05)
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    replica.is_mute = True
+    stuck = await log.submit(b"stuck")
+    other = next(each for each in cluster.replicas[0] if each is not replica)
+
+    async def appended_elsewhere() -> None:
+        while not other.appended:
+            await log.submit(b"new")
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(appended_elsewhere(), 10)
+    assert not stuck.done()
+    replica.is_mute = False
+    replica.drop_connections()
+    await log.flush()
+    assert stuck.done()
+
+
+async def test_an_append_that_is_late_may_still_happen(cluster: FakeCluster) -> None:
+    log = await cluster.connect(timeout=0.3)
+    await home_of(cluster, log)
+    cluster.is_holding = True
+    for timeout in (0.05, None):
+        with pytest.raises(DeadlineExceeded) as caught:
+            await log.append(b"late", timeout=timeout)
+        assert caught.value.outcome_unknown
+    cluster.release()
+    assert (await log.append(b"next")).position == 4
+    assert cluster.values() == [b"first", b"late", b"late", b"next"]
+
+
+async def test_submitting_waits_for_bytes_in_flight_and_gives_up_in_time(cluster: FakeCluster) -> None:
+    log = await cluster.connect(timeout=0.5, inflight_bytes_max=1000)
+    await home_of(cluster, log)
+    cluster.is_holding = True
+    submitted = [await log.submit(bytes(800)) for _ in range(2)]
+    with pytest.raises(Overloaded, match="1000"):
+        await log.submit(b"too much")
+    waiting = asyncio.ensure_future(log.submit(b"patient"))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    cluster.release()
+    await (await waiting)
+    assert cluster.values()[-1] == b"patient"
+    assert all(pending.done() for pending in submitted)
+    with pytest.raises(DeadlineExceeded):  # of the two that were held for too long
+        await log.flush()
+
+
+async def test_a_lost_answer_of_the_order_opens_no_second_home(cluster: FakeCluster) -> None:
+    cluster.orderers[0].losing_answers = 2
+    log = await cluster.connect()
+    assert (await log.append(b"a")).position == 1
+    session = await log.session("importer")
+    assert (await session.append(b"b", seq=1)).position == 2
+
+
+async def test_closing_forgets_the_sessions_of_the_handle(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    await log.append(b"a")
+    await log.session("kept")
+    assert len(cluster.state.sessions.by_id) == 2
+    await log.close()
+    assert [session.name for session in cluster.state.sessions.by_id.values()] == ["kept"]
+
+
+async def test_closing_waits_for_what_is_under_way_and_says_what_failed(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ithaca.client.log.CLOSE_TIMEOUT_S", 0.05)
+    log = await cluster.connect()
+    await home_of(cluster, log)
+    pending = await log.submit(b"in time")
+    await log.close()
+    assert (await pending).position == 2
+    log = await cluster.connect()
+    await home_of(cluster, log)
+    cluster.is_holding = True
+    appending = asyncio.ensure_future(log.append(b"appended"))
+    pending = await log.submit(b"late")
+    await asyncio.sleep(0)
+    with pytest.raises(DeadlineExceeded):
+        await log.close()
+    for late in (pending.result(), appending):
+        with pytest.raises(DeadlineExceeded):
+            await late
+    cluster.is_holding = False
+
+
+async def test_a_session_that_expired_fails_what_it_has_and_the_next_append_gets_another(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    await home_of(cluster, log)
+    (session,) = cluster.state.sessions.by_id.values()
+    cluster.apply(ExpireSession(session.producer_id, session.epoch))
+    with pytest.raises(SessionExpired):
+        await log.append(b"refused")
+    assert (await log.append(b"works on")).position == 2
+
+
+# Named sessions.
+
+
+async def test_numbers_are_given_in_the_order_of_the_calls(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    session = await log.session("importer")
+    receipts = await asyncio.gather(*(session.append(b"%d" % n) for n in range(20)))
+    assert [receipt.position for receipt in receipts] == list(range(1, 21))
+    assert session.next_seq == 21
+    assert cluster.values() == [b"%d" % n for n in range(20)]
+
+
+async def test_a_gap_waits_for_what_is_before_it_and_fails_alone(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    session = await log.session("importer")
+    cluster.is_holding = True
+    calls = [asyncio.ensure_future(session.append(b"%d" % seq, seq=seq)) for seq in (1, 9, 2)]
+    await until(lambda: any(len(replica.appended) >= 3 for replica in cluster.replicas[0]))
+    assert session.next_seq == 3
+    cluster.release()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(results[1], SequenceGap)
+    assert cluster.values() == [b"1", b"2"]
+    assert session.next_seq == 3
+
+
+async def test_a_refusal_in_the_middle_keeps_the_order(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    session = await log.session("importer")
+    for replica in cluster.replicas[0]:
+        replica.refusals.append(Overloaded("later"))
+    receipts = await asyncio.gather(*(session.append(b"%d" % n) for n in range(6)))
+    assert [receipt.position for receipt in receipts] == [1, 2, 3, 4, 5, 6]
+    assert cluster.values() == [b"%d" % n for n in range(6)]
+
+
+async def test_a_named_session_survives_its_lane(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    session = await log.session("importer")
+    receipts = [await session.append(b"%d" % n, seq=n) for n in range(1, 4)]
+    home = next(iter(cluster.state.sessions.by_id.values())).home
+    cluster.replica_of(home).open_lane()
+    assert (await session.append(b"4", seq=4)).position == 4
+    assert [await session.append(b"%d" % n, seq=n) for n in range(1, 4)] == receipts
+    cluster.close_lane(next(iter(cluster.state.sessions.by_id.values())).home)
+    reopened = await log.session("importer")
+    assert reopened.next_seq == 5
+    assert await reopened.append(b"1", seq=1) == receipts[0]
+    with pytest.raises(SessionFenced, match="importer"):
+        await session.append(b"5")
+    assert cluster.values() == [b"1", b"2", b"3", b"4"]
+
+
+async def test_a_home_that_has_not_heard_of_the_session_yet_is_asked_again(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    told = cluster._tell
+    late: list[object] = []
+    cluster._tell = late.append  # type: ignore[method-assign, assignment]
+    opening = asyncio.ensure_future(log.session("importer"))
+    await until(lambda: bool(late))
+    await asyncio.sleep(0.05)
+    assert not opening.done()
+    cluster._tell = told  # type: ignore[method-assign]
+    for outcome in late:
+        told(outcome)  # type: ignore[arg-type]
+    session = await opening
+    assert (await session.append(b"a")).position == 1

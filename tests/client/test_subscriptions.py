@@ -1,0 +1,281 @@
+"""Ranges and subscriptions over several shards (the package's numbers 4 to 7)."""
+
+import asyncio
+import gc
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.client.fake_cluster import FakeCluster, until
+
+from ithaca.client.log import AsyncClusterLog
+from ithaca.model.errors import InvalidInput, Lost, NotWritten, Trimmed, Unavailable
+from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX
+from ithaca.model.records import KeyFilter, Record
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster(shards=3) as cluster:
+        yield cluster
+
+
+async def fill(log: AsyncClusterLog, count: int) -> list[bytes]:
+    """Batches of one to three records in turn over all lanes; their values in the order of the log."""
+    chance = random.Random(count)
+    values = []
+    for n in range(count):
+        batch = [b"%d.%d" % (n, m) for m in range(chance.randint(1, 3))]
+        await log.append_many(batch, keys=[b"k%d" % (n % 5)] * len(batch))
+        values += batch
+    return values
+
+
+def slow_down(cluster: FakeCluster, seed: int) -> None:
+    chance = random.Random(seed)
+
+    async def pause() -> None:
+        await asyncio.sleep(chance.choice([0, 0, 0.001, 0.003]))
+
+    for shard in cluster.replicas:
+        for replica in shard:
+            replica.before_deliver = pause
+
+
+async def take(records: AsyncIterator[Record], count: int) -> list[Record]:
+    return [await anext(records) for _ in range(count)]
+
+
+async def test_shards_are_merged_by_position_whatever_their_speed(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy="round_robin")
+    slow_down(cluster, 1)
+    async with log.subscribe("earliest") as subscription:
+        values = await fill(log, 60)
+        records = await take(subscription, len(values))
+        assert [record.value for record in records] == values
+        assert [record.position for record in records] == list(range(1, len(values) + 1))
+        assert {record.shard for record in records} == {0, 1, 2}
+    assert [record.value async for record in log.read_range(5, 20)] == values[4:19]
+
+
+async def test_connections_that_end_do_not_disturb_a_subscription(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy="round_robin")
+    chance = random.Random(3)
+    found: list[bytes] = []
+    async with log.subscribe(1) as subscription:
+        expected: list[bytes] = []
+        for n in range(20):
+            expected += [b"%d" % n] * 3
+            await log.append_many([b"%d" % n] * 3)
+            chance.choice(cluster.replicas[n % 3]).drop_connections()
+            found += [record.value for record in await subscription.poll(timeout=0.002)]
+        while len(found) < len(expected):
+            found += [record.value for record in await subscription.poll(timeout=10)]
+    assert found == expected
+
+
+async def test_a_replica_that_is_gone_is_replaced_by_another(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy=lambda key, shards: 1)
+    async with log.subscribe(1) as subscription:
+        await log.append(b"a")
+        assert (await anext(subscription)).value == b"a"
+        serving = next(replica for replica in cluster.replicas[1] if replica.streams)
+        await serving.stop()
+        await log.append(b"b")
+        assert (await anext(subscription)).value == b"b"
+
+
+async def test_a_filter_is_not_stalled_by_quiet_shards(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy=lambda key, shards: 2 if key == b"k1" else 0)
+    slow_down(cluster, 2)
+    async with log.subscribe(1, where=KeyFilter.equals(b"k1")) as subscription:
+        for n in range(10):
+            await log.append_many([b"no", b"yes %d" % n, b"no"], keys=[None, b"k1", b"k2"])
+        for n in range(10):
+            assert (await log.append(b"more %d" % n, key=b"k1")).shard == 2
+        found = await take(subscription, 20)
+        assert [record.value for record in found] == [b"yes %d" % n for n in range(10)] + [
+            b"more %d" % n for n in range(10)
+        ]
+        assert [record.position for record in found] == [3 * n + 2 for n in range(10)] + list(range(31, 41))
+        await log.append(b"unmatched", key=b"k3")
+        await log.append(b"unmatched")
+        assert await subscription.poll(timeout=0.05) == []
+        assert subscription.position == 43
+
+
+@pytest.mark.parametrize("where", [None, KeyFilter.prefix(b"k")], ids=["all", "filtered"])
+async def test_a_shard_that_is_added_is_streamed_from_the_right_place(
+    cluster: FakeCluster, where: KeyFilter | None
+) -> None:
+    log = await cluster.connect(shard_policy="round_robin")
+    slow_down(cluster, 4)
+    async with log.subscribe("earliest", where=where) as subscription:
+        values = await fill(log, 12)
+        assert [record.value for record in await take(subscription, 5)] == values[:5]
+        await cluster.add_shard()
+        writer = await cluster.connect(shard_policy=lambda key, shards: 3)
+        new = [b"new %d" % n for n in range(10)]
+        for value in new:
+            assert (await writer.append(value, key=b"k")).shard == 3
+        found = [record.value for record in await take(subscription, len(values) - 5 + 10)]
+        assert found == values[5:] + new
+
+
+async def test_a_slow_consumer_holds_the_servers_back_and_not_the_memory(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy=lambda key, shards: 0)
+    count, size = 60, MIB
+    for n in range(count):
+        await log.append(bytes([n]) * size)
+    async with log.subscribe(1) as subscription:
+        assert (await anext(subscription)).position == 1
+        stream = subscription._streams[0]
+        await until(lambda: stream._is_paused)
+        assert stream._buffered_bytes <= STREAM_BUFFER_BYTES_MAX + 4 * MIB
+        delivered = sum(replica.delivered_bytes for replica in cluster.replicas[0])
+        assert delivered < count * size
+        rest = await take(subscription, count - 1)
+        assert [record.value[0] for record in rest] == list(range(1, count))
+
+
+async def test_polling_without_waiting_lets_the_loop_receive(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    await log.append_many([b"a", b"b"])
+    async with asyncio.timeout(10), log.subscribe(1) as subscription:
+        found: list[Record] = []
+        while len(found) < 2:
+            found += await subscription.poll()
+        assert [record.value for record in found] == [b"a", b"b"]
+
+
+async def test_a_range_that_does_not_go_on_says_why(cluster: FakeCluster) -> None:
+    log = await cluster.connect(timeout=0.4, shard_policy=lambda key, shards: 1)
+    await log.append(b"a")
+    for replica in cluster.replicas[1]:
+        await replica.stop()
+    with pytest.raises(Unavailable, match="shard 1"):
+        await anext(log.read_range(1))
+    for replica in cluster.replicas[1]:
+        await replica.start()
+
+
+async def test_a_silent_replica_is_left_when_the_leader_knows_more(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ithaca.client.records.STREAM_SILENT_S", 0.05)
+    log = await cluster.connect(shard_policy=lambda key, shards: 0)
+    async with log.subscribe(1) as subscription:
+        await until(lambda: any(replica.streams for replica in cluster.replicas[0]))
+        for replica in cluster.replicas[0]:
+            if replica.streams:
+                replica.readable_max = 1
+        await log.append(b"a")
+        assert (await asyncio.wait_for(anext(subscription), 10)).value == b"a"
+
+
+async def test_a_trim_under_a_subscription_is_said_after_what_came_before(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    await log.append_many([b"a", b"b"])
+    async with log.subscribe(1) as subscription:
+        assert (await anext(subscription)).value == b"a"
+        for shard in cluster.replicas:
+            for replica in shard:
+                replica.readable_max = 3
+        await log.append_many([b"c", b"d"])
+        await log.trim(4)
+        for shard in cluster.replicas:
+            for replica in shard:
+                replica.readable_max = None
+                replica.drop_connections()
+        assert (await anext(subscription)).value == b"b"
+        with pytest.raises(Trimmed) as caught:
+            await anext(subscription)
+        assert caught.value.first == 4
+
+
+async def test_an_iteration_that_is_abandoned_ends_its_streams(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    await log.append_many([b"a", b"b"])
+    async for _ in log.subscribe(1):
+        break
+    assert sum(replica.streams for shard in cluster.replicas for replica in shard) == 3
+    gc.collect()
+    await until(lambda: sum(len(each.connections) for shard in cluster.replicas for each in shard) <= 1)
+    assert (await log.append(b"c")).position == 3
+
+
+# Single records.
+
+
+async def test_a_read_asks_the_shard_that_is_known_and_else_all(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy="round_robin")
+    values = await fill(log, 12)
+    other = await cluster.connect()
+    for reader in (log, other):
+        for position, value in enumerate(values, 1):
+            record = await reader.read(position)
+            assert (record.value, record.position) == (value, position)
+            assert (await reader.read(position, shard=record.shard)) == record
+
+
+async def test_a_read_waits_for_a_replica_that_is_behind(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    for shard in cluster.replicas:
+        for replica in shard:
+            replica.readable_max = 1
+    receipt = await log.append(b"a")
+    reading = asyncio.ensure_future((await cluster.connect()).read(receipt.position))
+    await asyncio.sleep(0.05)
+    assert not reading.done()
+    for shard in cluster.replicas:
+        for replica in shard:
+            replica.readable_max = None
+    await log.append(b"b")
+    assert (await reading).value == b"a"
+
+
+async def test_damage_is_read_from_another_replica(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy=lambda key, shards: 0)
+    receipt = await log.append(b"a")
+    cluster.replicas[0][0].is_corrupt = True
+    for _ in range(8):
+        assert (await (await cluster.connect()).read(receipt.position)).value == b"a"
+
+
+async def test_a_wait_is_satisfied_from_any_shard(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy="round_robin")
+    reading = [asyncio.ensure_future(log.read(position, wait=10)) for position in range(1, 7)]
+    await asyncio.sleep(0.02)
+    for n in range(6):
+        await log.append(b"%d" % n)
+    assert [(await each).value for each in reading] == [b"%d" % n for n in range(6)]
+    with pytest.raises(NotWritten):
+        await log.read(7, wait=0.02)
+
+
+async def test_a_handle_finds_shards_that_came_later(cluster: FakeCluster) -> None:
+    log, unaware = await cluster.connect(), await cluster.connect()
+    await cluster.add_shard()
+    writer = await cluster.connect(shard_policy=lambda key, shards: 3)
+    receipt = await writer.append(b"new")
+    assert receipt.shard == 3
+    assert (await log.read(receipt.position)).value == b"new"
+    assert (await log.read(receipt.position, shard=3)).value == b"new"
+    assert (await unaware.append_to_shard(3, b"there")).shard == 3
+    for call in (log.read(1, shard=9), log.append_to_shard(9, b"nowhere")):
+        with pytest.raises(InvalidInput, match="shard 9"):
+            await call
+
+
+async def test_what_is_lost_is_said_and_not_asked_elsewhere(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy=lambda key, shards: 0)
+    receipt = await log.append(b"a")
+
+    async def lost(*arguments: object) -> None:
+        raise Lost("gone", start=1, stop=2)
+
+    for replica in cluster.replicas[0]:
+        replica._read = lost  # type: ignore[method-assign, assignment]
+    with pytest.raises(Lost) as caught:
+        await log.read(receipt.position)
+    assert (caught.value.start, caught.value.stop) == (1, 2)

@@ -1,0 +1,109 @@
+"""One or more examples of every message, with every kind of news and outcome among them."""
+
+from uuid import UUID
+
+import msgspec
+
+from ithaca.model.cut import LaneRun, ShardCut
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, ClusterConfiguration, Replica, Shard, View
+from ithaca.ordering.entries import CloseLane
+from ithaca.ordering.outcomes import (
+    Configured,
+    LaneClosed,
+    LaneOpened,
+    RangeLost,
+    Refused,
+    Session,
+    SessionExpired,
+    SessionMoved,
+    SessionOpened,
+    ShardFinalized,
+    TrimmedTo,
+    ViewChanged,
+)
+from ithaca.ordering.reports import Report
+from ithaca.ordering.state import ShardSummary
+from ithaca.protocol import messages as m
+from ithaca.raft import messages as raft
+
+LOG = UUID(int=7)
+LANE, OTHER = LaneId(1, 0, 3), LaneId(1, 1, 2)
+AT = Address("127.0.0.1", 7600)
+CONFIGURATION = ClusterConfiguration(LOG, "scalog", 100)
+SHARD = Shard(1, 1, False, (Replica(0, AT, 3, 3, True), Replica(1, Address("::1", 7601), 2, 2)), 1, epoch=2)
+CUT = ShardCut(1, 9, 120, 1_700_000_000_000_000, (LaneRun(LANE, 10, 100, 12), LaneRun(OTHER, 0, 112, 8)))
+SESSION = Session(5, "loader", 2, LANE, (OTHER,), b"carried")
+SUMMARY = ShardSummary(77, SHARD, CUT, 1, [(LANE, 22), (OTHER, 8)], [SESSION], [(OTHER, ((2, 4),))], 6)
+_CHANGES = (
+    ViewChanged(6, 1, SHARD),
+    ViewChanged(7, 2, None),
+    LaneOpened(LANE, 3),
+    LaneClosed(OTHER, 8),
+    ShardFinalized(1, 9),
+    SessionOpened(SESSION),
+    SessionMoved(SESSION, OTHER),
+    SessionExpired(SESSION),
+    TrimmedTo(50, (OTHER,)),
+    RangeLost(OTHER, 2, 4),
+)
+NEWS = (CUT, *_CHANGES)
+OUTCOMES = (Configured(CONFIGURATION), *_CHANGES, Refused(CloseLane(LANE), "no such lane"))
+RAFT: tuple[raft.AnyMessage, ...] = (
+    raft.RequestVote(1, 4, 10, 3, pre=True),
+    raft.VoteReply(2, 4, True),
+    raft.AppendEntries(1, 4, 10, 3, (raft.Entry(11, 4, raft.EntryKind.PAYLOAD, b"entry"),), 10, 5),
+    raft.InstallSnapshot(1, 4, raft.Snapshot(10, 3, raft.Configuration((1, 2, 3)), b"state")),
+    raft.AppendReply(2, 4, False, 10, 8, 3),
+    raft.TimeoutNow(1, 4),
+)
+
+EXAMPLES: tuple[msgspec.Struct, ...] = (
+    m.Hello(1, 1, "client", "test", m.FEATURES, LOG, b"secret"),
+    m.Hello(1, 1, "replica"),
+    m.Welcome(1, "replica", "0/1", m.FEATURES, LOG, "os"),
+    m.Welcome(1, "orderer"),
+    m.Failure("Trimmed", "gone", {"first": 7, "file": "x"}, True),
+    m.Redirect(AT),
+    m.Redirect(None),
+    m.Finished(),
+    m.GetStatus(),
+    m.StatusIs(b"{}"),
+    m.GetView(5),
+    m.ViewIs(View(6, (SHARD,)), CONFIGURATION, (AT,), None),
+    m.GetTail(),
+    m.TailIs(120, 1, 1_700_000_000_000_000, 6),
+    m.Propose(b"entry"),
+    m.Applied(OUTCOMES),
+    m.GetSession(5),
+    m.SessionIs(SESSION),
+    m.SessionIs(None),
+    m.Join(1, 0, 3),
+    m.Joined(LOG, LANE, SUMMARY, (CUT,)),
+    m.Joined(LOG, None, SUMMARY, ()),
+    m.News(NEWS),
+    m.ReportIs(Report(1, 2, 0, 3, 9, ((LANE, 22), (OTHER, 8)))),
+    m.Append(LANE),
+    m.Acks(((1, 100), (3, 101))),
+    m.GetNextSeq(LANE, 5, 2),
+    m.NextSeqIs(17),
+    m.GetPlaced(LANE, 5),
+    m.PlacedAre(((1, 16, 100),)),
+    m.Read(100, 250),
+    m.Found(LANE, 96),
+    m.Elsewhere(),
+    m.Behind(90),
+    m.Subscribe(1),
+    m.Subscribe(1, 100, m.Filter("hash", low=0, last=(1 << 64) - 1)),
+    m.Subscribe(1, None, m.Filter("prefix", b"user-")),
+    m.Deliver((m.Delivered(LANE, 100, 2, 9), m.Delivered(OTHER, 112, 0, 2, b"\0\0\0\0\3\0\0\0")), 120, 6),
+    m.SeekTime(1_700_000_000_000_000, 120),
+    m.TimeIs(100),
+    m.TimeIs(None),
+    m.FollowLane(LANE, 10, 22),
+    m.FollowLane(LANE, 10),
+    m.LaneBatches(LANE),
+    m.GetRuns(LANE, 10, 22),
+    m.RunsAre(((10, 100, 12, 1_700_000_000_000_000),)),
+    *(m.RaftSays(said) for said in RAFT),
+)

@@ -1,0 +1,158 @@
+"""What is true in the world: what primaries accepted, what was ordered, and whether replicas agree with both."""
+
+from collections import Counter
+from random import Random
+
+from tests.replica.simulated_client import Sent
+from tests.replica.simulated_replica import SimulatedReplica, check
+
+from ithaca.model.cut import LaneRun
+from ithaca.model.errors import IthacaError, WrongLane
+from ithaca.model.positions import LaneId
+from ithaca.ordering.outcomes import OrderedCut
+from ithaca.ordering.state import OrderingState
+from ithaca.replica.events import Request
+from ithaca.wire.batch import NOOPS, Batch
+
+
+class Truth:
+    def __init__(self, seed: int) -> None:
+        self.rng = Random(seed)
+        self.counts: Counter[str] = Counter()
+        self.state = OrderingState()
+        self.servers: dict[tuple[int, int], SimulatedReplica] = {}
+        self.values: dict[int, tuple[bytes, ...]] = {}
+        """What is in a batch, by its checksum."""
+        self.numbers: dict[bytes, tuple[int, int]] = {}
+        """Producer and number of each record of a session."""
+        self.content: dict[LaneId, list[bytes]] = {}
+        """What primaries put into their lanes."""
+        self.places: dict[LaneId, list[int]] = {}
+        """The position of each ordered record of a lane, by LSN."""
+        self.truth: list[tuple[LaneId, int]] = []
+        """Lane and LSN of each position, from 1 on."""
+        self.last_seq: dict[int, int] = {}
+        self.forgotten: set[LaneId] = set()
+
+    def new_value(self) -> bytes:
+        self.counts["records"] += 1
+        return b"record %d" % self.counts["records"]
+
+    def remember(self, batch: Batch, values: tuple[bytes, ...], producer_id: int, first_seq: int) -> None:
+        self.values[batch.body_crc] = values
+        for number, value in enumerate(values):
+            self.numbers[value] = (producer_id, first_seq + number)
+
+    def written(self, lane: LaneId, batch: Batch, *, is_primary: bool) -> None:
+        """A replica puts a batch into its copy of a lane."""
+        if batch.kind == NOOPS:
+            dead = self.places[lane][batch.base_lsn : batch.end_lsn]
+            check(4, len(dead) == batch.count and max(dead) < self.state.first, f"no-ops in lane {lane} hide records")
+            self.counts["holes filled"] += 1
+            return
+        values = self.values[batch.body_crc]
+        if is_primary:
+            check(1, self.state.lanes.ordered_length(lane) is not None, f"lane {lane} was not opened")
+            assert len(self.content[lane]) == batch.base_lsn
+            self.content[lane] += values
+        held = self.content[lane][batch.base_lsn : batch.end_lsn]
+        check(4, held == list(values), f"a copy of lane {lane} is another")
+
+    def ordered(self, cut: OrderedCut) -> None:
+        for shard in cut.shards:
+            known = self.state.shards.by_number[shard]
+            members = [self.servers[shard, each.replica] for each in known.replicas]
+            for run in cut.of_shard(shard).runs:
+                stop = run.lsn + run.count
+                holders = [each for each in members if run.lane in each.disk and each.disk[run.lane].synced >= stop]
+                check(3, len(holders) > known.f, f"{run} is synced by {len(holders)} of {len(members)}")
+        for shard in sorted(cut.shards):
+            for run in cut.of_shard(shard).runs:
+                for lsn in range(run.lsn, run.lsn + run.count):
+                    self.place(run.lane, lsn)
+        assert len(self.truth) == self.state.tail - 1
+
+    def place(self, lane: LaneId, lsn: int) -> None:
+        assert len(self.places[lane]) == lsn
+        self.truth.append((lane, lsn))
+        self.places[lane].append(len(self.truth))
+        number = self.numbers.get(self.content[lane][lsn])
+        if number is not None:
+            producer_id, seq = number
+            last = self.last_seq.get(producer_id, 0)
+            check(5, seq == last + 1, f"number {seq} of producer {producer_id} is ordered after {last}")
+            self.last_seq[producer_id] = seq
+
+    def check_run(self, run: LaneRun) -> None:
+        places = self.places[run.lane][run.lsn : run.lsn + run.count]
+        if places == list(range(run.position, run.position + run.count)):
+            return
+        check(2, len(places) == run.count and max(places) < self.state.first, f"{run} is not what was ordered")
+        check(2, run.position + run.count <= self.state.first, f"{run} is made up, and can be read")
+        self.counts["runs made up"] += 1
+
+    def check_runs_synced(self, server: SimulatedReplica, cut: int) -> None:
+        """All runs up to the cut are durable there, or of records that were trimmed."""
+        for number, kept in self.state.kept.items():
+            if number > cut:
+                break
+            for run in kept.of_shard(server.shard).runs:
+                found = server.disk.get(run.lane)
+                if found is None:
+                    continue
+                known = sum(each.count for each, _ in found.runs[: found.runs_synced])
+                check(6, known >= run.lsn + run.count, f"the runs up to cut {cut} are said to be durable")
+
+    def acknowledged(self, request: Request, position: int) -> None:
+        sent = request.connection
+        assert isinstance(sent, Sent)
+        places = [self.truth[at - 1] for at in range(position, position + len(sent.values)) if at < self.state.tail]
+        values = tuple(self.content[lane][lsn] for lane, lsn in places)
+        if values != sent.values:
+            check(2, position < self.state.first, f"{sent.values} is acknowledged at {position}, where {values} is")
+            self.counts["acknowledged at a trimmed position"] += 1
+        self.counts["acknowledged"] += 1
+        if sent.client is not None and self.rng.random() < 0.9:
+            sent.client.answered(sent)
+
+    def refused(self, server: SimulatedReplica, request: Request, error: IthacaError) -> None:
+        sent = request.connection
+        assert isinstance(sent, Sent)
+        self.counts[f"refused {type(error).__name__}"] += 1
+        lane = None if server.core is None else server.core.own_lane
+        if error.outcome_unknown:
+            trimmed = self.truth[: self.state.first - 1]
+            found = [self.content[lane][lsn] for lane, lsn in trimmed if lane.shard == server.shard]
+            check(2, sent.values[0] in found, f"the position of {sent.values} is said to be gone")
+            sent.is_answered = True
+        if isinstance(error, WrongLane) and lane is not None:
+            ordered = self.content[lane][: len(self.places[lane])]
+            if sent.client is None:
+                check(5, sent.values[0] not in ordered, f"{sent.values} is refused, and ordered")
+            elif sent.values[0] in self.content[lane] and sent.values[0] not in ordered:
+                # It was accepted, and now is not: then its lane must be closed.
+                is_other = sent.client.session is None or sent.client.session.home != lane
+                check(5, is_other or not self.state.lanes.is_open(lane), f"{sent.values} was accepted, and is refused")
+
+    def look_at(self, server: SimulatedReplica) -> None:
+        """After each step: what the core says can be read is on the disk, and is what was ordered."""
+        core = server.core
+        assert core is not None
+        for position in range(max(server.checked, core.first), core.readable):
+            lane, lsn = self.truth[position - 1]
+            if lane.shard != server.shard or position < self.state.first:
+                continue
+            found = server.disk.get(lane)
+            check(6, found is not None and found.synced > lsn, f"position {position} is said to be here")
+            assert found is not None
+            check(6, found.position_of(lsn) == position, f"position {position} is not known")
+            check(6, server.values_of(lane, lsn, lsn + 1) == [self.content[lane][lsn]], f"{position} is another record")
+        server.checked = max(server.checked, core.readable)
+
+    def check_copy(self, server: SimulatedReplica, lane: LaneId, length: int) -> None:
+        found = server.disk[lane]
+        check(4, found.synced == found.length == length, f"a copy of lane {lane} has {found.synced} of {length}")
+        for lsn, value in enumerate(server.values_of(lane, 0, length)):
+            gone = self.places[lane][lsn] < self.state.first
+            check(4, value == self.content[lane][lsn] or (value is None and gone), f"{lane} at {lsn} is {value!r}")
+            check(2, gone or found.position_of(lsn) == self.places[lane][lsn], f"{lane} at {lsn} has another position")

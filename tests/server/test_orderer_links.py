@@ -1,0 +1,110 @@
+"""Links between orderers: they come back by themselves, and lose what cannot be sent."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.server.orderers import free_addresses, until
+
+from ithaca.model.errors import IthacaError
+from ithaca.model.view import Address
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Hello, RaftSays, Welcome
+from ithaca.raft.messages import AppendEntries, Entry, EntryKind, TimeoutNow
+from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.listener import Listener, listen
+from ithaca.server.orderer_links import RaftLinks
+
+
+class Other:
+    """Another orderer, as far as links can tell."""
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+        self.connections: list[Connection] = []
+
+    async def listen(self, address: Address, name: str) -> Listener:
+        return await listen(
+            address, accept=self._accept, welcome=lambda: Welcome(VERSION_MAX, "orderer", name), http=lambda _: None
+        )
+
+    def _accept(self, connection: Connection, hello: Hello) -> Peer:
+        self.connections.append(connection)
+        return self
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        assert isinstance(received.message, RaftSays)
+        self.heard.append(received.message.message.term)
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        pass
+
+
+@asynccontextmanager
+async def linked(address: Address) -> AsyncIterator[tuple[RaftLinks, list[int]]]:
+    """Links to server 2 at this address, and what was said to be unreachable."""
+    unreachable: list[int] = []
+    hello = Hello(VERSION_MIN, VERSION_MAX, "orderer", "1")
+    links = RaftLinks({2: address}, lambda: hello, unreachable.append)
+    links.start()
+    try:
+        yield links, unreachable
+    finally:
+        await links.close()
+
+
+async def say_until(links: RaftLinks, other: Other, term: int) -> None:
+    """Say it again until it was heard, as Raft does."""
+    async with asyncio.timeout(20):
+        while term not in other.heard:
+            links.send(2, TimeoutNow(1, term))
+            await asyncio.sleep(0.005)
+
+
+async def test_a_link_is_renewed_and_says_when_it_was_lost() -> None:
+    (address,) = free_addresses(1)
+    async with linked(address) as (links, unreachable):
+        links.send(2, TimeoutNow(1, 1))
+        links.send(9, TimeoutNow(1, 1))
+        other = Other()
+        listener = await other.listen(address, "2")
+        await say_until(links, other, 2)
+        await listener.close()
+        await until(lambda: unreachable == [2])
+        links.send(2, TimeoutNow(1, 3))
+        again = Other()
+        listener = await again.listen(address, "2")
+        await say_until(links, again, 4)
+        assert 1 not in other.heard, "what was said while nobody listened is lost"
+        assert set(again.heard) == {4}
+        await listener.close()
+
+
+async def test_nothing_is_said_to_another_server_at_the_same_address() -> None:
+    (address,) = free_addresses(1)
+    stranger = Other()
+    listener = await stranger.listen(address, "3")
+    async with linked(address) as (links, unreachable):
+        await until(lambda: bool(stranger.connections))
+        for _ in range(20):
+            links.send(2, TimeoutNow(1, 1))
+            await asyncio.sleep(0.001)
+        assert stranger.heard == []
+        assert unreachable == []
+    await listener.close()
+
+
+async def test_a_server_that_does_not_read_loses_messages_not_memory() -> None:
+    (address,) = free_addresses(1)
+    other = Other()
+    listener = await other.listen(address, "2")
+    async with linked(address) as (links, _):
+        await say_until(links, other, 1)
+        other.connections[0].pause_reading()
+        large = (Entry(1, 1, EntryKind.PAYLOAD, bytes(1 << 20)),)
+        for term in range(2, 102):
+            links.send(2, AppendEntries(1, term, 0, 0, large, 0))
+        other.connections[0].resume_reading()
+        await say_until(links, other, 200)
+        assert len(set(other.heard)) < 50, "most were dropped, since more than the high water mark was unsent"
+    await listener.close()
