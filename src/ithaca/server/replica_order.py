@@ -103,5 +103,6 @@ class OrderLink:
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         if self._joined:
-            _log.warning("the link to the order at %s ended: %s", connection.name, error or "it was closed")
+            level = logging.INFO if error is None else logging.WARNING
+            _log.log(level, "the link to the order at %s ended: %s", connection.name, error or "it was closed")
             self._follower.order_lost()

@@ -94,13 +94,15 @@ class LaneReader:
 
     def seek_time(self, time_us: int) -> int:
         """The LSN of the first record that was ordered at or after a time; the length if there is none."""
+        tries = 2
         while True:
             first_lsns = self.first_lsns
             try:
                 return self._seek_time(first_lsns, time_us)
             except Corrupt:
+                tries -= 1
                 self.look_again()
-                if self.first_lsns == first_lsns:
+                if tries <= 0 and self.first_lsns == first_lsns:  # a file may have been replaced under its name
                     raise
 
     def _seek_time(self, first_lsns: list[int], time_us: int) -> int:
