@@ -36,7 +36,7 @@ class Told:
         self.lengths: list[int] = []
         self.full: list[bool] = []
         self.failures: list[IthacaError] = []
-        self.seconds: list[float] = []
+        self.groups: list[tuple[float, int, int]] = []
         self.news = asyncio.Event()
         self.source = ClusterSource(Random(1))
         self.written: list[Written] = []
@@ -48,7 +48,7 @@ class Told:
             on_synced=self.telling(self.lengths.append),
             on_full=self.telling(self.full.append),
             on_failed=self.telling(self.failures.append),
-            write_seconds=self.seconds.append,
+            on_group=lambda *group: self.groups.append(group),
         )
 
     def telling(self, note: Callable[[T], None]) -> Callable[[T], None]:
@@ -113,11 +113,13 @@ async def test_what_is_written_is_synced_in_order(disk: SimDisk, told: Told) -> 
     await told.synced()
     assert told.lengths == sorted(set(told.lengths))
     assert told.writer.queued_bytes == 0
-    assert len(told.seconds) == len(told.lengths)
     check_prefix(told.lane, told.written)
     disk.crash(random)
     check_prefix(open_lane(disk), told.written)
     told.lane.closed = True  # the disk it was on is gone
+    await told.writer.close()
+    assert len(told.groups) == len(told.lengths)
+    assert sum(batches for _, batches, _ in told.groups) == len(told.written)
 
 
 async def test_what_arrives_during_a_sync_goes_into_the_next_and_is_told_once(told: Told) -> None:
@@ -191,8 +193,9 @@ async def test_a_failed_sync_is_told_once_and_nothing_comes_after_it(disk: SimDi
     disk.fail_next_sync()
     told.write(2)
     await told.until(lambda: told.failures)
-    operations = disk.operations
+    operations, queued_bytes = disk.operations, told.writer.queued_bytes
     told.write(5)
+    assert told.writer.queued_bytes == queued_bytes
     await told.writer.close()
     assert [type(error) for error in told.failures] == [Fenced]
     assert told.lengths == lengths

@@ -93,7 +93,7 @@ class Appends:
     def position_unknown(self, stop: int) -> None:
         """The lane is ordered up to here, at positions that nobody knows any more."""
         while self._pending and self._pending[0].base_lsn < stop:
-            self._refuse(self._pending.popleft(), _unknown())
+            self._refuse(self._pending.popleft(), position_gone())
 
     def _append_to_session(self, copy: LaneCopy, request: Request, batch: Batch) -> None:
         try:
@@ -119,10 +119,10 @@ class Appends:
     def _repeat(self, copy: LaneCopy, request: Request, placed: Placed) -> None:
         """The batch is there already: it gets the answer of the one it repeats."""
         pending = self._pending_at.get(placed.lsn)
-        if placed.lsn < 0:
+        if placed.lsn < 0 and not placed.position:
+            self._effects.append(Refuse(request, position_gone()))
+        elif placed.lsn < 0:
             self._effects.append(Acknowledge(request, placed.position))
-        elif pending is None and any(start <= placed.lsn < stop for start, stop in copy.invented):
-            self._effects.append(Refuse(request, _unknown()))
         elif pending is None:
             self._effects.append(AcknowledgeAt(request, placed.lsn))
         elif len(pending.requests) >= APPEND_REPEATS_MAX:
@@ -151,7 +151,8 @@ class Appends:
         )
 
 
-def _unknown() -> Unavailable:
-    error = Unavailable("the batch was ordered and trimmed while this replica could not follow: its position is gone")
+def position_gone() -> Unavailable:
+    """The answer for a batch that is there, at a position that nobody knows any more."""
+    error = Unavailable("the batch was ordered, and trimmed since: its position is not known any more")
     error.outcome_unknown = True
     return error

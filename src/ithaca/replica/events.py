@@ -122,9 +122,9 @@ class Truncated(NamedTuple):
 class RunsFetched(NamedTuple):
     """`FetchRuns` has brought these, which were ordered at one time; more may follow.
 
-    The first may start behind what was asked for when the peer has trimmed what is before. With no runs at
-    all it says that every one of the peers has answered, and that none knows any: then they were trimmed
-    before they were synced.
+    The first starts behind what was asked for when the peer has trimmed what is before. Even then it starts at
+    a record that the peer knows to be trimmed, or is the first that is not: positions rise along a lane, so
+    that whoever knows of the trim can tell that all that is before was trimmed too.
     """
 
     lane: LaneId
@@ -214,7 +214,7 @@ class FetchRuns(NamedTuple):
     """Get the runs of `[start, stop)` of the lane from any of these: answered by `RunsFetched`, once or more.
 
     The shell goes on until `stop`, asking again and again. One for the same lane takes the place of the one
-    before it, and `Unfollow` ends it. Without peers the answer is that nobody knows any.
+    before it, and `Unfollow` ends it. A peer that has trimmed these answers with the first run that it has.
     """
 
     lane: LaneId
@@ -241,6 +241,13 @@ class NoteRuns(NamedTuple):
     time_us: int
 
 
+class SkipRuns(NamedTuple):
+    """The lane's runs go on at this LSN: what is before was trimmed, and nobody knows its positions any more."""
+
+    lane: LaneId
+    lsn: int
+
+
 class SyncRuns(NamedTuple):
     """Make all noted runs durable: answered by `RunsSynced(cut)`."""
 
@@ -259,7 +266,10 @@ class Acknowledge(NamedTuple):
 
 
 class AcknowledgeAt(NamedTuple):
-    """The batch was appended before, at this LSN of the own lane, which is ordered: look up its position."""
+    """The batch was appended before, at this LSN of the own lane, which is ordered: look up its position.
+
+    If that was trimmed, and is not known any more, refuse with `appends.position_gone`.
+    """
 
     request: Request
     lsn: int
@@ -295,6 +305,7 @@ Effect = (
     | FetchRuns
     | Write
     | NoteRuns
+    | SkipRuns
     | SyncRuns
     | SendReport
     | Acknowledge

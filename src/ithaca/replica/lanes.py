@@ -24,7 +24,6 @@ class LaneCopy:
         "end_position",
         "fetching_to",
         "has_holes",
-        "invented",
         "is_busy",
         "is_closed",
         "is_open",
@@ -57,13 +56,11 @@ class LaneCopy:
         self.runs_end = found.runs_end
         self.end_position = found.end_position
         self.missing = deque(found.missing)
-        """The known runs that reach beyond `durable`, in order."""
+        """The known runs that reach beyond `durable`, in order; LSNs between them, or before, were skipped."""
         self.waiting: deque[tuple[LaneRun, int]] = deque()
         """Runs, with their times, that cannot be noted yet: those before them are not known, or the lane is busy."""
         self.fetching_to = 0
         """Runs up to this LSN are being fetched; 0 when none are."""
-        self.invented: list[tuple[int, int]] = []
-        """LSNs whose positions were trimmed before anybody had synced them: their runs are made up."""
         self.has_holes = found.has_holes
         """Whether some of its batches were never here: it cannot say what they were."""
         self.lost: Ranges = ()
@@ -107,6 +104,12 @@ class LaneCopy:
         if self.runs_end > self.durable:
             self.missing.append(run)
 
+    def skip(self, lsn: int) -> None:
+        """All that is before this LSN was trimmed: the next run starts here."""
+        assert lsn > self.runs_end, f"{lsn} is known, as is all up to {self.runs_end}"
+        self.runs_end = lsn
+        self.missing.clear()
+
     def unknown(self, run: LaneRun) -> LaneRun | None:
         """The part of the run that is not known yet; None when all of it is."""
         known = self.runs_end - run.lsn
@@ -137,15 +140,21 @@ class LaneCopy:
         after = self.received
         while after != lsn:
             lsn = after
-            after = self._behind_lost(lsn)
-            for run in self.missing:
-                if run.lsn <= after < run.lsn + run.count:
-                    after = max(after, min(run.lsn + run.count, run.lsn + first - run.position))
+            after = self._behind_trimmed(self._behind_lost(lsn), first)
         return lsn
 
     def lost_from_received(self) -> int:
         """The LSN up to which what comes next is lost."""
         return self._behind_lost(self.received)
+
+    def _behind_trimmed(self, lsn: int, first: int) -> int:
+        """The next LSN at `first` or behind it, or at a position that is not known; `lsn` is not before `durable`."""
+        for run in self.missing:
+            if lsn < run.lsn:
+                lsn = run.lsn  # what is between was skipped
+            if lsn < run.lsn + run.count:
+                return max(lsn, min(run.lsn + run.count, run.lsn + first - run.position))
+        return max(lsn, self.runs_end)
 
     def _behind_lost(self, lsn: int) -> int:
         for start, stop in self.lost:

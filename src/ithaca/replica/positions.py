@@ -1,11 +1,16 @@
-"""Which positions the records of this shard's lanes have: runs from cuts, and from peers where cuts are gone."""
+"""Which positions the records of this shard's lanes have: runs from cuts, and from peers where cuts are gone.
+
+The ordering layer keeps a cut until f+1 replicas have synced its runs. So nobody lacks a run for long in a shard
+without masking; with it a replica that was slow asks its peers, as does one that joins a shard that is older.
+They may have trimmed what it asks for: then it goes on behind that, and never makes up a position.
+"""
 
 from collections.abc import Mapping
 
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.positions import LaneId
 from ithaca.replica.appends import Appends
-from ithaca.replica.events import Effect, NoteRuns, RunsFetched
+from ithaca.replica.events import Effect, NoteRuns, RunsFetched, SkipRuns
 from ithaca.replica.lanes import LaneCopy, clipped
 from ithaca.replica.reporting import RunsSync
 
@@ -20,7 +25,6 @@ class Positions:
         self._appends = appends
         self._runs = runs
         self._effects = effects
-        self.own_lane: LaneId | None = None
         self.now_us = 0
 
     def learn(self, cut: ShardCut) -> None:
@@ -40,70 +44,44 @@ class Positions:
             self._runs.cut_with_runs = max(self._runs.cut_with_runs, cut.number)
         self._note(known, cut.time_us)
 
-    def drain(self, copy: LaneCopy, first: int) -> None:
+    def drain(self, copy: LaneCopy) -> None:
         """Take in the runs that waited and continue what is known now."""
-        while copy.is_ready and copy.waiting:
-            told, time_us = copy.waiting[0]
-            if told.lsn > copy.runs_end:
-                # Positions rise along a lane: what is before a trimmed record was trimmed too, and need not be known,
-                # unless somebody waits for the answer.
-                is_trimmed = told.position <= first and copy.lane != self.own_lane
-                if not is_trimmed or not self._invent(copy, told.lsn, told.position, time_us):
-                    break
-                continue
-            copy.waiting.popleft()
+        while copy.is_ready and copy.waiting and copy.waiting[0][0].lsn <= copy.runs_end:
+            told, time_us = copy.waiting.popleft()
             run = copy.unknown(told)
             if run is not None:
                 self._extend(copy, run)
                 self._note([run], time_us)
 
-    def fetched(self, copy: LaneCopy, event: RunsFetched, first: int) -> None:
-        """Take in what peers say of a lane; nothing at all says that nobody knows, so that it was trimmed."""
-        gap = copy.gap()
-        if not copy.is_ready or gap is None:
-            return
-        if not event.runs:
-            behind = copy.waiting[0][0].position if copy.waiting else first
-            self._invent(copy, gap[1], min(first, behind), event.time_us)
-        known: list[LaneRun] = []
+    def fetched(self, copy: LaneCopy, event: RunsFetched, first: int) -> bool:
+        """Take in what a peer says of a lane; False when that is of use only once more of the order is known here."""
+        if not copy.is_ready or copy.gap() is None:
+            return True
         for told in event.runs:
-            # The peer may know of more than is ordered here, and may have trimmed what comes first.
-            run = copy.unknown(clipped(told, copy.ordered)) if told.lsn < copy.ordered else None
-            if run is None:
-                continue
-            if run.lsn > copy.runs_end and not self._invent(copy, run.lsn, min(first, run.position), event.time_us):
-                copy.fetching_to = 0  # to be asked for again
-                break
-            self._extend(copy, run)
-            known.append(run)
-        self._note(known, event.time_us)
-        self.drain(copy, first)
+            if told.lsn > copy.runs_end:
+                # The peer has trimmed what is before, by a trim that may not have come here yet.
+                if told.position > first or told.lsn >= copy.ordered:
+                    return False
+                self._skip(copy, told.lsn)
+            run = copy.unknown(clipped(told, copy.ordered))
+            if run is not None:
+                self._extend(copy, run)
+                self._note([run], event.time_us)
+        self.drain(copy)
+        return True
 
     def _extend(self, copy: LaneCopy, run: LaneRun) -> None:
         copy.extend(run)
-        if copy.lane == self.own_lane:
+        if self._appends.is_own(copy):
             self._appends.ordered(run)
+
+    def _skip(self, copy: LaneCopy, lsn: int) -> None:
+        copy.skip(lsn)
+        self._effects.append(SkipRuns(copy.lane, lsn))
+        if self._appends.is_own(copy):
+            self._appends.position_unknown(lsn)
 
     def _note(self, runs: list[LaneRun], time_us: int) -> None:
         if runs:
             self._effects.append(NoteRuns(tuple(runs), time_us))
             self._runs.noted(self.now_us)
-
-    def _invent(self, copy: LaneCopy, stop: int, below: int, time_us: int) -> bool:
-        """Make up positions for `[runs_end, stop)`, which nobody knows: they were trimmed before f+1 replicas had
-        synced them, since otherwise somebody would know them.
-
-        `below` is the first position that was not trimmed, or that of the next known run if it is earlier; to be
-        below is all that is asked of them from now on. False when they do not fit there: then the trim is not
-        known here yet as it was to whoever answered.
-        """
-        position = below - (stop - copy.runs_end)
-        if position < max(copy.end_position, 1):
-            return False
-        run = LaneRun(copy.lane, copy.runs_end, position, stop - copy.runs_end)
-        copy.invented.append((run.lsn, stop))
-        if copy.lane == self.own_lane:
-            self._appends.position_unknown(stop)
-        copy.extend(run)
-        self._note([run], time_us)
-        return True

@@ -38,9 +38,9 @@ class LaneWriter:
         on_synced: Callable[[int], None],
         on_full: Callable[[bool], None],
         on_failed: Callable[[IthacaError], None],
-        write_seconds: Callable[[float], None] | None = None,
+        on_group: Callable[[float, int, int], None] | None = None,
     ) -> None:
-        """`on_synced` gets the lane's length; `write_seconds`, called in the thread, what each group took."""
+        """`on_synced` gets the lane's length; `on_group`, in the thread, a group's seconds, batches and bytes."""
         self.lane = lane
         self.queued_bytes = 0
         """Accepted and not yet known to be synced."""
@@ -48,7 +48,7 @@ class LaneWriter:
         self._on_synced = on_synced
         self._on_full = on_full
         self._on_failed = on_failed
-        self._write_seconds = write_seconds
+        self._on_group = on_group
         self._next_lsn = lane.length
         self._failed = False
         self._queue: deque[Batch] = deque()
@@ -172,9 +172,10 @@ class LaneWriter:
                     return False
         if is_full:
             self._tell(self._on_full, False)
-        if self._write_seconds is not None:
-            self._write_seconds(time.perf_counter() - started)
-        self._tell(self._synced, self.lane.length, sum(batch.total_bytes for batch in group))
+        written_bytes = sum(batch.total_bytes for batch in group)
+        self._tell(self._synced, self.lane.length, written_bytes)
+        if self._on_group is not None:
+            self._on_group(time.perf_counter() - started, len(group), written_bytes)
         return True
 
     def _commit(self, group: list[Batch]) -> None:

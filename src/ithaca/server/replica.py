@@ -202,15 +202,17 @@ class ReplicaServer:
         if self._order_task is not None:
             self._order_task.cancel()
             await asyncio.gather(self._order_task, return_exceptions=True)
-        await self._copies.close()
-        await listener.close()
-        await self._keeper.close()
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._lock is not None:
-            self._lock.close()
-        if not self._failed.done():
-            self._failed.set_result(None)
+        try:
+            await self._copies.close()
+            await listener.close()
+            await self._keeper.close()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._lock is not None:
+                self._lock.close()
+            if not self._failed.done():
+                self._failed.set_result(None)
 
     def fail(self, error: IthacaError) -> None:
         """The server cannot go on."""

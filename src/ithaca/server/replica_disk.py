@@ -5,7 +5,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ithaca.model.errors import IthacaError, StorageError
+from ithaca.model.errors import IthacaError, StorageError, StorageFull
+from ithaca.model.limits import STORAGE_FULL_RETRY_S
 from ithaca.model.positions import LaneId
 from ithaca.replica.events import Created, DiskFull, Event, RunsSynced, Synced, Truncated
 from ithaca.runtime.lane_writer import LaneWriter
@@ -34,6 +35,7 @@ class LaneKeeper:
         self._writers: dict[LaneId, LaneWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_at_a_time = asyncio.Lock()
+        self._is_closing = False
 
     def write(self, lane: LaneId, batch: Batch) -> None:
         writer = self._writers.get(lane)
@@ -53,7 +55,7 @@ class LaneKeeper:
             await asyncio.to_thread(self._store.create, lane)
             self._step(Created(lane))
 
-        self._start(work())
+        self._start(work)
 
     def truncate(self, lane: LaneId, length: int) -> None:
         async def work() -> None:
@@ -61,19 +63,20 @@ class LaneKeeper:
             await asyncio.to_thread(self._store.truncate, lane, length)
             self._step(Truncated(lane))
 
-        self._start(work())
+        self._start(work)
 
     def retire(self, lane: LaneId) -> None:
         """The lane is complete: nothing will be written to it any more."""
         if lane in self._writers:
-            self._start(self._end_writer(lane))
+            self._start(lambda: self._end_writer(lane))
 
     def drop(self, lane: LaneId) -> None:
         async def work() -> None:
             await self._end_writer(lane)
-            await asyncio.to_thread(self._store.drop, lane)
+            if lane in self._store.lanes:
+                await asyncio.to_thread(self._store.drop, lane)
 
-        self._start(work())
+        self._start(work)
 
     def trim(self, first: int) -> None:
         """Positions below `first` are not read any more: give back the segments and pages that hold nothing else."""
@@ -90,7 +93,7 @@ class LaneKeeper:
                 else:
                     await asyncio.to_thread(trim, held, lsn)
 
-        self._start(work())
+        self._start(work)
 
     def sync_runs(self, cut: int) -> None:
         async def work() -> None:
@@ -101,10 +104,11 @@ class LaneKeeper:
                 each.adopt(prepared)
             self._step(RunsSynced(cut))
 
-        self._start(work())
+        self._start(work)
 
     async def close(self) -> None:
         """Write what is queued, then leave everything clean."""
+        self._is_closing = True
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         for lane in list(self._writers):
@@ -118,7 +122,7 @@ class LaneKeeper:
             on_synced=lambda length: self._step(Synced(lane, length)),
             on_full=lambda is_full: self._step(DiskFull(is_full)),
             on_failed=self._fail,
-            write_seconds=self._metrics.sync_seconds.observe,
+            on_group=self._metrics.synced,
         )
 
     async def _end_writer(self, lane: LaneId) -> None:
@@ -126,11 +130,13 @@ class LaneKeeper:
         if writer is not None:
             await writer.close()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do some work that may be repeated: on a full disk it is, until there is space."""
+
         async def run() -> None:
             async with self._one_at_a_time:
                 try:
-                    await work
+                    await self._until_there_is_space(work)
                 except IthacaError as error:
                     self._fail(error)
                 except OSError as error:
@@ -139,6 +145,21 @@ class LaneKeeper:
         task = asyncio.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _until_there_is_space(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        was_full = False
+        while not self._is_closing:
+            try:
+                await work()
+                break
+            except StorageFull as error:
+                if not was_full:
+                    _log.warning("%s", error)
+                    self._step(DiskFull(True))
+                was_full = True
+                await asyncio.sleep(STORAGE_FULL_RETRY_S)
+        if was_full:
+            self._step(DiskFull(False))
 
 
 def _write_all(pending: list[PendingRuns]) -> None:

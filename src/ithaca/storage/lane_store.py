@@ -49,6 +49,7 @@ class HeldLength(NamedTuple):
     runs_end: int
     missing: tuple[LaneRun, ...]
     end_position: int
+    has_holes: bool = False
 
 
 class LaneStore:
@@ -179,7 +180,7 @@ def _lane_of(name: str) -> LaneId | None:
 def _length_of(held: HeldLane) -> HeldLength:
     length, runs = held.lane.length, held.runs
     missing = tuple(LaneRun(held.lane_id, run.lsn, run.position, run.count) for run in runs.runs(length, runs.end_lsn))
-    return HeldLength(length, runs.end_lsn, missing, runs.end_position)
+    return HeldLength(length, runs.end_lsn, missing, runs.end_position, held.lane.state.has_holes)
 
 
 @contextmanager

@@ -40,6 +40,8 @@ class PendingRuns:
         """How many pages there are once this is durable; None before, and for ever if it fails."""
         self.in_progress = False
         self.abandoned = False
+        self.skipped = False
+        """Whether all of it was trimmed while it was written."""
 
     def write(self) -> None:
         """Write and sync, in any thread. `StorageFull` changes nothing; a failed sync is `Fenced` for good."""
@@ -136,12 +138,28 @@ class Runs:
         if pending.pages_now is None:
             pending.abandoned = True
             self._synced = False
+        elif pending.skipped:
+            newer = self._recent
+            self._page_out(pending.pages, pending.pages_now, pending.runs)
+            self._recent, self._dead_pages = newer, self._pages
         else:
             self._page_out(pending.pages, pending.pages_now, pending.runs)
 
     def _settle(self) -> None:
         if self._pending is not None:
             self.adopt(self._pending)
+
+    def skip_to(self, lsn: int) -> None:
+        """Go on at an LSN behind the last run: what is before it was trimmed, its positions were never known here.
+
+        Durable with the next `sync`, together with the runs from there on.
+        """
+        assert lsn > self.end_lsn
+        if self._pending is not None:
+            self._pending.skipped = True
+        self._cache.clear()
+        self._recent, self._recent_columns = [], None
+        self._dead_pages, self.end_lsn, self._synced = self._pages, lsn, False
 
     def truncate(self, length: int) -> None:
         """Drop, durably, what is said of LSNs from `length` on."""

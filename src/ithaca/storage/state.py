@@ -1,4 +1,4 @@
-"""What the entries of a lane add up to: its length, its time, its trim point and its sessions.
+"""What the entries of a lane add up to: its length, its time, its trim point, its sessions and holes.
 
 The state is a pure function of the entries. A snapshot entry holds all of it but the length, which is the
 entry's own base LSN: exactly what the entries before it add up to, so that a lane can be cut behind any of
@@ -11,7 +11,7 @@ import msgspec
 
 from ithaca.model.errors import Corrupt
 from ithaca.storage.sessions import SessionForgotten, SessionOpened, SessionTable, Snapshot
-from ithaca.wire.batch import CONTROL, SNAPSHOT, Batch
+from ithaca.wire.batch import CONTROL, NOOPS, SNAPSHOT, Batch
 from ithaca.wire.build import bookkeeping
 
 
@@ -28,6 +28,7 @@ Control = SessionOpened | SessionForgotten | TrimmedTo
 class _Snapshot(msgspec.Struct, frozen=True):
     trim_lsn: int
     sessions: Snapshot
+    has_holes: bool = False
 
 
 class LaneState:
@@ -39,6 +40,8 @@ class LaneState:
         """The order's own time: the running maximum of the batches' timestamps."""
         self.trim_lsn = 0
         self.sessions = SessionTable()
+        self.has_holes = False
+        """Whether there are no-ops in it, so that the sessions may have had batches that are not known."""
 
     @classmethod
     def restored(cls, entry: Batch) -> "LaneState":
@@ -49,11 +52,12 @@ class LaneState:
         body = _decode(entry, _snapshot_decoder)
         state.length, state.time_us = entry.base_lsn, entry.timestamp_us
         state.trim_lsn, state.sessions = body.trim_lsn, SessionTable(body.sessions)
+        state.has_holes = body.has_holes
         return state
 
     def snapshot_entry(self) -> Batch:
         """The entry that holds all of this."""
-        body = _Snapshot(self.trim_lsn, self.sessions.snapshot())
+        body = _Snapshot(self.trim_lsn, self.sessions.snapshot(), self.has_holes)
         return bookkeeping(SNAPSHOT, msgspec.msgpack.encode(body), timestamp_us=self.time_us)
 
     def apply(self, entry: Batch) -> None:
@@ -61,6 +65,7 @@ class LaneState:
         if entry.count:
             self.length = entry.end_lsn
             self.time_us = max(self.time_us, entry.timestamp_us)
+            self.has_holes = self.has_holes or entry.kind == NOOPS
             if entry.producer_id:
                 self.sessions.apply_batch(entry)
         elif entry.kind == CONTROL:
