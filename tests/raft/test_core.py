@@ -300,7 +300,7 @@ def test_appends_leave_before_the_persist_and_promises_after() -> None:
     kinds = [type(effect) for effect in cluster.step(1, Propose(1, (b"a",)))]
     assert kinds == [Send, Send, Proposed, Persist]
     message = cluster.take(1, 2)[0][2]
-    assert [type(effect) for effect in cluster.step(2, Receive(message))] == [Persist, Send]
+    assert [type(effect) for effect in cluster.step(2, Receive(message))] == [Apply, Persist, Send]
 
 
 def test_no_entry_is_applied_twice_or_before_it_is_durable() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tests.ordering.building import CONFIGURATION, shard_entry
 from tests.replica.replica_order import Order
 from tests.replica.simulated_client import Sent, SimulatedClient, appended
-from tests.replica.simulated_replica import SimulatedReplica, check
+from tests.replica.simulated_replica import SimulatedReplica, check, end_of
 
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
@@ -28,6 +28,7 @@ from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 
 STEPS = 3000
+AWAY = range(STEPS // 5, STEPS * 4 // 5)
 QUIET_ROUNDS = 400
 SHAPES = [(0, False), (1, False), (1, False), (1, True), (1, True), (2, False)]
 WEIGHTS = {
@@ -36,7 +37,7 @@ WEIGHTS = {
     "client again": 4,
     "client move": 8,
     "client open": 4,
-    "client reopen": 0.3,
+    "client reopen": 0.5,
     "client expire": 0.1,
     "anonymous append": 4,
     "sync": 120,
@@ -59,8 +60,8 @@ WEIGHTS = {
     "power loss": 0.1,
     "restart": 5,
     "close lane": 0.1,
-    "trim": 0.3,
-    "drop trimmed": 2,
+    "trim": 0.5,
+    "drop trimmed": 6,
     "finalize": 0.03,
     "fill disk": 0.2,
     "free disk": 4,
@@ -94,8 +95,12 @@ class World(Order):
             self.apply(type(entry)(shard, f, masking, replicas))
         self.at = {server.address: server for server in self.servers.values()}
         self.clients = [SimulatedClient(self, number) for number in range(self.rng.randint(1, 4))]
-        self.slow = self.rng.choice([None, *self.servers.values()])
+        masked = [server for server in self.servers.values() if self.state.shards.by_number[server.shard].masking]
+        self.slow = self.rng.choice([None, *self.servers.values(), *masked])
         """A replica that lags behind: with masking the others go on without it."""
+        self.away = self.slow if self.slow in masked and self.rng.random() < 0.7 else None
+        """The same, if it hears nothing at all of the order for the middle part of the run."""
+        self.steps = 0
         for server in self.servers.values():
             server.start()
 
@@ -104,8 +109,10 @@ class World(Order):
         mixed = WEIGHTS | {fault: WEIGHTS[fault] * self.rng.choice([0, 1, 1, 6]) for fault in FAULTS}
         mixed["restart"] *= self.rng.choice([0.2, 1, 1])
         kinds, weights = list(mixed), list(mixed.values())
-        for _ in range(STEPS):
+        for self.steps in range(STEPS):
             self.now_us += self.rng.randint(0, 4000)
+            if self.away is not None and self.steps == AWAY.start:
+                self.cut_link(self.away)
             getattr(self, self.rng.choices(kinds, weights)[0].replace(" ", "_"))()
         self.come_to_rest()
         return self
@@ -170,7 +177,7 @@ class World(Order):
 
     def join(self) -> None:
         server = self.any_server(lambda each: each.core is not None and each.link is None)
-        if server is not None and not server.link_lost:
+        if server is not None and not server.link_lost and not (server is self.away and self.steps in AWAY):
             server.is_joining = True
             self.send(OpenLane(server.shard, server.replica, server.boot))
 
@@ -228,24 +235,18 @@ class World(Order):
 
     def answer_runs(self, server: SimulatedReplica, lane: LaneId) -> None:
         wanted = server.runs_wanted[lane]
-        if wanted.peers:
-            peer = self.at[self.rng.choice(wanted.peers)]
-            if peer.core is None:
-                return
-            runs = peer.disk[lane].runs if lane in peer.disk else []
-            found = [(run, at) for run, at in runs if run.lsn < wanted.stop and run.lsn + run.count > wanted.start]
-            if found:
-                wanted.start = found[-1][0].lsn + found[-1][0].count
-                if wanted.start >= wanted.stop:
-                    del server.runs_wanted[lane]
-                for run, time_us in found:
-                    server.step(RunsFetched(lane, (run,), time_us))
-                return
-            wanted.ignorant.add(peer.address)
-        if wanted.ignorant >= set(wanted.peers):
-            del server.runs_wanted[lane]
-            self.counts["nobody knows the runs"] += 1
-            server.step(RunsFetched(lane, (), 0))
+        peer = self.at[self.rng.choice(wanted.peers)]
+        if peer.core is None or lane not in peer.disk:
+            return
+        known = peer.disk[lane].runs_known()
+        stop = max(wanted.stop, known[0][0].lsn + 1) if known else 0
+        found = [(run, at) for run, at in known if run.lsn < stop and end_of(run) > wanted.start]
+        if found:
+            wanted.start = end_of(found[-1][0])
+            if wanted.start >= wanted.stop:
+                del server.runs_wanted[lane]
+            for run, time_us in found:
+                server.step(RunsFetched(lane, (run,), time_us))
 
     def tick(self) -> None:
         server = self.any_server(lambda each: each.core is not None)
@@ -270,7 +271,7 @@ class World(Order):
 
     def restart(self) -> None:
         server = self.any_server(lambda each: each.core is None)
-        if server is not None:
+        if server is not None and not self.is_held_up(server):
             server.start()
 
     def break_link(self) -> None:
@@ -309,14 +310,10 @@ class World(Order):
         self.send(TrimTo(self.rng.randint(self.state.first, self.state.tail)))
 
     def drop_trimmed(self) -> None:
-        """A replica gives up batches that nobody may read any more."""
+        """A replica gives up batches that nobody may read any more, and where they were."""
         server = self.any_server(lambda each: each.core is not None and bool(each.disk))
         if server is not None and server.core is not None:
-            found = server.disk[self.rng.choice(list(server.disk))]
-            for batch in found.batches:
-                position = found.position_of(batch.end_lsn - 1)
-                if position is not None and position < server.core.first:
-                    found.trim_lsn = batch.end_lsn
+            server.disk[self.rng.choice(list(server.disk))].trim(server.core.first, self.rng.randint(0, 9))
 
     def finalize(self) -> None:
         """Not the first shard: appends must have somewhere to go."""

@@ -130,14 +130,14 @@ class SimulatedClient:
 def placed_of(server: SimulatedReplica, lane: LaneId, producer_id: int) -> list[Carried] | None:
     """What a replica answers to `GetPlaced`; None when it cannot."""
     assert server.core is not None
-    if not server.core.is_settled(lane):
+    if not server.core.has_every_batch(lane):
         return None
     found = server.disk[lane]
     check(5, all(batch.kind != NOOPS for batch in found.batches), f"lane {lane} cannot tell what was in its holes")
     placed: list[Carried] = []
     for batch in found.batches:
+        check(4, batch.end_lsn <= found.runs_end, f"lane {lane} is called complete, and has more than was ordered")
         position = found.position_of(batch.base_lsn)
-        check(4, position is not None, f"lane {lane} is called complete, and has more than was ordered")
         if batch.producer_id == producer_id:
             placed.append((batch.first_seq, batch.count, position or 0))
     return placed[-SESSION_BATCHES_MAX:]

@@ -9,6 +9,7 @@ from ithaca.model.cut import LaneRun
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.ordering.reports import Report
+from ithaca.replica.appends import position_gone
 from ithaca.replica.core import ReplicaCore
 from ithaca.replica.events import (
     Acknowledge,
@@ -31,6 +32,7 @@ from ithaca.replica.events import (
     Replicated,
     RunsSynced,
     SendReport,
+    SkipRuns,
     Synced,
     SyncRuns,
     Truncate,
@@ -62,6 +64,10 @@ def again(batch: Batch) -> Batch:
     return Batch(batch.head, batch.data, batch.start)
 
 
+def end_of(run: LaneRun) -> int:
+    return run.lsn + run.count
+
+
 @dataclass
 class DiskLane:
     """A lane on a disk; a crash loses what is not synced."""
@@ -70,6 +76,7 @@ class DiskLane:
     synced: int = 0
     """Records."""
     runs: list[tuple[LaneRun, int]] = field(default_factory=list)
+    """Behind a gap in them all that is before counts no more, but for a crash that takes back what is behind."""
     runs_synced: int = 0
     trim_lsn: int = 0
     """Batches below are not served any more."""
@@ -82,6 +89,25 @@ class DiskLane:
     def runs_end(self) -> int:
         return self.runs[-1][0].lsn + self.runs[-1][0].count if self.runs else 0
 
+    def runs_known(self) -> list[tuple[LaneRun, int]]:
+        start = len(self.runs)
+        while start > 1 and self.runs[start - 1][0].lsn == end_of(self.runs[start - 2][0]):
+            start -= 1
+        return self.runs[max(0, start - 1) :]
+
+    def trim(self, first: int, pages: int) -> None:
+        """Give up batches that were trimmed, and some of the runs: one trimmed record stays known."""
+        for batch in self.batches:
+            position = self.position_of(batch.end_lsn - 1)
+            if position is not None and position < first:
+                self.trim_lsn = batch.end_lsn
+        known = self.runs_known()
+        trimmed = sum(run.position < first for run, _ in known)
+        dead = min(len(self.runs) - len(known) + trimmed, self.runs_synced, pages) - 1
+        if trimmed and dead > 0:
+            del self.runs[:dead]
+            self.runs_synced -= dead
+
     def truncate(self, length: int) -> None:
         while self.batches and self.batches[-1].end_lsn > length:
             self.batches.pop()
@@ -89,13 +115,13 @@ class DiskLane:
         self.synced = self.length
 
     def position_of(self, lsn: int) -> int | None:
-        for run, _ in reversed(self.runs):
+        for run, _ in reversed(self.runs_known()):
             if run.lsn <= lsn < run.lsn + run.count:
                 return run.position + lsn - run.lsn
         return None
 
     def held(self) -> Held:
-        missing = tuple(run for run, _ in self.runs if run.lsn + run.count > self.synced)
+        missing = tuple(run for run, _ in self.runs_known() if end_of(run) > self.synced)
         last = self.runs[-1][0] if self.runs else None
         has_holes = any(batch.kind == NOOPS for batch in self.batches)
         return Held(self.synced, self.runs_end, missing, 0 if last is None else last.position + last.count, has_holes)
@@ -116,7 +142,6 @@ class RunsWanted:
     start: int
     stop: int
     peers: tuple[Address, ...]
-    ignorant: set[Address] = field(default_factory=set)
 
 
 class SimulatedReplica:
@@ -139,7 +164,7 @@ class SimulatedReplica:
         self.busy: set[LaneId] = set()
         self.streams: dict[LaneId, Stream] = {}
         self.runs_wanted: dict[LaneId, RunsWanted] = {}
-        self.syncing_runs: dict[LaneId, int] = {}
+        self.skipped: dict[LaneId, int] = {}
         self.reported: dict[LaneId, int] = {}
         self.is_full = False
         self.checked = 1
@@ -192,8 +217,10 @@ class SimulatedReplica:
                 assert self.core is not None
                 assert self.core.own_lane is not None
                 known = self.disk[self.core.own_lane].position_of(lsn)
-                check(2, known is not None, "a batch is acknowledged at a position that is not known")
-                world.acknowledged(request, known or 0)
+                if known is None:
+                    world.refused(self, request, position_gone())
+                else:
+                    world.acknowledged(request, known)
             case Refuse(request, error):
                 world.refused(self, request, error)
             case SendReport(report):
@@ -201,6 +228,10 @@ class SimulatedReplica:
             case NoteRuns(runs, time_us):
                 for run in runs:
                     self._note_run(run, time_us)
+            case SkipRuns(lane, lsn):
+                assert self.core is not None
+                world.check_skipped(lane, lsn, self.core.first)
+                self.skipped[lane] = lsn
             case Follow(lane) | Fetch(lane):
                 check(4, lane in self.disk and lane not in self.busy, f"{effect} of a lane that is not ready")
                 self.streams[lane] = Stream(effect)
@@ -224,7 +255,7 @@ class SimulatedReplica:
                 self.streams.pop(lane, None)
                 self.work.append((effect, lambda: self._drop(lane)))
             case SyncRuns(cut):
-                noted = {lane: len(found.runs) for lane, found in self.disk.items()}
+                noted = {lane: found.runs_end for lane, found in self.disk.items()}
                 self.work.append((effect, lambda: self._sync_runs(noted, cut)))
             case Rejoin():
                 self.link = None
@@ -246,7 +277,8 @@ class SimulatedReplica:
     def _note_run(self, run: LaneRun, time_us: int) -> None:
         check(6, run.lane in self.disk and run.lane not in self.busy, f"{run} of a lane that is not ready")
         found = self.disk[run.lane]
-        check(6, run.lsn == found.runs_end, f"{run} does not continue the runs at {found.runs_end}")
+        end = self.skipped.pop(run.lane, found.runs_end)
+        check(6, run.lsn == end, f"{run} does not continue the runs at {end}")
         self.world.check_run(run)
         found.runs.append((run, time_us))
 
@@ -288,10 +320,10 @@ class SimulatedReplica:
         self.busy.discard(lane)
 
     def _sync_runs(self, noted: dict[LaneId, int], cut: int) -> Event:
-        for lane, count in noted.items():
+        for lane, end in noted.items():
             found = self.disk.get(lane)
             if found is not None:
-                found.runs_synced = max(found.runs_synced, min(count, len(found.runs)))
+                found.runs_synced = max(found.runs_synced, sum(end_of(run) <= end for run, _ in found.runs))
         self.world.check_runs_synced(self, cut)
         return RunsSynced(cut)
 

@@ -3,6 +3,7 @@
 import pytest
 from tests.replica.driving import SHARD, Driven, held, one, only, placed
 
+from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Overloaded, StorageFull, Unavailable, WrongLane
 from ithaca.model.limits import APPEND_REPEATS_MAX
 from ithaca.model.positions import LaneId
@@ -19,6 +20,7 @@ from ithaca.replica.events import (
     Fetch,
     FetchRuns,
     Follow,
+    Held,
     NoteRuns,
     OrderLost,
     Refuse,
@@ -26,6 +28,7 @@ from ithaca.replica.events import (
     Request,
     RunsFetched,
     SendReport,
+    SkipRuns,
     Synced,
     Truncate,
     Truncated,
@@ -283,7 +286,8 @@ def test_trimmed_batches_that_no_peer_has_are_filled() -> None:
     driven.step(Synced(driven.peer, 6))
     driven.apply(OpenLane(SHARD, 1, 2))
     assert driven.core.state == "catching up", "until the new lane is there"
-    assert not driven.core.is_settled(driven.peer), "it cannot say what was in the hole"
+    assert driven.core.is_settled(driven.peer)
+    assert not driven.core.has_every_batch(driven.peer), "it cannot say what was in the hole"
 
 
 def test_a_rest_that_was_trimmed_whole_is_filled_at_once() -> None:
@@ -306,6 +310,17 @@ def test_lost_records_are_filled_and_hold_nothing_back() -> None:
     assert driven.core.lost(driven.peer) == ((0, 4),)
     assert driven.core.readable == 5
     assert one(Write, effects).batch.count == 4
+
+
+def test_holes_are_remembered_through_a_restart() -> None:
+    driven = Driven()
+    driven.order.cut({driven.peer: 2})
+    driven.order.apply(OpenLane(SHARD, 1, 2))
+    for has_holes in (False, True):
+        driven.start({driven.peer: held(2, ((1, 2),))._replace(has_holes=has_holes)})
+        driven.joined()
+        assert driven.core.is_settled(driven.peer)
+        assert driven.core.has_every_batch(driven.peer) != has_holes
 
 
 # 5. What is refused because its lane closed was not ordered.
@@ -375,40 +390,89 @@ def test_the_readable_limit_stops_where_positions_are_not_known() -> None:
     assert driven.core.readable == driven.core.tail == 4
 
 
-def test_runs_that_nobody_knows_were_trimmed() -> None:
-    driven = Driven()
-    driven.order.cut({driven.peer: 2})
-    driven.order.cut({driven.peer: 3})
-    driven.order.apply(TrimTo(3))
-    driven.start({driven.peer: held(3)})
-    effects = driven.joined()
-    assert not only(FetchRuns, effects), "what is before a trimmed record was trimmed"
-    assert next(run for note in only(NoteRuns, effects) for run in note.runs).position == 1
+def behind_a_trim(*lengths: int, held_length: int = 0) -> tuple[Driven, list[LaneRun]]:
+    """A replica that was away while its peer's lane was ordered up to each of these, and all but the last forgotten."""
+    driven = Driven(masking=True)
+    runs = [driven.order.cut({driven.peer: length}).of_shard(SHARD).runs[0] for length in lengths]
+    for number in range(1, len(lengths)):
+        driven.order.state.kept.pop(number)
+    driven.start({driven.peer: held(held_length)})
+    return driven, runs
+
+
+def test_runs_that_peers_have_trimmed_are_skipped() -> None:
+    driven, runs = behind_a_trim(2, 5, 6)
+    driven.order.apply(TrimTo(4))
+    assert one(FetchRuns, driven.joined())[1:3] == (0, 5)
+    effects = driven.step(RunsFetched(driven.peer, (runs[1],), 5))
+    assert effects.index(SkipRuns(driven.peer, 2)) < effects.index(NoteRuns((runs[1],), 5))
+    assert [run for note in only(NoteRuns, effects) for run in note.runs] == runs[1:]
+    assert driven.core.readable == 4
+    filled, write = only(Write, driven.receive(driven.peer, 3, 3))
+    assert (filled.batch.kind, filled.batch.base_lsn, filled.batch.count) == (NOOPS, 0, 3)
+    assert write.batch.base_lsn == 3
+    driven.step(Synced(driven.peer, 6))
+    assert driven.core.readable == driven.core.tail == 7
+
+
+def test_runs_beyond_what_was_asked_for_show_that_all_of_that_was_trimmed() -> None:
+    driven, runs = behind_a_trim(2, 5, 6)
+    driven.order.apply(TrimTo(7))
+    driven.joined()
+    effects = driven.step(RunsFetched(driven.peer, (runs[2],), 5))
+    assert only(SkipRuns, effects) == [SkipRuns(driven.peer, 5)]
+    assert [run for note in only(NoteRuns, effects) for run in note.runs] == runs[2:]
+
+
+def test_nothing_is_skipped_before_the_trim_is_known_here() -> None:
+    """The peer has heard of it already; until it comes what is not known may be readable."""
+    driven, runs = behind_a_trim(2, 5, 6)
+    driven.joined()
+    assert driven.step(RunsFetched(driven.peer, (runs[1],), 5)) == []
+    assert driven.core.readable == 1
+    assert only(FetchRuns, driven.apply(TrimTo(4)))
+    assert only(SkipRuns, driven.step(RunsFetched(driven.peer, (runs[1],), 5)))
     assert driven.core.readable == 4
 
 
-def test_made_up_positions_lie_before_the_next_that_is_known() -> None:
-    driven = Driven()
-    for length in (2, 3, 6):
-        driven.order.cut({driven.peer: length})
-    driven.order.apply(TrimTo(5))
-    driven.start({driven.peer: held(6)})
-    runs = [run for note in only(NoteRuns, driven.joined()) for run in note.runs]
-    assert [(run.lsn, run.position, run.count) for run in runs] == [(0, 1, 3), (3, 4, 3)]
+def test_what_was_skipped_is_still_dead_after_a_restart() -> None:
+    driven, runs = behind_a_trim(2, 5, 6)
+    driven.order.apply(TrimTo(4))
+    driven.start({driven.peer: Held(1, 6, (runs[1], runs[2]), 7)})
+    assert not only(FetchRuns, driven.joined())
+    filled, write = only(Write, driven.receive(driven.peer, 3, 3))
+    assert (filled.batch.base_lsn, filled.batch.count, write.batch.base_lsn) == (1, 2, 3)
 
 
-def test_an_answer_of_trimmed_positions_is_not_made_up_for_who_waits() -> None:
-    driven = joined(f=0)
+def test_an_answer_at_a_position_that_is_gone_is_not_made_up() -> None:
+    driven = joined(masking=True)
+    driven.append()
     driven.append()
     driven.step(OrderLost())
     driven.order.cut({driven.own: 1})
-    driven.order.apply(TrimTo(2))
-    fetch = one(FetchRuns, driven.joined())
-    assert fetch.peers == ()
-    refused = one(Refuse, driven.step(RunsFetched(driven.own, (), 0)))
+    second = driven.order.cut({driven.own: 2}).of_shard(SHARD).runs[0]
+    driven.order.state.kept.pop(1)
+    driven.order.apply(TrimTo(3))
+    assert not only(Acknowledge, driven.joined())
+    effects = driven.step(RunsFetched(driven.own, (second,), 0))
+    refused = one(Refuse, effects)
+    assert refused.request.correlation == 1
     assert isinstance(refused.error, Unavailable)
     assert refused.error.outcome_unknown
-    assert driven.core.readable == 2
+    assert one(Acknowledge, effects).position == 2
+
+
+def test_a_lane_that_was_trimmed_whole_while_away_cannot_say_what_was_ordered() -> None:
+    driven = joined()
+    driven.append()
+    driven.step(OrderLost())
+    driven.order.cut({driven.peer: 1})
+    driven.order.apply(CloseLane(driven.own))
+    driven.order.apply(TrimTo(2))
+    refused = one(Refuse, driven.joined())
+    assert isinstance(refused.error, Unavailable)
+    assert refused.error.outcome_unknown
+    assert driven.core.pending_bytes == 0
 
 
 def test_runs_that_come_while_a_lane_is_cut_are_asked_for_again() -> None:

@@ -79,6 +79,22 @@ def test_a_batch_that_continues_is_written_and_a_gap_is_not() -> None:
     assert isinstance(one(Refuse, driven.append(session, 1, count=2)).error, SequenceGap)
 
 
+def test_a_repeat_of_what_a_former_home_had_is_answered_from_what_was_carried() -> None:
+    driven = Driven()
+    driven.joined()
+    session = driven.session(lane=driven.peer)
+    driven.apply(OpenLane(0, 1, 2))
+    carried = encode_carried([(1, 2, 0), (3, 1, 17)])
+    outcomes = driven.order.apply(
+        MoveSession(session.producer_id, session.epoch, driven.peer, driven.own, carried=carried)
+    )
+    driven.tell(outcomes)
+    assert one(Acknowledge, driven.append(session, 3)).position == 17
+    refused = one(Refuse, driven.append(session, 1, count=2))
+    assert isinstance(refused.error, Unavailable), "it was trimmed, and nobody knows where it was"
+    assert refused.error.outcome_unknown
+
+
 def test_a_repeat_of_what_is_pending_gets_the_same_answer() -> None:
     driven = Driven()
     driven.joined()

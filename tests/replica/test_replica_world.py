@@ -10,13 +10,13 @@ from tests.replica.replica_world import World
 from tests.replica.simulated_replica import Violation
 
 from ithaca.model.errors import WrongLane
-from ithaca.model.positions import LaneId
 from ithaca.ordering.state import ShardSummary
 from ithaca.replica import sessions
 from ithaca.replica.appends import Appends
 from ithaca.replica.core import ReplicaCore
 from ithaca.replica.events import Acknowledge, Appended, Fetch, Follow, Refuse, Request, Synced, Truncate
 from ithaca.replica.lanes import LaneCopy
+from ithaca.replica.readable import Readable
 from ithaca.replica.reporting import Reporting, RunsSync
 from ithaca.replica.sessions import Carried, HomeSessions, Placed
 from ithaca.replica.settling import Settling
@@ -67,7 +67,7 @@ def test_a_sample_of_seeds_holds_every_property(start: int) -> None:
 def test_the_campaign_holds_every_property(start: int) -> None:
     total = counts_of(range(start, start + 100))
     assert total["acknowledged"] > 2500
-    assert total["runs made up"] > 0
+    assert total["runs skipped"] > 0
 
 
 def test_a_seed_reproduces_its_run() -> None:
@@ -112,8 +112,8 @@ def closes_lanes_of_peers(self: ReplicaCore, summary: ShardSummary) -> None:
             self._close(copy)
 
 
-def keeps_what_is_longer(self: Settling, copy: LaneCopy, own: LaneId | None, first: int) -> None:
-    _pursue(self, copy, own, first)
+def keeps_what_is_longer(self: Settling, copy: LaneCopy) -> None:
+    _pursue(self, copy)
     if self._effects and isinstance(self._effects[-1], Truncate):
         self._effects.pop()
         copy.is_busy = False
@@ -129,8 +129,15 @@ def reports_what_is_written(self: Reporting, now_us: int) -> None:
         copy.durable = durable
 
 
-def reads_up_to_the_tail(self: ReplicaCore) -> None:
-    self.readable = self.tail
+def reads_up_to_the_tail(self: Readable) -> None:
+    self.limit = self.tail
+
+
+def waits_for_what_was_skipped(self: LaneCopy, lsn: int, first: int) -> int:
+    for run in self.missing:
+        if run.lsn <= lsn < run.lsn + run.count:
+            return max(lsn, min(run.lsn + run.count, run.lsn + first - run.position))
+    return lsn
 
 
 def only_follows(self: Settling, copy: LaneCopy) -> Follow | Fetch | None:
@@ -164,23 +171,24 @@ PLANTED: dict[str, tuple[str, Patch]] = {
     "lanes are written before they are made": ("1", (Appends, "append", accepts_at_once)),
     "what is synced is acknowledged": ("2", (ReplicaCore, "_synced", acknowledges_what_is_synced)),
     "what is written is reported": ("3", (Reporting, "_send", reports_what_is_written)),
-    "lanes are cut before they are closed": ("4", (ReplicaCore, "_close_and_drop", closes_lanes_of_peers)),
+    "lanes are cut before they are closed": ("4 5", (ReplicaCore, "_close_and_drop", closes_lanes_of_peers)),
     "a longer copy of a closed lane is kept": ("4", (Settling, "pursue", keeps_what_is_longer)),
     "a shorter copy of a closed lane is kept": ("4", (Settling, "_wanted", only_follows)),
     "repeats are accepted": ("5", (HomeSessions, "place_of", accepts_repeats)),
     "sessions forget what they carried": ("5", (sessions, "decode_carried", carries_nothing)),
     "what is pending is refused": ("5", (Appends, "_repeat", refuses_what_is_pending)),
-    "everything ordered is readable": ("6", (ReplicaCore, "_look_again", reads_up_to_the_tail)),
+    "everything ordered is readable": ("6", (Readable, "look_again", reads_up_to_the_tail)),
     "noted runs are called durable": ("6", (RunsSync, "known_to", calls_noted_runs_durable)),
+    "what was skipped is waited for": ("4 6", (LaneCopy, "_behind_trimmed", waits_for_what_was_skipped)),
     "a repeat is never due": ("5", (Reporting, "tick", lambda _self, _now_us: None)),
 }
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    number, (owner, name, value) = PLANTED[bug]
+    numbers, (owner, name, value) = PLANTED[bug]
     monkeypatch.setattr(owner, name, value)
-    assert first_violation().startswith(f"{number}: ")
+    assert first_violation().split(": ")[0] in numbers.split()
 
 
 def first_violation() -> str:

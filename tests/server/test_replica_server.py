@@ -1,14 +1,15 @@
 """The storage server from outside, over real sockets and files, with a client that speaks only the protocol."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.server.raw_client import RawClient, batch_of
 
-from ithaca.model.errors import InvalidInput, SequenceGap, SessionFenced, Trimmed, WrongLane
+from ithaca.model.cut import LaneRun
+from ithaca.model.errors import InvalidInput, SequenceGap, SessionFenced, Trimmed, Unavailable, WrongLane
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import TrimTo
 from ithaca.protocol.messages import (
@@ -20,14 +21,21 @@ from ithaca.protocol.messages import (
     Finished,
     Found,
     GetNextSeq,
+    GetPlaced,
+    GetRuns,
     NextSeqIs,
+    PlacedAre,
     Read,
+    RunsAre,
     SeekTime,
     Subscribe,
     TimeIs,
 )
+from ithaca.storage.disk import OsDisk
+from ithaca.storage.lane_store import LaneStore
 from ithaca.testing import Cluster
 from ithaca.wire.batch import lane_seed, parse
+from ithaca.wire.build import noops
 
 LANE = LaneId(0, 0, 1)
 
@@ -212,6 +220,54 @@ async def test_a_killed_replica_comes_back_with_everything_and_a_new_lane(parts:
     stream = await parts.stream(Subscribe(1), replica=1)
     assert await delivered(stream, 4) == [(1, b"a"), (2, b"b"), (3, b"c"), (4, b"d")]
     for client in (back, stream):
+        client.connection.abort()
+
+
+async def restarted(parts: Parts, replica: int, change: Callable[[LaneStore], None] = lambda _: None) -> RawClient:
+    """Stop a replica, do something to its disk, start it again, and connect to it."""
+
+    def restart() -> None:
+        name = f"shard-0-replica-{replica}"
+        parts.cluster.stop_server(name)
+        store = LaneStore(OsDisk(), str(parts.cluster.directory / name / "lanes"))
+        change(store)
+        store.close()
+        parts.cluster.start_server(name)
+
+    await asyncio.to_thread(restart)
+    return await RawClient.connect(parts.cluster.file.replica(0, replica).address)
+
+
+async def test_what_a_session_has_in_a_closed_lane(parts: Parts) -> None:
+    """A replica that never had all batches of the lane does not know, and a position that was trimmed is 0."""
+    session = await parts.orderer.open_session("s", LANE)
+    batches = [batch_of(b"%d" % seq, producer=(session.producer_id, session.epoch, seq)) for seq in (1, 2, 3)]
+    assert [await parts.replicas[0].append(LANE, batch) for batch in batches] == [1, 2, 3]
+    await parts.orderer.propose(TrimTo(3))
+
+    def make_a_hole(store: LaneStore) -> None:
+        store.drop(LANE)
+        held = store.create(LANE)
+        held.lane.commit(held.lane.prepare([noops(2, timestamp_us=0), batches[2]]))
+        store.note((LaneRun(LANE, 0, 1, 3),), 1)
+
+    def forget_a_run(store: LaneStore) -> None:
+        runs = store.lanes[LANE].runs
+        runs.truncate(0)
+        runs.skip_to(1)
+        store.note((LaneRun(LANE, 1, 2, 2),), 1)
+
+    with_hole, forgetful = await restarted(parts, 1, make_a_hole), await restarted(parts, 0, forget_a_run)
+    await asyncio.to_thread(parts.cluster.wait_healthy)
+    question = GetPlaced(LANE, session.producer_id)
+    with pytest.raises(Unavailable, match="not closed and complete"):
+        await with_hole.ask(question)
+    assert await forgetful.ask(question) == PlacedAre(((1, 1, 0), (2, 1, 2), (3, 1, 3)))
+    assert await forgetful.ask(GetPlaced(LANE, session.producer_id + 1)) == PlacedAre(())
+    first_left = RunsAre(((1, 2, 2, 1),))
+    assert await forgetful.ask(GetRuns(LANE, 0, 3)) == first_left, "what is before it was trimmed"
+    assert await forgetful.ask(GetRuns(LANE, 0, 1)) == RunsAre(((1, 2, 1, 1),)), "even if nothing else was asked for"
+    for client in (with_hole, forgetful):
         client.connection.abort()
 
 

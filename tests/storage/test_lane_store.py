@@ -14,6 +14,7 @@ from ithaca.model.positions import LaneId
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage.disk import Disk
 from ithaca.storage.lane_store import HeldLane, HeldLength, LaneStore, trim
+from ithaca.wire.build import noops
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 
@@ -72,6 +73,34 @@ def test_runs_that_reach_beyond_the_records_are_kept_and_said() -> None:
     disk.kill()
     missing = (LaneRun(PEER, 3, 21, 2), LaneRun(PEER, 5, 30, 4))
     assert opened(disk).held() == {PEER: HeldLength(3, 9, missing, 34)}
+
+
+def test_a_lane_with_holes_is_known_as_such_for_ever() -> None:
+    disk, store = new_store()
+    whole, held = store.create(OWN), store.create(PEER)
+    append(whole.lane, ClusterSource(Random(4)), 3)
+    first = append(held.lane, ClusterSource(Random(4)), 3)
+    held.lane.commit(held.lane.prepare([noops(5, timestamp_us=0)]))
+    for _ in range(2):
+        disk.crash(Random(4))
+        store = opened(disk)
+        assert {lane: found.has_holes for lane, found in store.held().items()} == {OWN: False, PEER: True}
+    behind = append(store.lanes[PEER].lane, ClusterSource(Random(5)), 40)
+    assert len(store.lanes[PEER].lane.first_lsns) > 2
+    trim(store.lanes[PEER], lengths(first)[-1] + 5 + lengths(behind)[-1])
+    disk.crash(Random(4))
+    store = opened(disk)
+    assert store.held()[PEER].has_holes, "its segment is gone, and a snapshot says so"
+
+
+def test_a_lane_whose_holes_are_cut_off_has_none() -> None:
+    _, store = new_store()
+    held = store.create(PEER)
+    length = lengths(append(held.lane, ClusterSource(Random(4)), 3))[-1]
+    held.lane.commit(held.lane.prepare([noops(5, timestamp_us=0)]))
+    assert store.held()[PEER].has_holes
+    store.truncate(PEER, length)
+    assert not store.held()[PEER].has_holes
 
 
 def test_cutting_a_lane_cuts_its_runs_too_and_gives_a_new_one(place: Place) -> None:

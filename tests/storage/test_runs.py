@@ -39,6 +39,8 @@ class NaiveRuns:
     def __init__(self) -> None:
         self.positions: list[int] = []
         self.times: list[int] = []
+        self.skips: list[int] = []
+        """LSNs before which nothing is known."""
 
     def append(self, run: Run) -> None:
         assert run.lsn == len(self.positions)
@@ -48,7 +50,15 @@ class NaiveRuns:
     def truncated(self, length: int) -> "NaiveRuns":
         model = NaiveRuns()
         model.positions, model.times = self.positions[:length], self.times[:length]
+        model.skips = [lsn for lsn in self.skips if lsn <= length]
         return model
+
+    def skip(self, count: int) -> int:
+        """The LSN at which the runs go on."""
+        self.positions += self.positions[-1:] * count or [1] * count
+        self.times += self.times[-1:] * count or [100] * count
+        self.skips.append(len(self.positions))
+        return len(self.positions)
 
     def next(self, gap: int, count: int, later_us: int) -> Run:
         position = self.positions[-1] + 1 if self.positions else 1
@@ -59,6 +69,7 @@ def check(found: Runs, model: NaiveRuns) -> None:
     """Every look-up agrees with the model on everything that was not trimmed."""
     first, end = found.first_lsn, len(model.positions)
     assert found.end_lsn == end
+    assert first >= max(model.skips, default=0)
     lsns = np.arange(first, end)
     assert found.positions_of(lsns).tolist() == model.positions[first:]
     shuffled = np.random.default_rng(1).permutation(lsns)
@@ -69,7 +80,7 @@ def check(found: Runs, model: NaiveRuns) -> None:
     assert flat == list(zip(model.positions[first:], model.times[first:], strict=True))
     if first == end:
         return
-    known = {position: lsn for lsn, position in enumerate(model.positions)}
+    known = {model.positions[lsn]: lsn for lsn in range(first, end)}
     for position in range(model.positions[first], model.positions[-1] + 3):
         assert found.lsn_of(position) == known.get(position)
         at_or_behind = next((lsn for lsn in range(first, end) if model.positions[lsn] >= position), end)
@@ -82,7 +93,7 @@ def check(found: Runs, model: NaiveRuns) -> None:
 
 appends = st.tuples(st.just("append"), st.integers(0, 3), st.integers(1, 4), st.integers(0, 2))
 others = st.tuples(
-    st.sampled_from(["sync", "sync", "reopen", "trim", "truncate", "check"]),
+    st.sampled_from(["sync", "sync", "reopen", "trim", "truncate", "skip", "check"]),
     st.integers(0, 100),
     st.just(0),
     st.just(0),
@@ -112,6 +123,8 @@ def test_runs_agree_with_a_naive_list(operations: list[tuple[str, int, int, int]
                 found.trim(trimmed)
                 assert before <= found.first_lsn <= max(before, trimmed)
                 synced = max(synced, found._file.last.end_lsn)
+            case "skip":
+                found.skip_to(model.skip(1 + first))
             case "truncate":
                 length = found.first_lsn + (len(model.positions) - found.first_lsn) * first // 100
                 found.truncate(length)
@@ -124,7 +137,9 @@ def test_runs_agree_with_a_naive_list(operations: list[tuple[str, int, int, int]
 
 
 split_steps = st.tuples(
-    st.sampled_from(["prepare", "write", "write", "adopt", "full", "give up", "trim", "truncate", "crash", "check"]),
+    st.sampled_from(
+        ["prepare", "write", "write", "adopt", "full", "give up", "trim", "truncate", "skip", "crash", "check"]
+    ),
     st.integers(0, 100),
     st.just(0),
     st.just(0),
@@ -167,6 +182,8 @@ def test_runs_agree_with_a_naive_list_while_they_are_being_synced(operations: li
             case "trim":
                 found.trim(len(model.positions) * first // 100)
                 synced = max(synced, found._file.last.end_lsn)
+            case "skip":
+                found.skip_to(model.skip(1 + first))
             case "truncate" if pending is None or done:
                 length = found.first_lsn + (len(model.positions) - found.first_lsn) * first // 100
                 if length < len(model.positions):
@@ -215,6 +232,26 @@ def test_a_sync_that_was_not_begun_is_given_up_for_the_next() -> None:
     found.sync()
     with pytest.raises(AssertionError, match="newer runs"):
         never.write()
+    disk.crash(random)
+    check(opened(disk), model)
+
+
+def test_runs_go_on_behind_what_was_trimmed_while_another_thread_writes() -> None:
+    """What is being written was trimmed meanwhile, so that none of it counts when it is there."""
+    disk, model, random = new_disk(), NaiveRuns(), Random(12)
+    found = opened(disk)
+    fill(found, model, random, 3 * PAGE)
+    pending = found.prepare_sync()
+    assert pending is not None
+    found.skip_to(model.skip(100))
+    fill(found, model, random, 2)
+    pending.write()
+    found.adopt(pending)
+    assert found.first_lsn == model.skips[-1]
+    check(found, model)
+    with pytest.raises(Trimmed):
+        found.position_of(found.first_lsn - 1)
+    found.sync()
     disk.crash(random)
     check(opened(disk), model)
 

@@ -15,7 +15,7 @@ DEMO_EXAMPLES = examples(
 
 
 def demo(
-    records: Annotated[int, typer.Option(min=1000, help="Transactions to append.")] = 500_000,
+    records: Annotated[int, typer.Option(min=1000, help="Transactions to append.")] = 800_000,
     directory: Annotated[
         Path | None,
         typer.Option("--dir", metavar="DIR", help="Where the data goes; else a temporary directory."),

@@ -267,13 +267,16 @@ class Producer:
             self._watcher.moved()
 
     def _settle_placed(self, placed: tuple[Carried, ...], shard: int) -> None:
-        """These are ordered in the former home: whoever waits for one of them is told."""
+        """These are ordered in the former home: whoever waits for one of them is told.
+
+        Where the position is not known any more the new home says so.
+        """
         positions = {(first_seq, count): position for first_seq, count, position in placed}
         place = 0
         while place < len(self._queue):
             outgoing = self._queue[place]
             position = positions.get((outgoing.batch.first_seq, outgoing.batch.count))
-            if position is not None and outgoing.sends:
+            if position and outgoing.sends:
                 self._settle(place, position, shard)
             else:
                 place += 1

@@ -15,6 +15,7 @@ from types import FrameType
 
 from ithaca.cluster.layout import bootstrap_of, local_cluster
 from ithaca.cluster.local import FILE, supervisor_pid, take_down
+from ithaca.cluster.log_reader import LogReader
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.running import start_detached
 from ithaca.cluster.state import SupervisorState, load_state
@@ -23,6 +24,9 @@ from ithaca.model.cluster_config import ClusterFile, dump_cluster
 from ithaca.model.errors import DeadlineExceeded, Unavailable
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
+
+LAST_WORDS = 10
+"""Lines of the servers' logs that are told when a start fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +80,18 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
     with _terminations_raised():
         try:
-            start_detached(directory, _changes_only(progress))
+            _start(directory, progress)
             yield TemporaryCluster(directory, file)
         finally:
             _end(directory)
+
+
+def _start(directory: Path, progress: Tell) -> None:
+    try:
+        start_detached(directory, _changes_only(progress))
+    except Unavailable as error:  # the logs go with the directory, so their end is told here
+        last = " | ".join(f"{line.name}: {line.text}" for line in LogReader(directory, None).last(LAST_WORDS))
+        raise Unavailable(f"{error}. The servers' last words: {last}") from error
 
 
 def _changes_only(progress: Tell) -> Tell:

@@ -279,7 +279,7 @@ class GetPlaced(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PlacedAre(msgspec.Struct, frozen=True, array_like=True):
-    """The session's last batches there: (first number, records, position); empty when it has none."""
+    """The session's last batches there: (first number, records, position or 0); empty when it has none."""
 
     placed: tuple[tuple[int, int, int], ...]
 
@@ -385,7 +385,8 @@ class GetRuns(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RunsAre(msgspec.Struct, frozen=True, array_like=True):
-    """(LSN, position, count, time) each; they may end early, and empty says that this replica knows none."""
+    """(LSN, position, count, time) each; they may end early. If the first is behind what was asked for, then all that
+    is before it was trimmed."""
 
     runs: tuple[tuple[int, int, int, int], ...]
 

@@ -158,7 +158,6 @@ class Leadership:
         if self.node.role is not Role.LEADER:
             return
         self._replicate(reply.sender)
-        self._announce_commit(reply.sender)
         self._confirm_reads()
         self._hand_over()
 
@@ -176,9 +175,7 @@ class Leadership:
             return
         for entry in node.log.slice(node.commit_index + 1, index + 1):
             self._uncommitted_bytes -= entry_bytes(entry)
-        node.commit(index)
-        for server in self.progress:
-            self._announce_commit(server)
+        node.commit(index)  # followers learn of it with the next append or heartbeat: nobody waits for them
         if not node.is_voter and node.membership.index <= index:
             node.become(Role.FOLLOWER, None)  # it led until its own removal was committed (thesis §4.2.2)
             return
@@ -231,7 +228,7 @@ class Leadership:
             if not entries and progress.stage is Stage.REPLICATE:
                 return
             self._send_append(server, progress.next_index - 1, previous_term, entries)
-            progress.sent(entries, node.commit_index)
+            progress.sent(entries)
 
     def _send_heartbeat(self, server: ServerId) -> None:
         """An append without entries, where the next one would go: it also shows whether one was lost."""
@@ -244,20 +241,7 @@ class Leadership:
             return
         if previous_term is None or progress.stage is Stage.SNAPSHOT:
             previous = previous_term = 0  # fits every log
-        else:
-            progress.sent_commit_index = self.node.commit_index
         self._send_append(server, previous, previous_term, ())
-
-    def _announce_commit(self, server: ServerId) -> None:
-        """Tell a follower that has everything, and so gets no append soon, what is committed."""
-        progress = self.progress[server]
-        if (
-            progress.stage is Stage.REPLICATE
-            and progress.idle
-            and progress.next_index > self.node.log.last_index
-            and progress.sent_commit_index < self.node.commit_index
-        ):
-            self._send_heartbeat(server)
 
     def _send_append(self, server: ServerId, previous: int, previous_term: int, entries: tuple[Entry, ...]) -> None:
         node = self.node

@@ -37,7 +37,6 @@ class Progress:
         "next_index",
         "probe_sent",
         "round",
-        "sent_commit_index",
         "snapshot_index",
         "snapshot_sent_ms",
         "stage",
@@ -52,15 +51,10 @@ class Progress:
         self.heard_ms = now_ms
         self.round = 0
         """The newest round of heartbeats that it answered."""
-        self.sent_commit_index = 0
         self.snapshot_index = 0
         self.snapshot_sent_ms = 0
         self._inflight: deque[tuple[int, int]] = deque()  # (last index, bytes) of each unanswered append
         self._inflight_bytes = 0
-
-    @property
-    def idle(self) -> bool:
-        return not self._inflight
 
     @property
     def may_send(self) -> bool:
@@ -73,8 +67,7 @@ class Progress:
             and self._inflight_bytes < self._settings.inflight_bytes_max
         )
 
-    def sent(self, entries: tuple[Entry, ...], commit_index: int) -> None:
-        self.sent_commit_index = commit_index
+    def sent(self, entries: tuple[Entry, ...]) -> None:
         if self.stage is Stage.PROBE:
             self.probe_sent = True
         elif entries:

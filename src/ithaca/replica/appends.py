@@ -6,6 +6,7 @@ from ithaca.model.cut import LaneRun
 from ithaca.model.errors import IthacaError, Overloaded, SessionError, StorageFull, Unavailable, WrongLane
 from ithaca.model.limits import APPEND_REPEATS_MAX, LANE_PENDING_BYTES_MAX
 from ithaca.model.positions import LaneId
+from ithaca.ordering.outcomes import SessionExpired, SessionMoved, SessionOpened
 from ithaca.replica.events import Acknowledge, AcknowledgeAt, Appended, Effect, Refuse, Request, Write
 from ithaca.replica.lanes import LaneCopy
 from ithaca.replica.sessions import HomeSessions, Placed
@@ -43,6 +44,9 @@ class Appends:
         self._copy = copy
         self._seed = lane_seed(copy.lane)
 
+    def is_own(self, copy: LaneCopy) -> bool:
+        return copy is self._copy
+
     def append(self, event: Appended) -> None:
         request, lane, batch = event
         copy = self._copy
@@ -72,6 +76,17 @@ class Appends:
             raise Unavailable(f"batches of producer {producer_id} are not ordered yet: ask again")
         return next_seq
 
+    def session_came(self, event: SessionOpened | SessionMoved) -> None:
+        """A session of this shard was opened, or has moved from it or to it."""
+        if self._copy is not None and event.session.home == self._copy.lane:
+            self.sessions.arrived(event.session)
+        else:
+            self.sessions.left(event.session)
+
+    def session_expired(self, event: SessionExpired) -> None:
+        if self._copy is not None and event.session.home == self._copy.lane:
+            self.sessions.expired(event.session)
+
     def ordered(self, run: LaneRun) -> None:
         """A run of the lane is known: who waits for a batch in it gets its position."""
         pending, stop = self._pending, run.lsn + run.count
@@ -89,6 +104,12 @@ class Appends:
         assert self._copy is not None
         while self._pending and self._pending[-1].base_lsn >= length:
             self._refuse(self._pending.pop(), self._wrong_lane(self._copy.lane))
+
+    def dropped(self) -> None:
+        """The lane was closed and trimmed whole before this replica heard how much of it was ordered."""
+        assert self._copy is not None
+        while self._pending:
+            self._refuse(self._pending.popleft(), _outcome_gone(self._copy.lane))
 
     def position_unknown(self, stop: int) -> None:
         """The lane is ordered up to here, at positions that nobody knows any more."""
@@ -149,6 +170,15 @@ class Appends:
             f"lane {lane} holds {self.pending_bytes} bytes that are not ordered yet, and takes at most "
             f"{LANE_PENDING_BYTES_MAX}: try again later, or append to another lane"
         )
+
+
+def _outcome_gone(lane: LaneId) -> Unavailable:
+    error = Unavailable(
+        f"lane {lane} was closed, and trimmed, while this replica could not follow: whether the batch was ordered is "
+        "not known any more"
+    )
+    error.outcome_unknown = True
+    return error
 
 
 def position_gone() -> Unavailable:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from ithaca.model.cut import ShardCut
-from ithaca.model.positions import FIRST, LaneId
+from ithaca.model.positions import LaneId
 from ithaca.model.view import Shard
 from ithaca.ordering import lost
 from ithaca.ordering.outcomes import (
@@ -21,7 +21,6 @@ from ithaca.ordering.outcomes import (
 from ithaca.ordering.state import ShardSummary
 from ithaca.replica.appends import Appends
 from ithaca.replica.events import (
-    Advanced,
     Appended,
     Created,
     DiskFull,
@@ -42,6 +41,7 @@ from ithaca.replica.events import (
 )
 from ithaca.replica.lanes import LaneCopy
 from ithaca.replica.positions import Positions
+from ithaca.replica.readable import Readable
 from ithaca.replica.reporting import Reporting, RunsSync
 from ithaca.replica.settling import Settling
 
@@ -62,29 +62,21 @@ class ReplicaCore:
         self._now_us = now_us
         self._effects: list[Effect] = []
         self._lanes = {lane: LaneCopy(lane, found) for lane, found in sorted(held.items())}
-        self._behind: dict[LaneId, LaneCopy] = {}
-        """The lanes of which something that is ordered is missing here."""
         self._is_joined = False
-        self._has_joined = False
-        """In this boot: before that nothing is known of what was ordered meanwhile."""
-        self._told = Advanced(int(FIRST), int(FIRST), int(FIRST), 0)
+        self._readable = Readable(self._lanes)
         self._appends = Appends(self._effects)
         self._runs = RunsSync(self._effects)
         self._reporting = Reporting(replica, boot, self._lanes, self._runs, self._effects)
-        self._settling = Settling(replica, self._effects)
+        self._settling = Settling(replica, self._appends, self._readable, self._effects)
         self._positions = Positions(self._lanes, self._appends, self._runs, self._effects)
         self.own_lane: LaneId | None = None
         self.shard_view: Shard | None = None
         self.view_version = 0
         self.cut_number = 0
-        self.tail = int(FIRST)
-        self.first = int(FIRST)
-        self.readable = int(FIRST)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Appended: self._appends.append,
             Replicated: self._replicated,
             Synced: self._synced,
-            ShardCut: self._cut,
             Tick: self._tick,
             OrderJoined: self._join,
             OrderLost: lambda _: self._leave(),
@@ -93,24 +85,30 @@ class ReplicaCore:
             RunsFetched: self._runs_fetched,
             RunsSynced: self._runs_synced,
             DiskFull: self._disk_full,
+        }
+        self._news: dict[type, Callable[[Any], None]] = {
+            ShardCut: self._cut,
             ViewChanged: self._view_changed,
             LaneOpened: self._lane_opened,
             LaneClosed: self._lane_closed,
             ShardFinalized: lambda _: None,  # its lanes were closed before, and the view says the rest
-            SessionOpened: self._session_opened,
-            SessionMoved: self._session_opened,
-            SessionExpired: self._session_expired,
+            SessionOpened: self._appends.session_came,
+            SessionMoved: self._appends.session_came,
+            SessionExpired: self._appends.session_expired,
             TrimmedTo: self._trimmed,
             RangeLost: self._range_lost,
         }
 
     def step(self, event: Event) -> list[Effect]:
         """Take one event; the effects are to be performed as the package's docstring says."""
-        self._handlers[type(event)](event)
-        now = Advanced(self.tail, self.readable, self.first, self.view_version)
-        if now != self._told:
-            self._told = now
-            self._effects.append(now)
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+        elif self._is_joined:
+            self._news[type(event)](event)
+        advanced = self._readable.advanced(self.view_version)
+        if advanced is not None:
+            self._effects.append(advanced)
         effects = self._effects.copy()
         self._effects.clear()
         return effects
@@ -124,6 +122,21 @@ class ReplicaCore:
         if report_us is None or runs_us is None:
             return runs_us if report_us is None else report_us
         return min(report_us, runs_us)
+
+    @property
+    def first(self) -> int:
+        """The first position that was not trimmed."""
+        return self._readable.first
+
+    @property
+    def readable(self) -> int:
+        """Positions below are ordered, and those of this shard are on this disk."""
+        return self._readable.limit
+
+    @property
+    def tail(self) -> int:
+        """The next position that will be given, as far as is known."""
+        return self._readable.tail
 
     @property
     def pending_bytes(self) -> int:
@@ -161,7 +174,12 @@ class ReplicaCore:
         return self._appends.next_seq(lane, producer_id, epoch)
 
     def is_settled(self, lane: LaneId) -> bool:
-        """Whether the lane is closed and here exactly as it was ordered: only then what is not in it never will be.
+        """Whether the lane is closed, and complete here: nothing will be written to it any more."""
+        copy = self._lanes.get(lane)
+        return copy is not None and copy.is_settled
+
+    def has_every_batch(self, lane: LaneId) -> bool:
+        """Whether the lane is here exactly as it was ordered: only then what is not in it never will be.
 
         A lane with holes is complete for readers, and cannot say which batches were there.
         """
@@ -185,27 +203,28 @@ class ReplicaCore:
     def _join(self, event: OrderJoined) -> None:
         summary = event.summary
         assert summary.cut.number >= self.cut_number, "the order never goes back"
-        self._is_joined = self._has_joined = True
+        self._is_joined = True
         self.shard_view = summary.shard
         self.view_version = summary.view
-        self.cut_number, self.tail, self.first = summary.cut.number, summary.cut.tail, summary.first
+        self.cut_number = summary.cut.number
+        self._readable.tail, self._readable.first = summary.cut.tail, summary.first
         self._settling.follow(summary.shard)
         self._list_lanes(summary)
         if self.own_lane is None and event.lane is not None:
-            self.own_lane = self._positions.own_lane = event.lane
+            self.own_lane = event.lane
             self._appends.open(self._lanes[event.lane])
         for cut in event.cuts:
             self._positions.learn(cut)
         for copy in self._lanes.values():
-            self._positions.drain(copy, self.first)
+            self._positions.drain(copy)
         self._close_and_drop(summary)
         if self.own_lane is not None:
             self._appends.sessions.only(each for each in summary.sessions if each.home == self.own_lane)
         self._runs_known()
         for copy in self._lanes.values():
-            self._settling.pursue(copy, self.own_lane, self.first)
+            self._settling.pursue(copy)
         self._reporting.follow(summary.shard, self._now_us, is_new=True)
-        self._look_again()
+        self._readable.look_again()
 
     def _list_lanes(self, summary: ShardSummary) -> None:
         ranges = dict(summary.lost)
@@ -228,7 +247,7 @@ class ReplicaCore:
                 self._drop(lane)
             elif lane not in is_open:
                 self._close(copy)
-            self._note(copy)
+            self._readable.note(copy)
 
     def _leave(self) -> None:
         self._is_joined = False
@@ -242,7 +261,7 @@ class ReplicaCore:
     # Cuts
 
     def _cut(self, cut: ShardCut) -> None:
-        if not self._is_joined or cut.number <= self.cut_number:
+        if cut.number <= self.cut_number:
             return
         if cut.number != self.cut_number + 1:
             self._rejoin(f"cut {cut.number} came after cut {self.cut_number}")
@@ -252,29 +271,29 @@ class ReplicaCore:
             if copy is None or run.lsn != copy.ordered:
                 self._rejoin(f"cut {cut.number} has a run of lane {run.lane} from {run.lsn} on, which is not the next")
                 return
-        self.cut_number, self.tail = cut.number, cut.tail
+        self.cut_number, self._readable.tail = cut.number, cut.tail
         if cut.runs:
             for run in cut.runs:
                 copy = self._lanes[run.lane]
                 copy.ordered = run.lsn + run.count
             self._positions.learn(cut)
             for run in cut.runs:
-                self._note(self._lanes[run.lane])
+                self._readable.note(self._lanes[run.lane])
         self._runs_known()
         self._reporting.moved(self._now_us)
-        self._look_again()
+        self._readable.look_again()
 
     def _runs_fetched(self, event: RunsFetched) -> None:
         copy = self._lanes.get(event.lane)
         if copy is None or not copy.fetching_to:
             return
-        self._positions.fetched(copy, event, self.first)
-        if not event.runs:
-            copy.fetching_to = 0  # whatever is still not known is to be asked for again
-        self._go_on(copy)
+        if self._positions.fetched(copy, event, self.first):
+            self._go_on(copy)
+        else:
+            copy.fetching_to = 0  # to be asked for again when the trim comes that the peer knows of
 
     def _runs_known(self) -> None:
-        if not any(copy.runs_end < copy.ordered for copy in self._behind.values()):
+        if self._readable.knows_runs():
             self._runs.known_to(self.cut_number)
 
     def _runs_synced(self, event: RunsSynced) -> None:
@@ -284,21 +303,20 @@ class ReplicaCore:
     # Lanes
 
     def _lane_opened(self, event: LaneOpened) -> None:
-        if not self._is_joined or event.lane in self._lanes:
-            return
-        copy = self._lanes[event.lane] = LaneCopy(event.lane)
-        copy.is_open = True
-        self._settling.pursue(copy, self.own_lane, self.first)
+        if event.lane not in self._lanes:
+            copy = self._lanes[event.lane] = LaneCopy(event.lane)
+            copy.is_open = True
+            self._settling.pursue(copy)
 
     def _lane_closed(self, event: LaneClosed) -> None:
         copy = self._lanes.get(event.lane)
-        if not self._is_joined or (copy is not None and copy.is_closed):
+        if copy is not None and copy.is_closed:
             return
         if copy is None or copy.ordered != event.length:
             self._rejoin(f"lane {event.lane} was closed at {event.length}, which is not where it ended here")
             return
         self._close(copy)
-        self._settling.pursue(copy, self.own_lane, self.first)
+        self._settling.pursue(copy)
         if self.shard_view is not None:
             self._reporting.follow(self.shard_view, self._now_us)
         self._reporting.moved(self._now_us)
@@ -312,10 +330,10 @@ class ReplicaCore:
 
     def _drop(self, lane: LaneId) -> None:
         copy = self._lanes.pop(lane)
-        self._behind.pop(lane, None)
+        self._readable.note(copy)
         if lane == self.own_lane:
             copy.is_open = False
-            self._appends.position_unknown(copy.received)
+            self._appends.dropped()
         if copy.source is not None or copy.fetching_to:
             self._effects.append(Unfollow(lane))
         if copy.is_present or copy.is_busy:
@@ -337,16 +355,16 @@ class ReplicaCore:
 
     def _go_on(self, copy: LaneCopy) -> None:
         """Something about the lane has changed: what does it need next?"""
-        self._positions.drain(copy, self.first)
-        self._note(copy)
-        self._settling.pursue(copy, self.own_lane, self.first)
+        self._positions.drain(copy)
+        self._readable.note(copy)
+        self._settling.pursue(copy)
         self._runs_known()
-        self._look_again()
+        self._readable.look_again()
 
     def _replicated(self, event: Replicated) -> None:
         copy = self._lanes.get(event.lane)
         if copy is not None:
-            self._settling.take(copy, event.batch, self.first)
+            self._settling.take(copy, event.batch)
 
     def _synced(self, event: Synced) -> None:
         copy = self._lanes.get(event.lane)
@@ -356,27 +374,10 @@ class ReplicaCore:
         if copy.is_open:
             self._reporting.moved(self._now_us)
         else:
-            self._settling.pursue(copy, self.own_lane, self.first)
-        if copy.lane in self._behind:
-            self._note(copy)
-            self._look_again()
-
-    def _note(self, copy: LaneCopy) -> None:
-        """The copy has changed, or what is ordered of it."""
-        if copy.lane not in self._lanes or not copy.is_behind:
-            self._behind.pop(copy.lane, None)
-        else:
-            self._behind[copy.lane] = copy
-
-    def _look_again(self) -> None:
-        """Something that is ordered has come, or more is ordered: how far can be read?
-
-        What could be read once can be read for ever, so that the limit never falls; while something is not
-        known of a lane, less may be derived than was known before.
-        """
-        if self._has_joined:
-            limit = min((copy.limit(self.first) for copy in self._behind.values()), default=self.tail)
-            self.readable = max(self.readable, self.first, min(limit, self.tail))
+            self._settling.pursue(copy)
+        if self._readable.is_behind(copy):
+            self._readable.note(copy)
+            self._readable.look_again()
 
     def _disk_full(self, event: DiskFull) -> None:
         self._appends.is_full = event.is_full
@@ -384,7 +385,7 @@ class ReplicaCore:
     # The shard
 
     def _view_changed(self, event: ViewChanged) -> None:
-        if not self._is_joined or event.version < self.view_version:
+        if event.version < self.view_version:
             return
         self.view_version = event.version
         if event.shard != self._shard:
@@ -393,41 +394,25 @@ class ReplicaCore:
         if event.now is not None:
             self._settling.follow(event.now)
             for copy in self._lanes.values():
-                self._settling.pursue(copy, self.own_lane, self.first)
+                self._settling.pursue(copy)
             self._reporting.follow(event.now, self._now_us)
 
-    def _session_opened(self, event: SessionOpened | SessionMoved) -> None:
-        if not self._is_joined:
-            return
-        if event.session.home == self.own_lane:
-            self._appends.sessions.arrived(event.session)
-        else:
-            self._appends.sessions.left(event.session)
-
-    def _session_expired(self, event: SessionExpired) -> None:
-        if self._is_joined and event.session.home == self.own_lane:
-            self._appends.sessions.expired(event.session)
-
     def _trimmed(self, event: TrimmedTo) -> None:
-        if not self._is_joined:
-            return
         if event.first > self.tail:
             self._rejoin(f"everything before {event.first} was trimmed, and the order ends at {self.tail} here")
             return
-        self.first = max(self.first, event.first)
+        self._readable.first = max(self.first, event.first)
         for lane in event.lanes:
             if lane in self._lanes:
                 self._drop(lane)
-        for copy in list(self._behind.values()):
-            self._positions.drain(copy, self.first)
-            self._note(copy)
-            self._settling.pursue(copy, self.own_lane, self.first)
+        for copy in self._readable.lanes_behind():
+            self._settling.pursue(copy)
         self._runs_known()
-        self._look_again()
+        self._readable.look_again()
 
     def _range_lost(self, event: RangeLost) -> None:
         copy = self._lanes.get(event.lane)
-        if self._is_joined and copy is not None:
+        if copy is not None:
             copy.lost = lost.merged(copy.lost, event.start, event.stop)
-            self._settling.pursue(copy, self.own_lane, self.first)
-            self._look_again()
+            self._settling.pursue(copy)
+            self._readable.look_again()

@@ -64,7 +64,7 @@ class Positions:
                     return False
                 self._skip(copy, told.lsn)
             run = copy.unknown(clipped(told, copy.ordered))
-            if run is not None:
+            if run is not None and run.count:  # the peer may know of more than is ordered here
                 self._extend(copy, run)
                 self._note([run], event.time_us)
         self.drain(copy)

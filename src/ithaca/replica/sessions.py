@@ -16,7 +16,8 @@ from ithaca.ordering.outcomes import Session
 from ithaca.wire.batch import Batch
 
 Carried = tuple[int, int, int]
-"""A batch of a session that is ordered: its first number, its records, its position."""
+"""A batch of a session that is ordered: its first number, its records, its position; 0 when that was trimmed, and
+is not known any more."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Carried])
@@ -43,7 +44,7 @@ def decode_carried(data: bytes) -> list[Carried]:
         raise ProtocolError(f"what a session carries cannot be decoded: {error}") from error
     after = 1
     for first_seq, count, position in placed:
-        if first_seq < after or count < 1 or position < 1:
+        if first_seq < after or count < 1 or position < 0:
             raise ProtocolError(f"what a session carries is not a list of batches in order: {placed}")
         after = first_seq + count
     return placed[-SESSION_BATCHES_MAX:]
@@ -60,7 +61,7 @@ def merged_carried(older: Iterable[Carried], newer: Iterable[Carried]) -> list[C
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
-    """A batch of a session: in the own lane at `lsn`, or in a former home, which gave it this position."""
+    """A batch of a session: in the own lane at `lsn`, or in a former home, which gave it this position (or 0)."""
 
     first_seq: int
     count: int

@@ -3,10 +3,11 @@
 `pursue` looks at a lane as it is and asks for what is missing, so it may be called at any time, twice too.
 """
 
-from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
+from ithaca.replica.appends import Appends
 from ithaca.replica.events import CreateLane, Effect, Fetch, FetchRuns, Follow, Truncate, Unfollow, Write
 from ithaca.replica.lanes import LaneCopy
+from ithaca.replica.readable import Readable
 from ithaca.wire.batch import Batch, lane_seed
 from ithaca.wire.build import noops
 
@@ -17,8 +18,10 @@ _NOOPS_MAX = (1 << 32) - 1
 class Settling:
     """Brings the copies of this replica to where the order says that they should be."""
 
-    def __init__(self, replica: int, effects: list[Effect]) -> None:
+    def __init__(self, replica: int, appends: Appends, readable: Readable, effects: list[Effect]) -> None:
         self._replica = replica
+        self._appends = appends
+        self._readable = readable
         self._effects = effects
         self._shard: Shard | None = None
         self._peers: tuple[Address, ...] = ()
@@ -28,7 +31,7 @@ class Settling:
         self._shard = shard
         self._peers = tuple(each.address for each in shard.replicas if each.replica != self._replica)
 
-    def pursue(self, copy: LaneCopy, own: LaneId | None, first: int) -> None:
+    def pursue(self, copy: LaneCopy) -> None:
         """Ask for what the lane needs next; when that is there, this is to be called again."""
         if copy.is_busy or not (copy.is_open or copy.is_closed):
             return
@@ -38,9 +41,9 @@ class Settling:
             return
         if copy.is_closed:
             # Of trimmed batches some may still be had, and others start inside them: only a whole rest is filled.
-            dead = copy.dead_from_received(first)
+            dead = copy.dead_from_received(self._readable.first)
             self._fill(copy, copy.ordered if dead >= copy.ordered else copy.lost_from_received())
-        self._pull(copy, None if copy.lane == own else self._wanted(copy))
+        self._pull(copy, None if self._appends.is_own(copy) else self._wanted(copy))
         if copy.is_closed and copy.received > copy.ordered and copy.durable == copy.received:
             # Only when nothing is being written: what is written later would stand behind the cut.
             copy.is_busy = True
@@ -48,13 +51,13 @@ class Settling:
             return
         self._learn_positions(copy)
 
-    def take(self, copy: LaneCopy, batch: Batch, first: int) -> None:
+    def take(self, copy: LaneCopy, batch: Batch) -> None:
         """A peer has sent this batch of the lane."""
         if copy.source is None or not copy.is_ready or batch.end_lsn <= copy.received:
             return
         if copy.is_closed and batch.end_lsn > copy.ordered:
             return  # the peer has not cut its copy yet
-        if batch.base_lsn > copy.received and copy.dead_from_received(first) >= batch.base_lsn:
+        if batch.base_lsn > copy.received and copy.dead_from_received(self._readable.first) >= batch.base_lsn:
             self._fill(copy, batch.base_lsn)  # the peer has trimmed what is before
         if batch.base_lsn != copy.received:
             # Something of the stream was not taken: it is to start anew, where this copy ends.

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
-from ithaca.model.errors import IthacaError
+from ithaca.model.errors import IthacaError, Trimmed
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
 from ithaca.protocol.failures import failure_of
@@ -32,6 +32,7 @@ from ithaca.protocol.messages import (
     ShardNews,
     Welcome,
 )
+from ithaca.replica.appends import position_gone
 from ithaca.replica.core import ReplicaCore
 from ithaca.replica.events import (
     Acknowledge,
@@ -56,6 +57,7 @@ from ithaca.replica.events import (
     Request,
     RunsFetched,
     SendReport,
+    SkipRuns,
     Synced,
     SyncRuns,
     Tick,
@@ -128,6 +130,7 @@ class ReplicaServer:
             Refuse: self._refuse,
             SendReport: lambda effect: self._order.report(effect.report),
             NoteRuns: self._note_runs,
+            SkipRuns: lambda effect: self.store.lanes[effect.lane].runs.skip_to(effect.lsn),
             SyncRuns: lambda effect: self._keeper.sync_runs(effect.cut),
             Advanced: self._advanced,
             CreateLane: lambda effect: self._keeper.create(effect.lane),
@@ -281,7 +284,12 @@ class ReplicaServer:
     def _acknowledge_at(self, effect: AcknowledgeAt) -> None:
         lane = self.core.own_lane
         assert lane is not None
-        self._acknowledge(Acknowledge(effect.request, self.store.lanes[lane].runs.position_of(effect.lsn)))
+        try:
+            position = self.store.lanes[lane].runs.position_of(effect.lsn)
+        except Trimmed:
+            self._refuse(Refuse(effect.request, position_gone()))
+        else:
+            self._acknowledge(Acknowledge(effect.request, position))
 
     def _refuse(self, effect: Refuse) -> None:
         asked = effect.request.connection
@@ -353,8 +361,6 @@ class ReplicaServer:
         return self._keeper.queued_bytes(lane)
 
     def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
-        if not runs:
-            self.step(RunsFetched(lane, (), 0))
         for run, time_us in runs:
             self.step(RunsFetched(lane, (run,), time_us))
 

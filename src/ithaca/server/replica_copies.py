@@ -33,7 +33,7 @@ class Taker(Protocol):
         """How much of the lane waits to be written."""
 
     def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
-        """Runs of the lane, with their times; none at all when every source has answered that it knows none."""
+        """Runs of the lane, with their times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +115,16 @@ class Copies:
             await asyncio.sleep(pause_s)
 
     async def _fetch_runs(self, lane: LaneId, start: int, stop: int, sources: tuple[Address, ...]) -> None:
-        """Ask one source after the other until everything is known, or until all say that they know nothing."""
+        """Ask one source after the other until everything is known."""
         pause_s = RECONNECT_PAUSE_S_MIN
         while start < stop:
-            ignorant = 0
             for source in sources:
-                known_to = await self._ask_runs(source, lane, start, stop)
-                ignorant += known_to == start
-                start = max(start, known_to or 0)
-            if ignorant == len(sources):
-                self._taker.runs_fetched(lane, [])
-                return
+                start = await self._ask_runs(source, lane, start, stop)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
 
-    async def _ask_runs(self, source: Address, lane: LaneId, start: int, stop: int) -> int | None:
-        """How far this source knew the runs, which were passed on; None when it did not answer."""
+    async def _ask_runs(self, source: Address, lane: LaneId, start: int, stop: int) -> int:
+        """Pass on what this source knows of the runs; returns up to where."""
         try:
             connection = await dial(source, self._hello(), _Pulled(self, lane))
             try:
@@ -141,12 +135,11 @@ class Copies:
                     runs = [(LaneRun(lane, lsn, at, count), time_us) for lsn, at, count, time_us in answer.runs]
                     start = runs[-1][0].lsn + runs[-1][0].count
                     self._taker.runs_fetched(lane, runs)
-                return start
             finally:
                 connection.abort()
         except IthacaError as error:
             _log.info("runs of lane %s cannot be copied from %s: %s", lane, source, error)
-            return None
+        return start
 
 
 class _Pulled:

@@ -84,7 +84,7 @@ class LaneKeeper:
         async def work() -> None:
             for held in self._store.lanes.values():
                 lsn = min(held.runs.floor_position(first), held.lane.length)
-                held.runs.trim(lsn)
+                held.runs.trim(lsn - 1)  # one trimmed record stays, by which peers see that those before it were
                 if len(held.lane.first_lsns) < 2 or held.lane.first_lsns[1] > lsn:
                     continue
                 writer = self._writers.get(held.lane_id)

@@ -9,7 +9,16 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ithaca.model.errors import Corrupt, InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable, WrongLane
+from ithaca.model.errors import (
+    Corrupt,
+    InvalidInput,
+    IthacaError,
+    Overloaded,
+    ProtocolError,
+    Trimmed,
+    Unavailable,
+    WrongLane,
+)
 from ithaca.model.limits import CONNECTION_TASKS_MAX, RUNS_ANSWERED_MAX
 from ithaca.model.positions import LaneId
 from ithaca.protocol.codec import Received
@@ -35,6 +44,7 @@ from ithaca.server.replica_feed import send_stored
 from ithaca.server.replica_streams import Stream
 from ithaca.server.status import encode_status
 from ithaca.storage.lane_store import HeldLane
+from ithaca.storage.runs import Runs
 from ithaca.storage.shard_reader import seek_time
 from ithaca.wire.batch import DATA, parse
 
@@ -137,19 +147,17 @@ class GatewayPeer:
 
     def _placed(self, connection: Connection, received: Received, message: GetPlaced) -> None:
         core, lane = self._server.core, message.lane
-        if not core.is_settled(lane):
+        if not core.has_every_batch(lane):
             raise Unavailable(f"lane {lane} is not closed and complete at this replica yet: ask again, or another")
-        held = self._server.store.lanes.get(lane)
-        if held is None:
-            connection.answer(received, PlacedAre(()))
-            return
+        held = self._held(lane)
         placed = held.lane.state.sessions.placed_of(message.producer_id)
-        items = [(each.first_seq, each.count, held.runs.position_of(each.base_lsn)) for each in placed]
+        items = [(each.first_seq, each.count, _position_of(held.runs, each.base_lsn)) for each in placed]
         connection.answer(received, PlacedAre(tuple(items)))
 
     def _runs(self, connection: Connection, received: Received, message: GetRuns) -> None:
-        runs = []
-        for run in self._held(message.lane).runs.runs(message.start, message.stop):
+        known, runs = self._held(message.lane).runs, []
+        # If what is asked for was trimmed, the first run that is left says so.
+        for run in known.runs(message.start, max(message.stop, known.first_lsn + 1)):
             runs.append((run.lsn, run.position, run.count, run.time_us))
             if len(runs) >= RUNS_ANSWERED_MAX:
                 break
@@ -174,3 +182,11 @@ class GatewayPeer:
         if held is None:
             raise WrongLane(f"lane {lane} is not held here")
         return held
+
+
+def _position_of(runs: Runs, lsn: int) -> int:
+    """The position of a record that is ordered; 0 when it was trimmed, and is not known any more."""
+    try:
+        return runs.position_of(lsn)
+    except Trimmed:
+        return 0
