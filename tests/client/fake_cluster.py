@@ -40,6 +40,7 @@ from ithaca.ordering.state import OrderingState
 from ithaca.protocol import messages
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import Acks, Deliver, Delivered, Failure, Filter, Welcome
+from ithaca.replica.appends import position_gone
 from ithaca.replica.sessions import HomeSessions
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import Listener, listen
@@ -277,6 +278,8 @@ class FakeReplica(Server):
             batches.append(batch)
             self.sessions.accepted(batch)
             self.cluster.pending[(lane, base_lsn)] = [request]
+        elif placed.lsn < 0 and not placed.position:
+            raise position_gone()
         elif placed.lsn < 0:
             connection.send(Acks(((received.correlation, placed.position),)))
             return
@@ -390,6 +393,8 @@ class FakeCluster:
         self.pending: dict[tuple[LaneId, int], list[tuple[Connection, int]]] = {}
         self.times: dict[int, int] = {}
         self.is_holding = False
+        self.forgets_positions = False
+        """Whether closed lanes have trimmed where their batches were."""
         """Whether what is accepted waits to be ordered."""
         self._index = 0
         self._changed: list[asyncio.Future[None]] = []
@@ -520,7 +525,7 @@ class FakeCluster:
         if self.state.lanes.is_open(lane):
             raise Unavailable(f"lane {lane} is not closed")
         found = [
-            (entry.batch.first_seq, entry.batch.count, entry.position)
+            (entry.batch.first_seq, entry.batch.count, 0 if self.forgets_positions else entry.position)
             for entry in self.stores[lane.shard]
             if entry.lane == lane and entry.batch.producer_id == producer_id
         ]

@@ -128,9 +128,7 @@ async def test_a_closed_lane_moves_the_session_and_loses_nothing(cluster: FakeCl
     assert cluster.values() == [b"first", *(b"%d" % n for n in range(12))]
 
 
-async def test_what_was_ordered_before_the_lane_closed_is_not_sent_elsewhere(cluster: FakeCluster) -> None:
-    log = await cluster.connect()
-    replica = await home_of(cluster, log)
+def lose_an_answer_and_close_the_lane(cluster: FakeCluster, replica: FakeReplica) -> None:
     replica.losing_acks = 1
     original = replica.on_lost
 
@@ -139,7 +137,23 @@ async def test_what_was_ordered_before_the_lane_closed_is_not_sent_elsewhere(clu
         cluster.close_lane(replica.lane)
 
     replica.on_lost = close_lane_when_lost  # type: ignore[method-assign]
+
+
+async def test_what_was_ordered_before_the_lane_closed_is_not_sent_elsewhere(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    lose_an_answer_and_close_the_lane(cluster, await home_of(cluster, log))
     assert (await log.append(b"ordered")).position == 2
+    assert (await log.append(b"after")).position == 3
+    assert cluster.values() == [b"first", b"ordered", b"after"]
+
+
+async def test_a_position_that_was_trimmed_before_it_was_told_is_not_made_up(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    lose_an_answer_and_close_the_lane(cluster, await home_of(cluster, log))
+    cluster.forgets_positions = True
+    with pytest.raises(Unavailable, match="position is not known") as refused:
+        await log.append(b"ordered")
+    assert refused.value.outcome_unknown
     assert (await log.append(b"after")).position == 3
     assert cluster.values() == [b"first", b"ordered", b"after"]
 
