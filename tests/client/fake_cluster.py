@@ -393,9 +393,9 @@ class FakeCluster:
         self.pending: dict[tuple[LaneId, int], list[tuple[Connection, int]]] = {}
         self.times: dict[int, int] = {}
         self.is_holding = False
+        """Whether what is accepted waits to be ordered."""
         self.forgets_positions = False
         """Whether closed lanes have trimmed where their batches were."""
-        """Whether what is accepted waits to be ordered."""
         self._index = 0
         self._changed: list[asyncio.Future[None]] = []
         self._handles: list[AsyncClusterLog] = []

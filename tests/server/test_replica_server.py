@@ -1,6 +1,7 @@
 """The storage server from outside, over real sockets and files, with a client that speaks only the protocol."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -279,3 +280,21 @@ async def test_a_record_of_another_shard_is_elsewhere(tmp_path: Path) -> None:
         assert await here.ask(Read(1, wait_ms=5000)) == Elsewhere()
         for client in (here, there):
             client.connection.abort()
+
+
+async def test_a_replica_whose_disk_was_wiped_gets_everything_from_its_peer_and_a_new_lane(parts: Parts) -> None:
+    for value in (b"a", b"b"):
+        await parts.replicas[0].append(LANE, batch_of(value))
+    await asyncio.to_thread(parts.cluster.kill_replica, 0, 0)
+    shutil.rmtree(parts.cluster.directory / "shard-0-replica-0")
+    await asyncio.to_thread(parts.cluster.start_server, "shard-0-replica-0")
+    await asyncio.to_thread(parts.cluster.wait_healthy)
+    back = await RawClient.connect(parts.cluster.file.replica(0, 0).address)
+    with pytest.raises(WrongLane):
+        await back.append(LANE, batch_of(b"x"))
+    assert await back.append(LaneId(0, 0, 2), batch_of(b"c")) == 3
+    for replica in (0, 1):
+        stream = await parts.stream(Subscribe(1), replica)
+        assert await delivered(stream, 3) == [(1, b"a"), (2, b"b"), (3, b"c")]
+        stream.connection.abort()
+    back.connection.abort()

@@ -16,7 +16,12 @@ sessions, the trim point) is asked of the ordering layer's leader. Everything ru
 6. Subscriptions deliver by position without gaps; with a filter, everything that matches.
 7. Bytes are checked against the lane they claim to be of; what does not check out is asked of another replica.
 
-Reading order: `log` is the handle; `links`, `order` and `replicas` are its ways out. Appending: `appends`,
-`accumulator`, `producer`, `home`, with `policy` and `session` beside them. Reading: `reading`, `records`, `merge`,
-`stream`. `status` says how the cluster is. The synchronous twin enters through `intake`.
+Reading order: `log` is the handle, `context` what its parts share; `links`, `order` and `replicas` are its ways
+out, with `patience` as their deadlines and pauses. Appending: `appends`, `accumulator`, `producer`, `home`, with
+`policy` and `nearest` (which lane), `session` (named ones), `outgoing` and `deadlines` beside them. Reading:
+`reading`, `records`, `merge`, `stream`; `seen` remembers which shard holds what. `status` says how the cluster is.
+
+The synchronous twin: `connecting` is `ithaca.connect`, `portal` the loop in a thread of its own, `outbox` how
+appends get there and answers back, through `intake`. `sync_log` is generated from `model.interface_aio` (`make
+generate`); `sync_appends` and `sync_records` are the parts of it that are written by hand.
 """

@@ -9,7 +9,9 @@ D/logs/NAME.log     what each server printed; NAME.log.1 is what came before
 ```
 
 Read `layout` first (names and places), then `local` (the directory), then `supervisor`, which keeps any set of
-programs running and knows nothing of clusters. `status` asks servers how they are, and says it in words.
+programs running and knows nothing of clusters; `running` brings the three together, here or in a process of its own.
+`status` asks servers how they are, and says it in words. `state` is `supervisor.json`, `log_files` and `log_reader` are
+the logs as they are written and read, `ports` looks whether anybody listens. `temporary` is a cluster for a while.
 
 Invariants:
 

@@ -1,6 +1,7 @@
 """Whether servers could listen, asked before any is started."""
 
 import errno
+import random
 import socket
 from collections.abc import Sequence
 
@@ -8,6 +9,8 @@ from ithaca.model.errors import Unavailable
 from ithaca.model.view import Address
 
 LOOPBACK = "127.0.0.1"
+
+_PORTS = range(10_000, 32_000)
 
 
 def refuse_taken(addresses: Sequence[Address]) -> None:
@@ -25,12 +28,21 @@ def refuse_taken(addresses: Sequence[Address]) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface at which nobody listens; all are held until all are found."""
-    listeners = [_listen(Address(LOOPBACK, 0)) for _ in range(count)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
+    """Ports of the loopback interface at which nobody listens.
+
+    They are below those that the kernel gives to outgoing connections, any of which could take one between now
+    and the moment at which a server listens.
+    """
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        if len(found) == count:
+            return found
+        try:
+            _listen(Address(LOOPBACK, port)).close()
+        except OSError:
+            continue
+        found.append(port)
+    raise Unavailable(f"fewer than {count} ports from {_PORTS.start} to {_PORTS.stop - 1} are free")
 
 
 def _listen(address: Address) -> socket.socket:

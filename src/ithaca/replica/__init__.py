@@ -20,10 +20,12 @@ the effects per lane, and never waits. Nothing is acknowledged by the shell on i
 5. A batch of a session is accepted once: it continues the session, or gets the answer of the one it repeats,
    or a typed error; a batch that is refused because its lane closed was not ordered and never will be.
 6. The readable limit never passes a record of this shard that is ordered and not on this disk, nor a run
-   that is not known.
+   that is not known. A position is never made up: runs are skipped only where a trim that is known here covers
+   them, and then nobody is told where those records were.
 7. Self-clocking: idle means silent; no more than `REPORTS_OUTSTANDING_MAX` reports wait for their cut, but
    for repeats (`REPORT_INTERVAL_S`).
 
 Read `events` first, then `core`. Its parts: `appends`, the own lane, with `sessions`; `lanes`, what is here of each
-lane, with `positions` and `settling`, which complete it; `reporting`, what the ordering layer is told.
+lane, with `positions` and `settling`, which complete it; `readable`, how far all of them can be read; `reporting`,
+what the ordering layer is told.
 """

@@ -11,6 +11,9 @@ Invariants:
 3. Whoever does not read, or asks for too much, is refused or cut off, and costs nobody else anything.
 4. `stop` leaves nothing behind: no task, no thread, no connection, no lock.
 
-Read `orderer` and `replica` first; modules that begin with the same word are their parts. `status` is what both
-tell people, `process` is how they run as programs.
+Read `replica` first. Its parts: `replica_gateway` (what clients and peers ask), `replica_order` (the link to the
+leader), `replica_disk` (lanes on the disk), `replica_feed` and `replica_copies` (lanes to and from peers),
+`replica_streams` (reading). Then `orderer`: `orderer_directory`, `orderer_links` (Raft's messages), `orderer_machine`
+(what is agreed), `orderer_leading` (one term of leading), `orderer_requests`, `orderer_streams` (the news of replicas),
+`orderer_status`. `status` is how both tell people, `process` how they run as programs.
 """

@@ -155,7 +155,14 @@ class ReplicaServer:
         self._disk.make_directory(self._directory)
         self._lock = take_lock(self._disk, self._directory, "stop that server first")
         try:
-            meta = await asyncio.to_thread(replica_meta.start, self._disk, self._directory, self._shard, self._replica)
+            meta = await asyncio.to_thread(
+                replica_meta.start,
+                self._disk,
+                self._directory,
+                self._shard,
+                self._replica,
+                now_us=time.time_ns() // 1000,
+            )
             self._log_id, self._boot = meta.log, meta.boot
             self.store = await asyncio.to_thread(
                 lambda: LaneStore(

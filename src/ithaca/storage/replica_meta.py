@@ -1,7 +1,8 @@
 """The `meta` file of a replica's directory: whose it is, and how often it was started (`storage.checked_file`).
 
 The ordering layer tells the starts of a replica apart by their boot, so a boot is durable before anybody
-hears of it, and never falls: a directory that holds lanes and no `meta` is refused.
+hears of it, and never falls: a directory that holds lanes and no `meta` is refused. The first boot of a new
+directory is the time, not 1: a replica whose disk was wiped must not be taken for the one it was before.
 """
 
 from uuid import UUID
@@ -25,14 +26,14 @@ class ReplicaMeta(msgspec.Struct, frozen=True):
     boot: int
 
 
-def start(disk: Disk, directory: str, shard: int, replica: int) -> ReplicaMeta:
-    """Count a start of this replica, making its directory if need be."""
+def start(disk: Disk, directory: str, shard: int, replica: int, *, now_us: int) -> ReplicaMeta:
+    """Count a start of this replica, making its directory if need be; `now_us` is the wall clock."""
     disk.make_directory(directory)
     known = _load(disk, directory)
     if known is None:
         if any(name not in (f"{NAME}.new", directory_lock.NAME) for name in disk.list(directory)):
             raise Corrupt("the file is missing, and the directory is not empty", file=f"{directory}/{NAME}")
-        known = ReplicaMeta(None, shard, replica, 0)
+        known = ReplicaMeta(None, shard, replica, now_us - 1)
     if (known.shard, known.replica) != (shard, replica):
         raise ConfigError(
             f"{directory} belongs to replica {known.replica} of shard {known.shard}, and not to replica {replica} of "
