@@ -148,9 +148,15 @@ class Truth:
             check(6, server.values_of(lane, lsn, lsn + 1) == [self.content[lane][lsn]], f"{position} is another record")
         server.checked = max(server.checked, core.readable)
 
+    def is_whole_with(self, lane: LaneId, length: int, ordered: int) -> bool:
+        """Trimmed records that nobody has may be missing at the end of an open lane, until another one comes."""
+        is_trimmed = self.state.lanes.is_open(lane) and ordered and self.places[lane][ordered - 1] < self.state.first
+        return length == ordered or bool(length < ordered and is_trimmed)
+
     def check_copy(self, server: SimulatedReplica, lane: LaneId, length: int) -> None:
         found = server.disk[lane]
-        check(4, found.synced == found.length == length, f"a copy of lane {lane} has {found.synced} of {length}")
+        is_whole = found.synced == found.length and self.is_whole_with(lane, found.length, length)
+        check(4, is_whole, f"a copy of lane {lane} has {found.synced} of {length}")
         for lsn, value in enumerate(server.values_of(lane, 0, length)):
             gone = self.places[lane][lsn] < self.state.first
             check(4, value == self.content[lane][lsn] or (value is None and gone), f"{lane} at {lsn} is {value!r}")

@@ -406,7 +406,8 @@ class World(Order):
     def is_whole(self, server: SimulatedReplica) -> bool:
         assert server.core is not None
         return all(
-            server.core.is_settled(lane) or (is_open and durable == ordered == len(self.content[lane]))
+            server.core.is_settled(lane)
+            or (is_open and ordered == len(self.content[lane]) and self.is_whole_with(lane, durable, ordered))
             for lane, is_open, durable, ordered in server.core.lanes()
         )
 
