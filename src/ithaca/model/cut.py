@@ -8,8 +8,10 @@ bit 62..39 shard (24) | 38..24 replica (15) | 23..0 incarnation (24)
 ```
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import lt
 
 import msgspec
 import numpy as np
@@ -24,6 +26,9 @@ Vector = NDArray[np.int64]
 _REPLICA_SHIFT = 24
 _SHARD_SHIFT = 39
 _PACKED = np.dtype("<i8")
+
+FEW = 8
+"""Up to so many lanes a loop beats vectors, whose every operation costs a microsecond or more."""
 
 
 def lane_key(lane: LaneId) -> int:
@@ -58,6 +63,10 @@ def shards_of(keys: Vector) -> list[int]:
 
 def shard_rows(keys: Vector, shard: int) -> slice:
     """Where the lanes of a shard stand in a sorted vector of keys."""
+    if len(keys) <= FEW:
+        shards = [key >> _SHARD_SHIFT for key in keys.tolist()]
+        start = bisect_left(shards, shard)
+        return slice(start, bisect_right(shards, shard, start))
     start, stop = np.searchsorted(keys, (shard << _SHARD_SHIFT, (shard + 1) << _SHARD_SHIFT)).tolist()
     return slice(start, stop)
 
@@ -89,13 +98,25 @@ class LaneLengths:
     @classmethod
     def of_keys(cls, lengths: Mapping[int, int]) -> "LaneLengths":
         """From a mapping of lane keys, in any order."""
+        if len(lengths) <= FEW:
+            return cls.of_pairs(sorted(lengths.items()))
         keys = np.fromiter(lengths.keys(), np.int64, len(lengths))
         values = np.fromiter(lengths.values(), np.int64, len(lengths))
         order = np.argsort(keys)
         return cls(keys[order], values[order])
 
+    @classmethod
+    def of_pairs(cls, pairs: list[tuple[int, int]]) -> "LaneLengths":
+        """From lane keys in order, each with its length."""
+        columns = np.array(pairs, np.int64).reshape(-1, 2)
+        return cls(columns[:, 0], columns[:, 1])
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Lane keys in order, each with its length."""
+        return list(zip(self.keys.tolist(), self.lengths.tolist(), strict=True))
+
     def to_dict(self) -> dict[LaneId, int]:
-        return dict(zip(map(lane_of, self.keys.tolist()), self.lengths.tolist(), strict=True))
+        return {lane_of(key): length for key, length in self.pairs()}
 
     def check(self) -> None:
         """`InvalidInput` unless lanes are in order, each once, and lengths are possible."""
@@ -103,9 +124,16 @@ class LaneLengths:
             raise InvalidInput(f"a cut of {len(self.keys)} lanes has {len(self.lengths)} lengths")
         if len(self.keys) == 0:
             return
-        if self.keys[0] < 0 or not bool((self.keys[1:] > self.keys[:-1]).all()):
+        if len(self.keys) <= FEW:
+            keys, lengths = self.keys.tolist(), self.lengths.tolist()
+            in_order = keys[0] >= 0 and all(map(lt, keys, keys[1:]))
+            shortest, longest = min(lengths), max(lengths)
+        else:
+            in_order = self.keys[0] >= 0 and bool((self.keys[1:] > self.keys[:-1]).all())
+            shortest, longest = int(self.lengths.min()), int(self.lengths.max())
+        if not in_order:
             raise InvalidInput("the lanes of a cut are not in order")
-        if int(self.lengths.min()) < 0 or int(self.lengths.max()) > LANE_RECORDS_MAX:
+        if shortest < 0 or longest > LANE_RECORDS_MAX:
             raise InvalidInput(f"a cut has a length outside 0..{LANE_RECORDS_MAX}")
 
     def __len__(self) -> int:

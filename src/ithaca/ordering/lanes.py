@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from ithaca.model.cut import LaneLengths, Vector, lane_key, pack, shard_rows, unpack
+from ithaca.model.cut import FEW, LaneLengths, Vector, lane_key, pack, shard_rows, unpack
 from ithaca.model.positions import LaneId
 
 NEVER = int(np.iinfo(np.int64).max)
@@ -52,6 +52,7 @@ class LaneTable:
         self._ends: Vector = np.empty(0, np.int64)
         self._since: Vector = np.empty(0, np.int64)
         """The first version of the view whose cuts count for the lane: when its shard's epoch began."""
+        self._row_of: dict[int, int] = {}
         self.closed: dict[LaneId, ClosedLane] = {}
 
     def open(self, lane: LaneId, since: int) -> None:
@@ -98,23 +99,50 @@ class LaneTable:
         lengths |= {lane: closed.length for lane, closed in self.closed.items() if lane.shard == shard}
         return dict(sorted(lengths.items()))
 
-    def growing(self, moved: LaneLengths, view: int) -> tuple[Vector, LaneLengths]:
-        """The part of a cut that orders something: rows, and new lengths."""
-        if not len(self.keys) or not len(moved):
-            return np.empty(0, np.int64), LaneLengths(self.keys[:0], self.lengths[:0])
-        rows = np.minimum(np.searchsorted(self.keys, moved.keys), len(self.keys) - 1)
-        grows = (self.keys[rows] == moved.keys) & (self._since[rows] <= view) & (self.lengths[rows] < moved.lengths)
-        return rows[grows], LaneLengths(moved.keys[grows], moved.lengths[grows])
+    def growing(self, moved: LaneLengths, view: int) -> LaneLengths:
+        """The part of a cut that orders something."""
+        return self._grown(moved, view)[1]
 
     def order(self, moved: LaneLengths, view: int, tail: int) -> Runs:
         """Take the maximum of each lane, and give positions from `tail` on to what that adds."""
-        rows, grown = self.growing(moved, view)
+        rows, grown = self._grown(moved, view)
+        if len(rows) == 1:
+            return self._order_one(int(rows[0]), grown, tail)
         lsns = self.lengths[rows]
         counts = grown.lengths - lsns
         stops = tail + np.cumsum(counts)
         self.lengths[rows] = grown.lengths
         self._ends[rows] = stops
         return Runs(grown.keys, lsns, counts, stops - counts)
+
+    def _order_one(self, row: int, grown: LaneLengths, tail: int) -> Runs:
+        """A single lane has moved: the usual case of a log that is not busy."""
+        lsn, length = int(self.lengths[row]), int(grown.lengths[0])
+        self.lengths[row] = length
+        self._ends[row] = tail + length - lsn
+        lsns, counts, positions = np.array([[lsn], [length - lsn], [tail]], np.int64)
+        return Runs(grown.keys, lsns, counts, positions)
+
+    def _grown(self, moved: LaneLengths, view: int) -> tuple[Vector, LaneLengths]:
+        """The rows of the lanes that a cut orders something of, and their new lengths."""
+        if len(moved) <= FEW:
+            return self._few_grown(moved, view)
+        if not len(self.keys):
+            return np.empty(0, np.int64), LaneLengths(self.keys[:0], self.lengths[:0])
+        rows = np.minimum(np.searchsorted(self.keys, moved.keys), len(self.keys) - 1)
+        grows = (self.keys[rows] == moved.keys) & (self._since[rows] <= view) & (self.lengths[rows] < moved.lengths)
+        return rows[grows], LaneLengths(moved.keys[grows], moved.lengths[grows])
+
+    def _few_grown(self, moved: LaneLengths, view: int) -> tuple[Vector, LaneLengths]:
+        rows: list[int] = []
+        pairs: list[tuple[int, int]] = []
+        for key, length in moved.pairs():
+            row = self._row_of.get(key)
+            if row is not None and self._since[row] <= view and self.lengths[row] < length:
+                rows.append(row)
+                pairs.append((key, length))
+        grown = moved if len(pairs) == len(moved) else LaneLengths.of_pairs(pairs)
+        return np.array(rows, np.int64), grown
 
     def forget(self, first: int, pinned: set[LaneId]) -> list[LaneId]:
         """Drop closed lanes that have no record at `first` or behind it, in order."""
@@ -141,9 +169,8 @@ class LaneTable:
         return table
 
     def _row(self, lane: LaneId) -> int | None:
-        key = lane_key(lane)
-        row = int(np.searchsorted(self.keys, key))
-        return row if row < len(self.keys) and self.keys[row] == key else None
+        return self._row_of.get(lane_key(lane))
 
     def _set(self, keys: Vector, lengths: Vector, ends: Vector, since: Vector) -> None:
         self.keys, self.lengths, self._ends, self._since = keys, lengths, ends, since
+        self._row_of = {key: row for row, key in enumerate(keys.tolist())}

@@ -39,12 +39,12 @@ class Leader:
         if self._in_flight >= self._configuration.pipeline_cuts or now_us < self._earliest_us():
             return None
         ready = self._ready()
-        moved = self._state.lanes.growing(LaneLengths.of_keys(ready), self._state.shards.version)[1]
+        moved = self._state.lanes.growing(LaneLengths.of_keys(ready), self._state.shards.version)
         # What would order nothing is let go: it is ordered or closed, or its shard will report anew.
         self._moved = {key: length for key, length in self._moved.items() if key not in ready}
         if not len(moved) and not self._is_grace_cut_due(time_us):
             return None
-        self._proposed.update(zip(moved.keys.tolist(), moved.lengths.tolist(), strict=True))
+        self._proposed.update(moved.pairs())
         self._in_flight += 1
         self._last_us = now_us
         return entries.cut(moved, time_us=time_us, view=self._state.shards.version, forget=self._retention.take())

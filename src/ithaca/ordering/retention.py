@@ -19,6 +19,7 @@ class Retention:
         self._shards = shards
         self._waiting: dict[int, set[int]] = {}
         self._runs: dict[int, int] = {}
+        self._runs_total = 0
         self._synced: dict[int, int] = {}
         for cut in kept.values():
             self.keep(cut)
@@ -29,6 +30,7 @@ class Retention:
             missing = {shard for shard in cut.shards if self._synced.get(shard, 0) < cut.number}
             self._waiting[cut.number] = {shard for shard in missing if shard in self._shards}
             self._runs[cut.number] = len(cut.keys)
+            self._runs_total += len(cut.keys)
 
     def synced(self, shard: int, number: int) -> None:
         """f+1 replicas of the shard have synced the runs of this cut and of all before."""
@@ -50,7 +52,8 @@ class Retention:
         """Cuts that may be forgotten, for the next entry; each is told once."""
         free = [number for number, shards in self._waiting.items() if not shards][:ORDERING_FORGET_CUTS_MAX]
         for number in free:
-            del self._waiting[number], self._runs[number]
+            del self._waiting[number]
+            self._runs_total -= self._runs.pop(number)
         return tuple(free)
 
     def holding_back(self) -> set[int]:
@@ -58,7 +61,7 @@ class Retention:
 
         Without this one shard whose disks are slow would make every server keep cuts without bound.
         """
-        if len(self._waiting) <= ORDERING_CUTS_UNSYNCED_MAX and sum(self._runs.values()) <= ORDERING_RUNS_UNSYNCED_MAX:
+        if len(self._waiting) <= ORDERING_CUTS_UNSYNCED_MAX and self._runs_total <= ORDERING_RUNS_UNSYNCED_MAX:
             return set()
         runs = 0
         holders: set[int] = set()
