@@ -81,12 +81,17 @@ async def disk() -> SimDisk:
     return SimDisk()
 
 
-@pytest.fixture
-async def told(disk: SimDisk) -> AsyncIterator[Told]:
+@pytest.fixture(params=["thread", "loop"])
+async def told(disk: SimDisk, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Told]:
+    """A writer that leaves everything to its thread, or one that writes all it may in the loop."""
+    monkeypatch.setattr(lane_writer, "INLINE_GROUP_BYTES_MAX", 0 if request.param == "thread" else 1 << 20)
     told = Told(new_lane(disk))
     yield told
     with suppress(Fenced):  # where a test made it so
         await told.writer.close()
+
+
+in_thread = pytest.mark.parametrize("told", ["thread"], indirect=True)
 
 
 class SlowFile:
@@ -122,6 +127,7 @@ async def test_what_is_written_is_synced_in_order(disk: SimDisk, told: Told) -> 
     assert sum(batches for _, batches, _ in told.groups) == len(told.written)
 
 
+@in_thread
 async def test_what_arrives_during_a_sync_goes_into_the_next_and_is_told_once(told: Told) -> None:
     slow = SlowFile(told.lane)
     told.write()
@@ -135,6 +141,7 @@ async def test_what_arrives_during_a_sync_goes_into_the_next_and_is_told_once(to
     assert told.lengths == [first, told.length]
 
 
+@in_thread
 async def test_groups_are_bounded(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane_writer, "GROUP_BYTES_MAX", 1000)
     slow = SlowFile(told.lane)
@@ -222,6 +229,7 @@ async def test_a_batch_that_does_not_continue_the_lane_is_refused_at_once(told: 
         told.writer.write(batch)
 
 
+@in_thread
 async def test_closing_writes_what_is_queued_and_closes_the_lane(disk: SimDisk, told: Told) -> None:
     slow = SlowFile(told.lane)
     told.write(4)

@@ -12,6 +12,7 @@ from ithaca.model.errors import Fenced, IthacaError, StorageFull, Unavailable
 from ithaca.raft.events import Persist, Receive, Role, RoleChanged, Settings
 from ithaca.raft.messages import AnyMessage, AppendEntries, AppendReply, DurableState, Entry, EntryKind, first_state
 from ithaca.runtime import raft_disk
+from ithaca.runtime.patient_disk import Patience
 from ithaca.runtime.raft_driver import RaftDriver
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.raftlog import RaftLog
@@ -222,7 +223,8 @@ class GatedLog:
         self._log.persist(effect)
 
 
-async def test_what_stands_behind_a_persist_waits_for_the_sync() -> None:
+async def test_what_stands_behind_a_persist_waits_for_the_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Patience, "waits", False)  # a sync that takes this long is the thread's
     group = Group(1, SETTINGS)
     server = group.servers[1]
     await server.driver.stop()

@@ -122,6 +122,11 @@ ZERO_AHEAD_BYTES = MIB
 """How far ahead zeros are written, so that a sync of a small group changes no metadata."""
 ZERO_GROUP_BYTES_MAX = 128 * KIB
 """Groups above this gain nothing from zeros written ahead (docs/performance.md), and skip them."""
+INLINE_GROUP_BYTES_MAX = 32 * KIB
+INLINE_SYNC_S_MAX = 0.001
+INLINE_PAUSE_GROUPS = 256
+"""A server writes a small group in its event loop, which spares two changes of threads, as long as the disk is
+quick: after one that took longer, so many go to the disk's thread before the next try."""
 RECYCLED_SEGMENTS_MAX = 2
 """Trimmed segments kept to be written over."""
 OPEN_SEGMENTS_MAX = 64

@@ -1,4 +1,4 @@
-"""The thread that writes one Raft server's persists."""
+"""How one Raft server's persists get to the disk: in the loop while that is quick, else in a thread."""
 
 import asyncio
 import queue
@@ -10,11 +10,12 @@ from contextlib import suppress
 from ithaca.model.errors import StorageFull
 from ithaca.model.limits import RAFT_FULL_RETRY_S
 from ithaca.raft.events import Persist
+from ithaca.runtime.patient_disk import Patience
 from ithaca.storage.raftlog import RaftLog
 
 
-class DiskThread:
-    """Writes persists in their order; one hop there, one hop back, with the seconds that it took."""
+class RaftDisk:
+    """Writes persists in their order, and says of each how many seconds it took."""
 
     def __init__(
         self,
@@ -27,6 +28,9 @@ class DiskThread:
         self._on_persisted = persisted
         self._on_full = full
         self._on_failed = failed
+        self._patience = Patience()
+        self._handed_over = 0
+        """Persists that the thread has not reported yet."""
         self._queue: queue.SimpleQueue[Persist | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -38,7 +42,31 @@ class DiskThread:
         self._thread.start()
 
     def write(self, effect: Persist) -> None:
+        """Write a persist; `persisted` is called from within, or later from the loop."""
+        if self._handed_over or effect.snapshot is not None or not self._patience.waits:
+            self._hand_over(effect)
+            return
+        started_s = time.perf_counter()
+        try:
+            self._log.persist(effect)
+        except StorageFull as error:
+            self._on_full(error)
+            self._hand_over(effect)
+        except Exception as error:
+            self._on_failed(error)
+        else:
+            seconds = time.perf_counter() - started_s
+            self._patience.took(seconds)
+            self._on_persisted(seconds)
+
+    def _hand_over(self, effect: Persist) -> None:
+        self._handed_over += 1
         self._queue.put(effect)
+
+    def _taken_back(self, seconds: float) -> None:
+        self._handed_over -= 1
+        self._patience.took(seconds)
+        self._on_persisted(seconds)
 
     async def stop(self) -> None:
         if self._thread is None:
@@ -54,7 +82,7 @@ class DiskThread:
                 started_s = time.perf_counter()
                 if not self._write(effect):
                     return
-                self._report(self._on_persisted, time.perf_counter() - started_s)
+                self._report(self._taken_back, time.perf_counter() - started_s)
         except Exception as error:
             self._report(self._on_failed, error)
         finally:

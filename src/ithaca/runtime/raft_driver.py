@@ -43,7 +43,7 @@ from ithaca.raft.events import (
     Transferring,
 )
 from ithaca.raft.messages import AnyMessage, DurableState, EntryKind, ServerId, TimeoutNow
-from ithaca.runtime.raft_disk import DiskThread
+from ithaca.runtime.raft_disk import RaftDisk
 from ithaca.storage.raftlog import RaftLog
 
 _log = logging.getLogger("ithaca.raft")
@@ -119,7 +119,8 @@ class RaftDriver:
         self._reads: deque[tuple[int, Waiter]] = deque()  # confirmed, by the index that must be applied first
         self._persists: deque[Persist] = deque()
         self._behind: dict[int, list[Effect]] = {}
-        self._disk = DiskThread(log, self._persisted, self._full, self._fail)
+        self._unapplied: deque[Apply] = deque()
+        self._disk = RaftDisk(log, self._persisted, self._full, self._fail)
         if durable.snapshot.index:
             machine.restore(durable.snapshot.index, durable.snapshot.data)
 
@@ -232,22 +233,45 @@ class RaftDriver:
                     self._persist(effect, effects[place + 1 :])
                     return
                 case Apply():
-                    self._apply(effect)
+                    self._take_in(effect)
                 case Proposed():
                     self._proposed[effect.index] = effect.term, self._requests.pop(effect.request)
                 case ReadReady():
+                    self._catch_up()
                     self._read_ready(effect.index, self._requests.pop(effect.request))
                 case RoleChanged():
+                    self._catch_up()
                     self._role_changed(effect)
                 case Refused():
                     _tell(self._requests.pop(effect.request).failed, self._error_of(effect))
                 case TakeSnapshot():
+                    self._catch_up()
                     self._events.append(SnapshotTaken(self.applied_index, self._machine.snapshot()))
                 case Restore():
+                    self._catch_up()
                     self._machine.restore(effect.snapshot.index, effect.snapshot.data)
                     self._has_applied(effect.snapshot.index)
                 case Transferring():
                     raise AssertionError("nobody asks for a transfer")
+
+    def _take_in(self, effect: Apply) -> None:
+        """Apply at once where somebody waits for it, else in the next turn: a follower answers its leader first."""
+        self._unapplied.append(effect)
+        if self._core.role is Role.LEADER or self._proposed or self._reads:
+            self._catch_up()
+        elif len(self._unapplied) == 1:
+            asyncio.get_running_loop().call_soon(self._catch_up_later)
+
+    def _catch_up_later(self) -> None:
+        try:
+            if not self._has_ended:
+                self._catch_up()
+        except Exception as error:
+            self._fail(error)
+
+    def _catch_up(self) -> None:
+        while self._unapplied:
+            self._apply(self._unapplied.popleft())
 
     def _apply(self, effect: Apply) -> None:
         for entry in effect.entries:

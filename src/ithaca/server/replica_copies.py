@@ -3,9 +3,9 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, IthacaError
@@ -53,17 +53,19 @@ class Copies:
         self._hello = hello
         self._pulling: dict[LaneId, asyncio.Task[None]] = {}
         self._fetching_runs: dict[LaneId, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        """All that have not ended, those included that were told to."""
         self._paused: dict[LaneId, Connection] = {}
 
     def pull(self, wanted: Wanted) -> None:
         self.stop(wanted.lane)
-        self._pulling[wanted.lane] = asyncio.create_task(self._pull(wanted))
+        self._pulling[wanted.lane] = self._start(self._pull(wanted))
 
     def fetch_runs(self, lane: LaneId, start: int, stop: int, sources: tuple[Address, ...]) -> None:
         old = self._fetching_runs.get(lane)
         if old is not None:
             old.cancel()
-        self._fetching_runs[lane] = asyncio.create_task(self._fetch_runs(lane, start, stop, sources))
+        self._fetching_runs[lane] = self._start(self._fetch_runs(lane, start, stop, sources))
 
     def stop(self, lane: LaneId) -> None:
         for tasks in (self._pulling, self._fetching_runs):
@@ -80,10 +82,15 @@ class Copies:
             connection.resume_reading()
 
     async def close(self) -> None:
-        tasks = [*self._pulling.values(), *self._fetching_runs.values()]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def take(self, connection: Connection, lane: LaneId, batch: Batch) -> None:
         self._taker.replicated(lane, batch)
