@@ -98,7 +98,7 @@ def test_a_killed_server_comes_back_and_is_told_of(directory: Path) -> None:
     eventually(lambda: child_of(directory, "shard-0-replica-1").restarts == 1, "the supervisor has noticed")
     eventually(lambda: _is_healthy(directory), "it is back")
     (server,) = [each for each in status(directory)["servers"] if each["name"] == "shard-0-replica-1"]
-    assert (server["restarts"], server["says"]["boot"]) == (1, 2)
+    assert (server["restarts"], server["says"]["lane"]) == (1, "0-1-2")
     assert server["pid"] != victim
     log = ithaca("logs", "--dir", directory, "supervisor").stdout.decode()
     assert "shard-0-replica-1 ended (killed by SIGKILL); it is started again in 0.1 s" in log
@@ -134,7 +134,7 @@ def test_a_killed_supervisor_leaves_nothing_behind_and_the_cluster_starts_again(
     ithaca(*up(directory, "--detach"))
     report = status(directory)
     assert report["healthy"]
-    assert report["servers"][1]["says"]["boot"] == 2
+    assert report["servers"][1]["says"]["lane"] == "0-0-2", "its second start"
 
 
 def test_down_stops_a_cluster_in_the_foreground(directory: Path) -> None:

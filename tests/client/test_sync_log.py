@@ -517,6 +517,7 @@ def test_interrupts_in_the_middle_of_an_iteration_skip_nothing(tmp_path: Path) -
     with started("interrupted_iteration", tmp_path / "log", count) as child:
         may_interrupt = True
         while (line := child.line()) != "done":
+            assert line, child.process.communicate()[1]
             if line == "interrupted":
                 interrupts, may_interrupt = interrupts + 1, True
                 continue

@@ -60,7 +60,7 @@ def test_killed_servers_come_back() -> None:
         cluster.wait_healthy()
         said = next(each.said for each in cluster.status().servers if each.place.name == "shard-0-replica-0")
         assert said is not None
-        assert said["boot"] == 2
+        assert said["lane"] == "0-0-2", "its second start"
 
 
 def test_a_directory_is_gone_on_with(tmp_path: Path) -> None:

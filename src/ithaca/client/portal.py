@@ -7,12 +7,10 @@ inherited refuse.
 
 import asyncio
 import atexit
-import concurrent.futures
 import os
 import threading
 from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import uvloop
 
@@ -37,29 +35,15 @@ class Portal:
     def run(self, begin: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """What the coroutine that `begin` gives on the loop returns or raises."""
         self.check_may_wait()
-        future: concurrent.futures.Future[Result] = concurrent.futures.Future()
-        tasks: list[asyncio.Task[Result]] = []
-
-        def start() -> None:
-            try:
-                tasks.append(self.loop.create_task(begin()))
-            except Exception as error:
-                future.set_exception(error)
-            else:
-                tasks[0].add_done_callback(partial(_finish, future))
-
-        def cancel() -> None:
-            for task in tasks:
-                task.cancel()
-
-        self.loop.call_soon_threadsafe(start)
+        call: _Call[Result] = _Call(self.loop, begin)
+        self.loop.call_soon_threadsafe(call.start)
         try:
-            return future.result()
-        except concurrent.futures.CancelledError:
+            return call.wait()
+        except asyncio.CancelledError:
             self.check()
             raise
         except KeyboardInterrupt:
-            self.loop.call_soon_threadsafe(cancel)
+            self.loop.call_soon_threadsafe(call.cancel)
             raise
 
     def call(self, function: Callable[[], Result]) -> Result:
@@ -107,13 +91,48 @@ class Portal:
         await self._end.wait()
 
 
-def _finish(future: "concurrent.futures.Future[Result]", task: "asyncio.Task[Result]") -> None:
-    if task.cancelled():
-        future.cancel()
-    elif (error := task.exception()) is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(task.result())
+class _Call(Generic[Result]):
+    """One coroutine on the loop, and the thread that waits for it.
+
+    The loop never takes a lock that the thread holds: Ctrl-C can come between any two steps of a `with`, and a
+    lock that is left behind locked, as that of a `concurrent.futures.Future` may be, would stop the loop for good.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, begin: Callable[[], Coroutine[Any, Any, Result]]) -> None:
+        self._loop = loop
+        self._begin = begin
+        self._task: asyncio.Task[Result] | None = None
+        self._error: Exception | None = None
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def wait(self) -> Result:
+        """The result, in the thread; a call that was cancelled raises `CancelledError`."""
+        self._done.acquire()
+        if self._error is not None:
+            raise self._error
+        assert self._task is not None
+        return self._task.result()
+
+    # On the loop
+
+    def start(self) -> None:
+        try:
+            self._task = self._loop.create_task(self._begin())
+        except Exception as error:
+            self._error = error
+            self._done.release()
+        else:
+            self._task.add_done_callback(self._finish)
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _finish(self, task: "asyncio.Task[Result]") -> None:
+        if not task.cancelled():
+            task.exception()  # looked at: nobody may wait any more
+        self._done.release()
 
 
 _portal: Portal | None = None
