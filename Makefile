@@ -21,7 +21,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@touch $@
 
-demo: setup ## Run the main job: producers, followers, a crash and the recovery, with figures
+demo: setup ## Run the main job: a cluster, producers, followers, a killed replica, with figures
 	@$(BIN)/ithaca demo
 
 check: setup ## Format, lint, strict types, import direction, generated code

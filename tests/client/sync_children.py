@@ -118,7 +118,7 @@ def interrupted_iteration(directory: str, count: str) -> None:
                 while position < int(count):
                     position = next(subscription).position
                     say(str(position))
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                signal.signal(signal.SIGINT, lambda *_: None)  # from here on nothing may be interrupted
                 break
             except KeyboardInterrupt:
                 say("interrupted")
