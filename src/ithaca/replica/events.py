@@ -7,19 +7,9 @@ from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.ordering.outcomes import (
-    LaneClosed,
-    LaneOpened,
-    RangeLost,
-    SessionExpired,
-    SessionMoved,
-    SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
-    ViewChanged,
-)
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
+from ithaca.protocol.messages import ShardNews
 from ithaca.wire.batch import Batch
 
 
@@ -68,21 +58,6 @@ class OrderJoined(NamedTuple):
 
 class OrderLost(NamedTuple):
     """The connection to the leader has ended: nothing is reported until it is joined again."""
-
-
-News = (
-    ShardCut
-    | ViewChanged
-    | LaneOpened
-    | LaneClosed
-    | ShardFinalized
-    | SessionOpened
-    | SessionMoved
-    | SessionExpired
-    | TrimmedTo
-    | RangeLost
-)
-"""Whatever the leader streams is an event as it is."""
 
 
 class Appended(NamedTuple):
@@ -148,7 +123,7 @@ Event = (
     Tick
     | OrderJoined
     | OrderLost
-    | News
+    | ShardNews  # whatever the leader streams is an event as it is
     | Appended
     | Replicated
     | Synced
