@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -110,19 +109,24 @@ def interrupted_waits(directory: str) -> None:
 
 
 def interrupted_iteration(directory: str, count: str) -> None:
-    """Read along through interrupts; say each position once it was handed out."""
+    """Read along through interrupts; say each position once it was handed out.
+
+    Ends only when its input does, for then nobody interrupts it any more.
+    """
     with open_sync_reader(Path(directory)) as log, log.subscribe("earliest") as subscription:
-        position = 0
+        position, has_said = 0, False
         while True:
             try:
                 while position < int(count):
                     position = next(subscription).position
                     say(str(position))
-                signal.signal(signal.SIGINT, lambda *_: None)  # from here on nothing may be interrupted
+                if not has_said:
+                    say("done")
+                    has_said = True
+                sys.stdin.readline()
                 break
             except KeyboardInterrupt:
                 say("interrupted")
-    say("done")
 
 
 def fork(directory: str) -> None:
