@@ -1,6 +1,6 @@
-"""The disk thread of one lane: whatever was queued during the last sync goes into the next (design §5, §9).
+"""The only writer of a lane under an event loop: what was queued during a sync goes into the next (design §5, §9).
 
-The event loop queues batches that have their places already; the thread writes and syncs them in groups and
+The event loop queues batches that have their places already; a thread writes and syncs them in groups and
 tells the loop once per group. A full disk keeps the group, and everything behind it, until there is space
 again. Any other failure ends the writing for good: what was synced before is safe, and nothing comes after it.
 
@@ -42,7 +42,7 @@ class LaneWriter:
         on_failed: Callable[[IthacaError], None],
         on_group: Callable[[float, int, int], None] | None = None,
     ) -> None:
-        """`on_synced` gets the lane's length; `on_group`, in the thread, a group's seconds, batches and bytes."""
+        """`on_synced` gets the lane's length; `on_group`, in either thread, a group's seconds, batches, bytes."""
         self.lane = lane
         self.queued_bytes = 0
         """Accepted and not yet known to be synced."""

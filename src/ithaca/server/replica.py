@@ -1,6 +1,7 @@
 """A storage server: the shell around `replica.core`. It performs the core's effects and decides nothing.
 
-Everything happens in one event loop. Disks are written by one thread per lane that grows, other disk work and
+Everything happens in one event loop. Lanes that grow are written by
+`LaneWriter`, by the loop or by a thread of each lane; other disk work and
 cold reads run in the default executor; both come back to the loop as events.
 """
 
