@@ -55,16 +55,21 @@ class Copies:
         self._fetching_runs: dict[LaneId, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         """All that have not ended, those included that were told to."""
+        self._closed = False
         self._paused: dict[LaneId, Connection] = {}
 
     def pull(self, wanted: Wanted) -> None:
         self.stop(wanted.lane)
+        if self._closed:
+            return
         self._pulling[wanted.lane] = self._start(self._pull(wanted))
 
     def fetch_runs(self, lane: LaneId, start: int, stop: int, sources: tuple[Address, ...]) -> None:
         old = self._fetching_runs.get(lane)
         if old is not None:
             old.cancel()
+        if self._closed:
+            return
         self._fetching_runs[lane] = self._start(self._fetch_runs(lane, start, stop, sources))
 
     def stop(self, lane: LaneId) -> None:
@@ -82,6 +87,7 @@ class Copies:
             connection.resume_reading()
 
     async def close(self) -> None:
+        self._closed = True  # what is still written may have the core want more
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
