@@ -153,8 +153,17 @@ def take_down(directory: Path) -> bool:
         return False
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + SERVER_STOP_TIMEOUT_S + STOP_SLACK_S
-    while supervisor_pid(directory) == pid:
+    while supervisor_pid(directory) == pid or _is_running(pid):  # it gives up its lock a moment before it ends
         if time.monotonic() > deadline:
             raise DeadlineExceeded(f"process {pid} still supervises {directory}: end it with kill -9 {pid}")
         time.sleep(_STOP_POLL_S)
     return True
+
+
+def _is_running(pid: int) -> bool:
+    """Whether the process is there, and more than a zombie that its parent has not looked after yet."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
