@@ -1,6 +1,7 @@
 """Ctrl-C at a chosen moment: before or after the n-th operation of a disk, or before the n-th line of modules."""
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, ModuleType
@@ -128,6 +129,38 @@ class LineInterrupter:
                 self.fired_at = f"{frame.f_code.co_filename}:{frame.f_lineno}: {line.strip()}"
                 raise KeyboardInterrupt
         return self._line
+
+
+class ReturnInterrupter:
+    """Raises `KeyboardInterrupt` once, when the `at`-th call of a Python function of `threading` returns.
+
+    Most of them end with a call, after which Python looks for interrupts: what they have locked is locked then.
+    """
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self.count = 0
+        self.fired_at = ""
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        before = sys.gettrace()
+        sys.settrace(self._call)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        return self._event if frame.f_code.co_filename == threading.__file__ else None
+
+    def _event(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "return" and not self.fired_at:
+            self.count += 1
+            if self.count == self._at:
+                self.fired_at = frame.f_code.co_qualname
+                raise KeyboardInterrupt
+        return self._event
 
 
 def _lines(module: ModuleType) -> list[str]:

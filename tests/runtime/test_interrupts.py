@@ -2,7 +2,7 @@
 
 import pytest
 from tests.runtime.commits import batch_of, new_lane, opening, queue_before, session_append, trimming
-from tests.runtime.interrupting import Interrupter, InterruptingDisk, LineInterrupter
+from tests.runtime.interrupting import Interrupter, InterruptingDisk, LineInterrupter, ReturnInterrupter
 from tests.storage.lanes import open_lane, read_rows, session_table, shrink_limits
 
 from ithaca.model.errors import LogClosed
@@ -188,3 +188,24 @@ def test_an_interrupt_before_any_line_loses_nothing() -> None:
     while line_interrupt(at):
         at += 1
     assert at > 700
+
+
+def test_an_interrupt_inside_the_threading_module_stops_nothing() -> None:
+    """A submit gives the disk thread a wake-up: no interrupt in it may leave a lock locked."""
+    at = 0
+    while True:
+        scene = Scene()
+        at += 1
+        interrupter = ReturnInterrupter(at)
+        try:
+            with interrupter.tracing():
+                scene.commits.start()
+                scene.commits.wait_in_background(scene.tickets[0], 60)
+        except (KeyboardInterrupt, RuntimeError):
+            pass  # what an interrupt becomes while `Thread.start` waits on a condition
+        scene.finish()
+        scene.commits.close(LogClosed("closed"))
+        assert scene.told == scene.tickets, f"interrupted after {interrupter.fired_at}"
+        if not interrupter.fired_at:
+            break
+    assert at > 3, "a thread was to be started"

@@ -1,6 +1,5 @@
 """Synchronous iteration over the embedded log."""
 
-import threading
 import time
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ from ithaca.model.errors import IthacaError
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
 from ithaca.model.records import Record
 from ithaca.runtime.read_ahead import ReadAhead
+from ithaca.runtime.wakeup import Wakeup
 
 
 class EmbeddedRecords(interface.Records):
@@ -58,11 +58,11 @@ class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
 
     def __init__(self, engine: Engine, scan: Scan) -> None:
         super().__init__(engine, scan)
-        self._wake = threading.Event()
+        self._wake = Wakeup()
 
     def close(self) -> None:
         super().close()
-        self._wake.set()
+        self._wake.give()
 
     def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
         deadline_s = None if timeout is None else time.monotonic() + timeout
@@ -92,7 +92,7 @@ class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
         engine = self._engine
         lsn = self._ahead.source.lsn
         pause_s = None if engine.is_writer else FOLLOW_POLL_MS_MIN / 1000
-        engine.add_listener(self._wake.set)
+        engine.add_listener(self._wake.give)
         try:
             while not self._closed:
                 self._wake.clear()
@@ -108,4 +108,4 @@ class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
                     pause_s = min(FOLLOW_POLL_MS_MAX / 1000, pause_s * 1.2)
             return False
         finally:
-            engine.remove_listener(self._wake.set)
+            engine.remove_listener(self._wake.give)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from ithaca.model.errors import DeadlineExceeded, IthacaError
 from ithaca.model.limits import CLOSE_TIMEOUT_S, COALESCE_BYTES_MAX, GROUP_BYTES_MAX
 from ithaca.model.records import Compression
+from ithaca.runtime.wakeup import Wakeup
 from ithaca.storage.lane import Group, Lane
 from ithaca.storage.state import LaneState
 from ithaca.wire.batch import HEAD_BYTES, Batch
@@ -113,7 +114,9 @@ class GroupCommit:
         self._inflight_bytes = 0
         self._commit_lock = threading.Lock()
         self._gathered: _Gathered | None = None
-        self._wake = threading.Event()
+        self._wake = Wakeup()
+        self._running = threading.Lock()
+        """Held by the disk thread that runs: a start that was interrupted may have left one more behind."""
         self._thread: threading.Thread | None = None
         self._refusal: IthacaError | None = None
 
@@ -141,8 +144,7 @@ class GroupCommit:
 
     def start(self) -> None:
         """Have the disk thread commit what is queued."""
-        if not self._wake.is_set():
-            self._wake.set()
+        self._wake.give()
         if self._thread is None:
             self._start_thread()
 
@@ -172,8 +174,8 @@ class GroupCommit:
 
     def wait_in_background(self, ticket: Ticket, timeout_s: float) -> bool:
         """Have the disk thread commit, since a sync cannot be abandoned; False when the time is up."""
-        done = threading.Event()
-        self.when_done(ticket, lambda _: done.set())
+        done = Wakeup()
+        self.when_done(ticket, lambda _: done.give())
         self.start()
         return done.wait(timeout_s)
 
@@ -201,7 +203,9 @@ class GroupCommit:
                 f"closing did not get through within {CLOSE_TIMEOUT_S} s: the disk does not answer; "
                 "close again to go on"
             )
-        self._wake.set()
+        self._wake.give()
+        with self._running:
+            pass  # it sees the refusal, and so does one that starts late
         if self._thread is not None:
             self._thread.join()
         with self._commit_lock:
@@ -217,14 +221,19 @@ class GroupCommit:
                 self._thread = thread
 
     def _run(self) -> None:
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            while self._queue or self._gathered is not None:
-                with self._commit_lock:
-                    self._commit_waiting()
-            if self._refusal is not None:
-                return
+        if not self._running.acquire(blocking=False):
+            return
+        try:
+            while True:
+                if self._refusal is None:
+                    self._wake.wait()
+                while self._queue or self._gathered is not None:
+                    with self._commit_lock:
+                        self._commit_waiting()
+                if self._refusal is not None:
+                    return
+        finally:
+            self._running.release()
 
     def _commit_waiting(self) -> None:
         """Commit one group, or go on with one that was interrupted; the caller holds the commit lock."""
@@ -242,7 +251,7 @@ class GroupCommit:
             self._call_back(gathered.tickets)
             self._gathered = None
         except BaseException:
-            self._wake.set()  # some may be waiting for their callbacks alone: the disk thread goes on
+            self._wake.give()  # some may be waiting for their callbacks alone: the disk thread goes on
             raise
 
     def _settle(self, gathered: _Gathered) -> None:
