@@ -6,6 +6,7 @@ in single steps, has no inside to be interrupted in.
 """
 
 import threading
+from contextlib import suppress
 
 
 class Wakeup:
@@ -27,10 +28,8 @@ class Wakeup:
 
     def give(self) -> None:
         if self._none.locked():
-            try:
+            with suppress(RuntimeError):  # another thread has just given one
                 self._none.release()
-            except RuntimeError:
-                pass  # another thread has just given one
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for one and take it; False when the time is up."""
