@@ -4,9 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 WORKERS ?= 2
+FUZZER := $(VENV)/.fuzzer
+TARGET ?= all
+SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check generate format test campaign requirements clean
+.PHONY: help setup demo check generate format test campaign fuzz requirements clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,10 +47,19 @@ test: check ## Check, then all tests with samples of the campaigns
 campaign: check ## The campaigns at their full counts
 	@$(BIN)/pytest -n $(WORKERS) -m campaign --timeout 7200
 
+fuzz: $(FUZZER) ## Decoders under a coverage-guided fuzzer: TARGET=all, SECONDS=60 for each
+	@$(BIN)/python tools/fuzz.py --target $(TARGET) --seconds $(SECONDS)
+
+$(FUZZER): requirements/fuzz.txt | setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	@touch $@
+
+# Of atheris the last that has a wheel for Python 3.11.
 requirements: setup ## Pin the newest versions anew (needs uv)
 	@command -v uv >/dev/null || { echo "Pinning needs uv: install it with pip install uv" >&2; exit 1; }
 	@uv pip compile pyproject.toml --extra dev --extra arrow --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/dev.txt
 	@uv pip compile pyproject.toml --extra spark --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
+	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
 
 clean: ## Remove what was made here, the virtual environment included
 	rm -rf $(VENV) build dist demo-data bench-data campaign-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info

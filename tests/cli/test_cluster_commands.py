@@ -187,6 +187,23 @@ def test_serve_refuses_to_be_reached_from_elsewhere(tmp_path: Path) -> None:
     assert "--insecure" in done.stderr.decode()
 
 
+def test_serve_listens_where_it_is_told_and_no_further(directory: Path, tmp_path: Path) -> None:
+    told: list[str | Path] = [
+        "serve",
+        "--config",
+        directory / "cluster.toml",
+        "--dir",
+        tmp_path / "x",
+        "--orderer",
+        "1",
+        "--listen",
+    ]
+    assert "192.0.2.7:7 can be reached from" in ithaca(*told, "192.0.2.7:7", status=1).stderr.decode()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert f"cannot listen at {place}" in ithaca(*told, place, status=1).stderr.decode()
+
+
 def test_serve_names_the_line_that_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "cluster.toml"
     file.write_text("[cluster]\nnme = 1\n")

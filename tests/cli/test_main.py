@@ -21,7 +21,7 @@ def test_version() -> None:
 
 def test_help_lists_every_command() -> None:
     text = ithaca("--help").stdout.decode()
-    for command in [*RECORD_COMMANDS, *CLUSTER_COMMANDS, "bench", "demo"]:
+    for command in [*RECORD_COMMANDS, *CLUSTER_COMMANDS, "bench", "demo", "torture"]:
         assert f" {command} " in text
 
 
@@ -30,6 +30,7 @@ def test_help_lists_every_command() -> None:
     [
         *([name] for name in RECORD_COMMANDS + CLUSTER_COMMANDS),
         ["demo"],
+        ["torture"],
         ["bench", "ceiling"],
         ["bench", "embedded"],
         ["bench", "memory"],

@@ -203,6 +203,8 @@ class FakeReplica(Server):
         self.before_deliver: Callable[[], Awaitable[None]] | None = None
         self.readable_max: int | None = None
         """This replica's order ends here, though the log goes on."""
+        self.is_missing_from: int | None = None
+        """This replica knows the order, and lacks the records from here on."""
         self.streams = 0
         self.delivered_bytes = 0
 
@@ -296,6 +298,9 @@ class FakeReplica(Server):
             async with asyncio.timeout(message.wait_ms / 1000):
                 await cluster.when(lambda: self.tail > message.position)
         except TimeoutError:
+            connection.answer(received, messages.Behind(self.tail))
+            return
+        if self.is_missing_from is not None and message.position >= self.is_missing_from:
             connection.answer(received, messages.Behind(self.tail))
             return
         if message.position < cluster.state.first:

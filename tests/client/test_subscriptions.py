@@ -9,7 +9,7 @@ import pytest
 from tests.client.fake_cluster import FakeCluster, until
 
 from ithaca.client.log import AsyncClusterLog
-from ithaca.model.errors import InvalidInput, Lost, NotWritten, Trimmed, Unavailable
+from ithaca.model.errors import Corrupt, InvalidInput, Lost, NotWritten, Trimmed, Unavailable
 from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX
 from ithaca.model.records import KeyFilter, Record
 
@@ -238,6 +238,28 @@ async def test_damage_is_read_from_another_replica(cluster: FakeCluster) -> None
     log = await cluster.connect(shard_policy=lambda key, shards: 0)
     receipt = await log.append(b"a")
     cluster.replicas[0][0].is_corrupt = True
+    for _ in range(8):
+        assert (await (await cluster.connect()).read(receipt.position)).value == b"a"
+
+
+async def test_what_is_damaged_everywhere_is_corrupt_at_once(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy=lambda key, shards: 0)
+    damaged = await log.append(b"a")
+    for replica in cluster.replicas[0]:
+        replica.is_corrupt = True
+    other = await (await cluster.connect(shard_policy=lambda key, shards: 1)).append(b"b")
+    for _ in range(4):
+        reader = await cluster.connect(timeout=3600)
+        with pytest.raises(Corrupt):
+            await reader.read(damaged.position)
+        assert (await reader.read(other.position)).value == b"b"
+
+
+async def test_a_replica_that_lacks_what_is_ordered_is_passed_over(cluster: FakeCluster) -> None:
+    """It may have to fetch a whole lane before it can answer, and its peer has the record."""
+    log = await cluster.connect(shard_policy=lambda key, shards: 0)
+    receipt = await log.append(b"a")
+    cluster.replicas[0][0].is_missing_from = receipt.position
     for _ in range(8):
         assert (await (await cluster.connect()).read(receipt.position)).value == b"a"
 

@@ -43,6 +43,20 @@ def test_masking_takes_what_f_plus_one_have() -> None:
     assert durable(reports) == [7] * 5
 
 
+def test_what_a_replica_reported_before_it_was_started_again_counts_no_more() -> None:
+    """It may have lost a lane: only what it has found on its disk counts."""
+    driver = Driver()
+    a, b = driver.shard(1)
+    reports = Reports(driver.state)
+    for replica in (0, 1):
+        reports.receive(report(1, replica, {a: 5, b: 5}, runs_cut=7))
+    assert (durable(reports), reports.runs_cut(1)) == ([5, 5], 7)
+    driver.apply(OpenLane(1, 1, 4))
+    assert (durable(reports), reports.runs_cut(1)) == ([0, 0], 0)
+    reports.receive(report(1, 1, {a: 2}, boot=4, runs_cut=3))
+    assert (durable(reports), reports.runs_cut(1)) == ([2, 0], 3)
+
+
 def test_a_report_of_another_epoch_boot_or_place_is_dropped() -> None:
     """Invariants 4, 5."""
     driver = Driver()

@@ -83,6 +83,7 @@ class Order(Truth):
 
     def apply(self, entry: OrderingEntry) -> None:
         self.entries += 1
+        self.applying = entry
         outcomes = self.state.apply(self.entries, entry)
         for outcome in outcomes:
             self.counts[type(outcome).__name__] += 1
@@ -109,7 +110,8 @@ class Order(Truth):
         match outcome:
             case OrderedCut():
                 self.ordered(outcome)
-            case LaneOpened(lane, _):
+            case LaneOpened(lane, boot):
+                self.excuse(self.servers[lane.shard, lane.replica], boot)
                 self.content.setdefault(lane, [])
                 self.places.setdefault(lane, [])
             case TrimmedTo(_, lanes):
@@ -125,6 +127,13 @@ class Order(Truth):
                     client.expired()
             case _:
                 pass
+
+    def excuse(self, server: SimulatedReplica, boot: int) -> None:
+        """A boot has begun: from the next proposal on, nothing counts that the replica has lost before."""
+        lost = {lane: what for lane, what in server.lost.items() if what[1] < boot}
+        if lost:
+            self.excused += [(entry, server, lost) for entry in self.flight]
+            server.lost = {lane: what for lane, what in server.lost.items() if lane not in lost}
 
     def clients_of(self, session: Session) -> list[SimulatedClient]:
         return [client for client in self.clients if client.name == session.name]

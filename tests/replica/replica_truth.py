@@ -14,6 +14,8 @@ from ithaca.ordering.state import OrderingState
 from ithaca.replica.events import Request
 from ithaca.wire.batch import NOOPS, Batch
 
+Excuse = tuple[object, SimulatedReplica, dict[LaneId, tuple[int, int]]]
+
 
 class Truth:
     def __init__(self, seed: int) -> None:
@@ -33,6 +35,10 @@ class Truth:
         """Lane and LSN of each position, from 1 on."""
         self.last_seq: dict[int, int] = {}
         self.forgotten: set[LaneId] = set()
+        self.applying: object = None
+        """The entry whose outcomes are looked at."""
+        self.excused: list[Excuse] = []
+        """Entries that were on their way when a replica came back without some lanes: they may count on those."""
 
     def new_value(self) -> bytes:
         self.counts["records"] += 1
@@ -64,13 +70,22 @@ class Truth:
             members = [self.servers[shard, each.replica] for each in known.replicas]
             for run in cut.of_shard(shard).runs:
                 stop = run.lsn + run.count
-                holders = [each for each in members if run.lane in each.disk and each.disk[run.lane].synced >= stop]
+                holders = [each for each in members if self.synced_by(each, run.lane) >= stop]
                 check(3, len(holders) > known.f, f"{run} is synced by {len(holders)} of {len(members)}")
         for shard in sorted(cut.shards):
             for run in cut.of_shard(shard).runs:
                 for lsn in range(run.lsn, run.lsn + run.count):
                     self.place(run.lane, lsn)
         assert len(self.truth) == self.state.tail - 1
+
+    def synced_by(self, server: SimulatedReplica, lane: LaneId) -> int:
+        """How much of the lane the replica has synced, or had, when what is applied now was proposed."""
+        found = server.disk.get(lane)
+        known = [0 if found is None else found.synced, server.lost.get(lane, (0, 0))[0]]
+        for entry, excused, lost in self.excused:
+            if entry is self.applying and excused is server:
+                known.append(lost.get(lane, (0, 0))[0])
+        return max(known)
 
     def place(self, lane: LaneId, lsn: int) -> None:
         assert len(self.places[lane]) == lsn

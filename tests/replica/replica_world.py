@@ -59,6 +59,7 @@ WEIGHTS = {
     "crash": 0.5,
     "power loss": 0.1,
     "restart": 5,
+    "lose lane": 3,
     "close lane": 0.1,
     "trim": 0.5,
     "drop trimmed": 6,
@@ -77,7 +78,7 @@ FAULTS = [
     "crash",
     "power loss",
 ]
-FAULTS += ["close lane", "trim", "drop trimmed", "fill disk", "client reopen", "client again"]
+FAULTS += ["lose lane", "close lane", "trim", "drop trimmed", "fill disk", "client reopen", "client again"]
 
 
 class World(Order):
@@ -273,6 +274,18 @@ class World(Order):
         server = self.any_server(lambda each: each.core is None)
         if server is not None and not self.is_held_up(server):
             server.start()
+
+    def lose_lane(self) -> None:
+        """A replica that is down will find a lane damaged; never what no other replica has on its disk."""
+        server = self.any_server(lambda each: each.core is None and bool(each.disk))
+        if server is not None:
+            lane = self.rng.choice(list(server.disk))
+            if any(self.has_as_much(peer, server, lane) for peer in self.servers.values() if peer is not server):
+                server.lose_lane(lane)
+
+    def has_as_much(self, peer: SimulatedReplica, server: SimulatedReplica, lane: LaneId) -> bool:
+        mine, theirs = server.disk[lane], peer.disk.get(lane)
+        return theirs is not None and theirs.synced >= mine.synced and theirs.runs_durable >= mine.runs_durable
 
     def break_link(self) -> None:
         server = self.any_server(lambda each: each.link is not None)

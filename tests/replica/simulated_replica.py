@@ -89,6 +89,10 @@ class DiskLane:
     def runs_end(self) -> int:
         return self.runs[-1][0].lsn + self.runs[-1][0].count if self.runs else 0
 
+    @property
+    def runs_durable(self) -> int:
+        return max((end_of(run) for run, _ in self.runs[: self.runs_synced]), default=0)
+
     def runs_known(self) -> list[tuple[LaneRun, int]]:
         start = len(self.runs)
         while start > 1 and self.runs[start - 1][0].lsn == end_of(self.runs[start - 2][0]):
@@ -154,6 +158,8 @@ class SimulatedReplica:
         self.address = address
         self.boot = 0
         self.disk: dict[LaneId, DiskLane] = {}
+        self.lost: dict[LaneId, tuple[int, int]] = {}
+        """Lanes that were damaged: how much of them was synced, and in which boot, if the order has no later one."""
         self.core: ReplicaCore | None = None
         self._clear()
 
@@ -176,6 +182,11 @@ class SimulatedReplica:
         self.boot += 1
         held = {lane: found.held() for lane, found in self.disk.items()}
         self.core = ReplicaCore(self.shard, self.replica, self.boot, held, now_us=self.world.now_us)
+
+    def lose_lane(self, lane: LaneId) -> None:
+        """The lane does not check out when the disk is looked at next, and is set aside."""
+        self.lost[lane] = (self.disk.pop(lane).synced, self.boot)
+        self.world.counts["lanes lost"] += 1
 
     def crash(self) -> None:
         """Power is lost: work that has begun may be done or not, and some of the unsynced tail may survive."""

@@ -373,6 +373,37 @@ def test_the_readable_limit_stops_at_the_first_record_that_is_missing() -> None:
     assert one(Advanced, driven.step(Synced(driven.peer, 3))).readable == 5
 
 
+def test_a_replica_that_starts_without_its_lanes_claims_nothing_until_they_are_back() -> None:
+    """Two were damaged and set aside: a closed lane of its own, and the open one of a peer (invariants 3, 4, 6)."""
+    driven = joined()
+    closed, peer = driven.own, driven.peer
+    driven.written(2)
+    driven.receive(peer, 0, 3)
+    driven.step(Synced(peer, 3))
+    driven.cut({closed: 2, peer: 3})
+    assert driven.core.readable == 6
+    driven.boot = 2
+    driven.start({})
+    effects = driven.joined(creates=False)
+    report = one(SendReport, effects).report
+    assert (report.boot, report.runs_cut) == (2, 0)
+    assert dict(report.lengths)[peer] == 0
+    assert {each.lane for each in only(CreateLane, effects)} == {closed, peer, driven.own}
+    effects = driven.create(effects)
+    assert one(Fetch, effects).lane == closed
+    assert one(Follow, effects).lane == peer
+    assert (driven.core.state, driven.core.readable, driven.core.tail) == ("catching up", 1, 6)
+    assert not driven.core.has_every_batch(closed)
+    lanes = (closed, peer)
+    assert [driven.core.has_all_ordered(lane) for lane in lanes] == [False, False]
+    for lane, count in ((closed, 2), (peer, 3)):
+        driven.receive(lane, 0, count)
+        driven.step(Synced(lane, count))
+    assert [driven.core.has_all_ordered(lane) for lane in lanes] == [True, True]
+    assert (driven.core.state, driven.core.readable) == ("serving", 6)
+    assert driven.core.has_every_batch(closed)
+
+
 def test_the_readable_limit_stops_where_positions_are_not_known() -> None:
     """Cuts that were forgotten come from peers."""
     driven = Driven(masking=True)

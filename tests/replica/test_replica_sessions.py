@@ -11,7 +11,7 @@ from ithaca.model.errors import (
     Unavailable,
     WrongLane,
 )
-from ithaca.model.limits import SESSION_BATCHES_MAX, SESSION_CARRIED_BYTES_MAX, SESSIONS_MAX
+from ithaca.model.limits import SEQUENCE_MAX, SESSION_BATCHES_MAX, SESSION_CARRIED_BYTES_MAX, SESSIONS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import ExpireSession, MoveSession, OpenLane
 from ithaca.ordering.outcomes import Session
@@ -23,9 +23,16 @@ BATCHES: list[Carried] = [(number, 1, 100 + number) for number in range(1, SESSI
 
 def test_the_largest_numbers_fit_into_what_a_session_may_carry() -> None:
     largest = (1 << 64) - 1
-    spread = [(largest - 2 * (SESSION_BATCHES_MAX - n) * (1 << 32), (1 << 32) - 1, largest) for n in range(8)]
+    spread = [(SEQUENCE_MAX - 2 * (SESSION_BATCHES_MAX - n) * (1 << 32), (1 << 32) - 1, largest) for n in range(8)]
     assert decode_carried(encode_carried(spread)) == spread
     assert len(encode_carried(spread)) <= SESSION_CARRIED_BYTES_MAX
+
+
+def test_a_session_cannot_be_made_to_run_out_of_numbers() -> None:
+    last = (SEQUENCE_MAX - 1, 1, 17)
+    assert decode_carried(encode_carried([last])) == [last]
+    with pytest.raises(ProtocolError, match="above the last"):
+        decode_carried(encode_carried([(SEQUENCE_MAX - 1, 2, 17)]))
 
 
 def test_only_the_last_batches_are_carried() -> None:

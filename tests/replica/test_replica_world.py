@@ -28,6 +28,7 @@ PLANTED_SEEDS_MAX = 60
 
 HAPPENS = [
     "crashes",
+    "lanes lost",
     "leaders",
     "OrderedCut",
     "LaneClosed",

@@ -12,7 +12,7 @@ import pytest
 
 PRELUDE = """
 import asyncio, resource, signal, sys
-from ithaca.model.errors import Fenced, Unavailable
+from ithaca.model.errors import Fenced, StorageError, Unavailable
 from ithaca.model.view import Address
 from ithaca.server.process import run_server
 
@@ -112,6 +112,33 @@ run(Failing)"""
     (critical,) = [line for line in log if line["level"] == "critical"]
     assert words in critical["event"]
     assert ("trace" in critical) == ("RuntimeError" in error)
+
+
+def test_a_failing_disk_fences_whatever_it_failed_at() -> None:
+    process = start(
+        """
+class Failing(Trivial):
+    async def wait(self):
+        try:
+            raise OSError(5, "Input/output error")
+        except OSError as error:
+            raise StorageError("writing the next segment failed") from error
+run(Failing)"""
+    )
+    status, _, log = finish(process)
+    assert status == 3
+    assert "writing the next segment failed" in log[-1]["event"]
+
+
+def test_a_sync_that_fails_at_the_end_fences_a_server_that_had_failed_otherwise() -> None:
+    process = start(
+        """
+class Failing(Trivial):
+    async def wait(self): raise Unavailable("nobody is there")
+    async def stop(self): raise Fenced("the disk failed a sync")
+run(Failing)"""
+    )
+    assert finish(process)[0] == 3
 
 
 def test_what_failed_first_decides_the_status() -> None:

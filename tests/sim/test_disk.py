@@ -146,6 +146,30 @@ def test_a_lost_directory_takes_its_files_along() -> None:
         assert disk.exists("/d") == disk.exists("/d/f")
 
 
+def test_a_renamed_directory_takes_its_files_along_under_one_name_or_the_other() -> None:
+    seen = set()
+    for seed in SEEDS:
+        disk = SimDisk()
+        disk.make_directory("/a/b")
+        for name in ("/a/x", "/a/b/y", "/ab"):
+            disk.open(name, create=True).sync()
+        for directory in ("/", "/a"):
+            disk.sync_directory(directory)
+        disk.rename("/a", "/c")
+        assert (disk.list("/"), disk.list("/c"), disk.list("/c/b")) == (["ab", "c"], ["b", "x"], ["y"])
+        disk.crash(Random(seed))
+        name = "c" if disk.exists("/c") else "a"
+        assert disk.list("/") == sorted([name, "ab"])
+        assert (disk.list(f"/{name}"), disk.list(f"/{name}/b")) == (["b", "x"], ["y"])
+        seen.add(name)
+    assert seen == {"a", "c"}
+    disk = SimDisk()
+    for name in ("/a", "/c"):
+        disk.make_directory(name)
+    with pytest.raises(FileExistsError):
+        disk.rename("/a", "/c")
+
+
 def test_a_rename_is_atomic() -> None:
     seen = set()
     for seed in SEEDS:

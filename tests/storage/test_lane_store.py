@@ -10,6 +10,7 @@ from tests.storage.lanes import Written, read_rows, write
 
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, StorageFull
+from ithaca.model.limits import RUNS_PAGE_ENTRIES
 from ithaca.model.positions import LaneId
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage.disk import Disk
@@ -290,28 +291,115 @@ def test_a_crash_anywhere_loses_no_lane_and_brings_none_back_many_times(first: i
         life(seed)
 
 
-def test_damage_is_reported_with_the_lane_and_the_file() -> None:
+def two_lanes() -> tuple[SimDisk, LaneStore]:
+    """A disk with two lanes of several segments each, closed."""
     disk, store = new_store()
     for lane in (OLD, OWN):
         append(store.create(lane).lane, ClusterSource(Random(4)), 10)
         for number in range(9):
             note(store, lane, 1 + 2 * number, 1)
     store.close()
-    for name in disk.list(f"/store/{OWN}"):
-        if name.endswith((".idx", "synced")):
-            continue
+    return disk, store
+
+
+def files_of(disk: SimDisk, directory: str) -> dict[str, bytes]:
+    return {name: disk.open(f"{directory}/{name}").read(0, 1 << 20) for name in disk.list(directory)}
+
+
+def test_a_damaged_lane_is_set_aside_and_the_others_are_there() -> None:
+    disk, store = two_lanes()
+    last = f"{store.lanes[OWN].lane.first_lsns[-1]:020d}.seg"
+    for name in (last, "runs"):
         damaged = copied(disk)
         damaged.flip_bit(f"/store/{OWN}/{name}", 8)
-        if name == f"{store.lanes[OWN].lane.first_lsns[-1]:020d}.seg" or name == "runs":
-            with pytest.raises(Corrupt, match=f"lane {OWN} is damaged") as caught:
-                opened(damaged)
-            assert caught.value.file == f"/store/{OWN}/{name}"
-    gone = copied(disk)
-    for name in gone.list(f"/store/{OWN}"):
+        files = files_of(damaged, f"/store/{OWN}")
+        found = opened(damaged)
+        assert list(found.lanes) == [OLD]
+        assert set(found.held()) == {OLD}
+        aside = found.set_aside[0]
+        assert (aside.lane, aside.name) == (OWN, f"{OWN}.damaged-1")
+        assert aside.error is not None
+        assert aside.error.file == f"/store/{OWN}/{name}"
+        assert f"lane {OWN} is damaged" in str(aside.error)
+        assert files_of(damaged, f"/store/{aside.name}").keys() == files.keys()
+        if name == last:
+            assert files_of(damaged, f"/store/{aside.name}") == files, "it is kept as it was found"
+
+
+def test_a_lane_without_segments_is_set_aside() -> None:
+    disk, _ = two_lanes()
+    for name in disk.list(f"/store/{OWN}"):
         if name.endswith(".seg"):
-            gone.remove(f"/store/{OWN}/{name}")
-    with pytest.raises(Corrupt, match=f"lane {OWN} is damaged"):
-        opened(gone)
+            disk.remove(f"/store/{OWN}/{name}")
+    assert [aside.lane for aside in opened(disk).set_aside] == [OWN]
+
+
+def test_a_lane_that_was_set_aside_is_made_anew_and_may_be_set_aside_again() -> None:
+    disk, _ = two_lanes()
+    for count in (1, 2):
+        disk.flip_bit(f"/store/{OWN}/runs", 8)
+        store = opened(disk)
+        assert [aside.name for aside in store.set_aside] == [f"{OWN}.damaged-{n + 1}" for n in range(count)]
+        assert [aside.error is None for aside in store.set_aside] == [True] * (count - 1) + [False]
+        append(store.create(OWN).lane, ClusterSource(Random(5)), 3)
+        note(store, OWN, 50, 1)
+        store.close()
+    assert list(opened(disk).lanes) == [OLD, OWN]
+    assert len(disk.list(f"/store/{OWN}.damaged-1")) > 2, "nothing removes what was set aside"
+
+
+def test_damage_that_is_found_later_has_the_lane_set_aside_at_the_next_opening() -> None:
+    disk, _ = two_lanes()
+    segment = disk.list(f"/store/{OWN}")[1]
+    disk.flip_bit(f"/store/{OWN}/{segment}", disk.open(f"/store/{OWN}/{segment}").size() // 2)
+    store = opened(disk)
+    assert not store.set_aside, "only the tail is looked at when a lane is opened"
+    with pytest.raises(Corrupt) as caught:
+        read_rows(store.lanes[OWN].lane, 0, store.lanes[OWN].lane.length)
+    assert store.mark_damaged(caught.value) == OWN
+    assert store.damaged == {OWN: str(caught.value)}
+    assert store.mark_damaged(caught.value) is None, "it is known"
+    assert store.mark_damaged(Corrupt("elsewhere", file="/other/3-1-4/runs")) is None
+    assert store.mark_damaged(Corrupt("of a batch from the network")) is None
+    assert list(store.lanes) == [OLD, OWN]
+    disk.crash(Random(1))
+    again = opened(disk)
+    assert list(again.lanes) == [OLD]
+    assert segment in str(again.set_aside[0].error)
+
+
+def test_a_damaged_newest_page_of_runs_has_the_lane_set_aside() -> None:
+    """Runs beyond the records are read when the store is opened."""
+    disk, store = new_store()
+    store.create(OWN)
+    for number in range(2 * RUNS_PAGE_ENTRIES):
+        note(store, OWN, 1 + 2 * number, 1)
+    store.close()
+    disk.flip_bit(f"/store/{OWN}/runs", disk.open(f"/store/{OWN}/runs").size() - 8)
+    found = opened(disk)
+    assert (found.lanes, [aside.lane for aside in found.set_aside]) == ({}, [OWN])
+
+
+def test_a_crash_while_a_lane_is_set_aside_changes_nothing() -> None:
+    whole, _ = two_lanes()
+    whole.flip_bit(f"/store/{OWN}/runs", 8)
+    names = set()
+    for operations in range(60):
+        disk = copied(whole)
+        disk.power_fails_after(operations)
+        try:
+            opened(disk)
+            break
+        except PowerLoss:
+            disk.crash(Random(operations))
+        names.add(tuple(disk.list("/store")))
+        store = opened(disk)
+        assert list(store.lanes) == [OLD]
+        assert [aside.name for aside in store.set_aside] == [f"{OWN}.damaged-1"]
+    else:
+        pytest.fail("the store was never opened")
+    assert (str(OLD), str(OWN)) in names
+    assert (str(OLD), f"{OWN}.damaged-1") in names
 
 
 def test_a_lane_that_finds_no_space_can_be_made_later() -> None:

@@ -333,6 +333,13 @@ def test_damage_stays_damage() -> None:
     shard = small_shard()
     shard.disk.flip_bit(f"/store/{OLD}/{0:020d}.seg", 400)
     cursor = ShardCursor(shard.store, 1)
-    stretches = cursor.plan(shard.tail, bytes_max=1 << 20)
+    before = cursor.read(cursor.plan(shard.tail, bytes_max=1 << 20))
+    assert before, "what precedes the damage is read"
+    reached = cursor.position
+    behind = before[-1].position + before[-1].high
+    assert reached == min(position for position in shard.rows if position >= behind)
     with pytest.raises(Corrupt):
-        cursor.read(stretches)
+        cursor.read(cursor.plan(shard.tail, bytes_max=1 << 20))
+    at_damage = ShardCursor(shard.store, reached)
+    with pytest.raises(Corrupt):
+        at_damage.read(at_damage.plan(shard.tail))

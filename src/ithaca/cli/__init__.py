@@ -11,6 +11,7 @@ Invariants:
 1. Importing this package loads neither the log nor numpy: modules of ours are imported inside the
    command functions, so that `ithaca --help` answers at once.
 2. Standard output carries results only; progress and errors go to standard error.
-3. Exit status: 0 done, 1 the log refused or failed, 2 wrong usage, 3 `verify` found damage or `serve` fenced
-   itself, 130 Ctrl-C; that is how `up` and `serve` are meant to be stopped, so they end with 0.
+3. Exit status: 0 done, 1 the log refused or failed, or `check-history` found a promise broken, 2 wrong usage, or a
+   history that proves nothing, 3 `verify` found damage or `serve` fenced itself, 130 Ctrl-C; that is how `up` and
+   `serve` are meant to be stopped, so they end with 0.
 """

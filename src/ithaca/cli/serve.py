@@ -11,6 +11,7 @@ from ithaca.cli.options import examples
 if TYPE_CHECKING:
     from ithaca.cluster.layout import ServerPlace
     from ithaca.model.cluster_config import ClusterFile
+    from ithaca.model.view import Address
 
 SERVE_EXAMPLES = examples(
     "ithaca serve --config cluster.toml --orderer 1 --dir /var/lib/ithaca/orderer-1",
@@ -25,6 +26,13 @@ def serve(
     directory: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where this server keeps its data.")],
     orderer: Annotated[int | None, typer.Option(metavar="SERVER", help="Be this orderer.")] = None,
     replica: Annotated[str | None, typer.Option(metavar="SHARD/REPLICA", help="Be this replica.")] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Listen here, if others reach the file's address by way of a proxy or a mapped port.",
+        ),
+    ] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen where other machines can reach it; trust them all.")
     ] = False,
@@ -37,13 +45,14 @@ def serve(
     """
     if (orderer is None) == (replica is None):
         raise typer.BadParameter("give one of --orderer and --replica: which server of the cluster this is")
-    from ithaca.model.cluster_config import load_cluster
+    from ithaca.model.cluster_config import load_cluster, parse_address
 
     file = load_cluster(config)
     place = _find(file, config, orderer, replica)
+    listen_at = place.address if listen is None else parse_address(listen)
     if not insecure:
-        _refuse_exposed(place)
-    raise typer.Exit(_run(file, place, str(directory.absolute())))
+        _refuse_exposed(listen_at)
+    raise typer.Exit(_run(file, place, str(directory.absolute()), listen_at))
 
 
 def _find(file: "ClusterFile", config: Path, orderer: int | None, replica: str | None) -> "ServerPlace":
@@ -65,26 +74,27 @@ def _find(file: "ClusterFile", config: Path, orderer: int | None, replica: str |
     raise InvalidInput(f"{config} has no {wanted}: there are {known}")
 
 
-def _refuse_exposed(place: "ServerPlace") -> None:
+def _refuse_exposed(address: "Address") -> None:
     from ithaca.model.cluster_config import is_loopback
     from ithaca.model.errors import InvalidInput
 
-    if not is_loopback(place.address):
+    if not is_loopback(address):
         raise InvalidInput(
-            f"{place.address} can be reached from other machines, and whoever reaches it can read and write the log: "
+            f"{address} can be reached from other machines, and whoever reaches it can read and write the log: "
             "if you trust that network, say --insecure"
         )
 
 
-def _run(file: "ClusterFile", place: "ServerPlace", directory: str) -> int:
+def _run(file: "ClusterFile", place: "ServerPlace", directory: str, listen_at: "Address") -> int:
     from ithaca.server.process import run_server
 
     if place.shard is None:
         from ithaca.server.orderer import OrdererServer
 
-        return run_server(lambda: OrdererServer(file, place.number, directory), "orderer", str(place.number))
+        number = place.number
+        return run_server(lambda: OrdererServer(file, number, directory, listen_at=listen_at), "orderer", str(number))
     from ithaca.server.replica import ReplicaServer
 
     shard = place.shard
     name = f"{shard}/{place.number}"
-    return run_server(lambda: ReplicaServer(file, shard, place.number, directory), "replica", name)
+    return run_server(lambda: ReplicaServer(file, shard, place.number, directory, listen_at=listen_at), "replica", name)

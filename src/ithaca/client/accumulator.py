@@ -19,7 +19,7 @@ from ithaca.model.limits import COALESCE_BYTES_MAX, COALESCED_BATCHES_INFLIGHT
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Compression, Durability, Receipt
 from ithaca.ordering.outcomes import Session
-from ithaca.runtime.checks import clock_us
+from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import HEAD_BYTES, Batch
 from ithaca.wire.build import build
 
@@ -155,7 +155,7 @@ class Accumulator:
         batch = build(
             [each.value for each in gathered],
             [each.key for each in gathered] if has_keys else None,
-            timestamp_us=clock_us(),
+            timestamp_us=wall_us(),
             compress=self._compression,
             producer=self._numbers(len(gathered)),
         )

@@ -5,12 +5,10 @@ cannot be reached keeps what was sent to it, and gives back what was not, which 
 """
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
-from uuid import uuid4
 
 from ithaca.client.accumulator import Accumulator, Owner, Single, Waiting, Whole, bytes_of, refuse
 from ithaca.client.deadlines import Deadlines
@@ -29,6 +27,7 @@ from ithaca.model.positions import LaneId
 from ithaca.model.records import Compression
 from ithaca.ordering.entries import ExpireSession
 from ithaca.ordering.outcomes import Session
+from ithaca.runtime.machine import chance, new_uuid
 from ithaca.wire.batch import Batch
 
 
@@ -52,16 +51,16 @@ class Appends:
         self._inflight_bytes_max = inflight_bytes_max
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
-        self._lanes = Lanes(policy, self._loop.time, random.Random())
+        self._lanes = Lanes(policy, self._loop.time, chance())
         self.homes = Homes(order, replicas, self._lanes.any, self._lanes.in_shard, timeout_s)
         self._owner = Owner(self._unreachable, self._moved, self._failed, self.settled, seen.add)
         self._accumulators: dict[LaneId, Accumulator] = {}
-        self._retiring: set[Accumulator] = set()
+        self._retiring: dict[Accumulator, None] = {}
         self._homeless: deque[Waiting] = deque()
         self._inflight_bytes = 0
         self._less: asyncio.Event = asyncio.Event()
         self._deadlines = Deadlines(timeout_s)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._looking: asyncio.Task[None] | None = None
         self._looked_s = self._loop.time()
         self.set_policy(policy)
@@ -121,7 +120,7 @@ class Appends:
         self._inflight_bytes -= size
         self._less.set()
         for accumulator in [each for each in self._retiring if each.is_idle]:
-            self._retiring.discard(accumulator)
+            del self._retiring[accumulator]
             self._start(self._retire(accumulator))
 
     @property
@@ -163,7 +162,7 @@ class Appends:
 
     async def _open(self, accumulator: Accumulator) -> None:
         """Open a session for the accumulator; if its lane cannot have one, its records go elsewhere."""
-        name, pauses = f"~{uuid4().hex}", Pauses()
+        name, pauses = f"~{new_uuid().hex}", Pauses()
         while True:
             try:
                 session = await self.homes.opened(name, Deadline(self._timeout_s), accumulator.lane)
@@ -218,12 +217,12 @@ class Appends:
         if self._accumulators.get(source) is accumulator:
             del self._accumulators[source]
         if self._accumulators.setdefault(accumulator.lane, accumulator) is not accumulator:
-            self._retiring.add(accumulator)
+            self._retiring[accumulator] = None
             self._reroute(accumulator)
             self.settled(0)
 
     def _failed(self, accumulator: Accumulator, error: IthacaError) -> None:
-        self._retiring.discard(accumulator)
+        self._retiring.pop(accumulator, None)
         self._give_up(accumulator)
         session = accumulator.session
         if session is not None and not isinstance(error, SessionError):
@@ -269,7 +268,7 @@ class Appends:
         if tasks:
             await asyncio.wait(tasks)
         accumulators = [*self._accumulators.values(), *self._retiring]
-        self._accumulators, self._retiring = {}, set()
+        self._accumulators, self._retiring = {}, {}
         sessions = [each.session for each in accumulators if each.session is not None]
         for accumulator in accumulators:
             await accumulator.close(error)
@@ -290,8 +289,8 @@ class Appends:
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
 

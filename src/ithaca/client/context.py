@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Protocol
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from ithaca.client.links import Links
 from ithaca.client.order import Order
@@ -28,7 +28,8 @@ class Context:
     replicas: Replicas
     reading: Reading
     seen: SeenRanges
-    readers: "WeakSet[Reader]"
+    readers: "WeakKeyDictionary[Reader, None]"
+    """In the order in which they began."""
     timeout_s: float
     is_closed: bool = False
     is_forked: bool = False

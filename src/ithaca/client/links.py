@@ -34,7 +34,7 @@ class Link:
         self.address = address
         self._connection: Connection | None = None
         self._appenders: dict[int, Appender] = {}
-        self._users: set[Appender] = set()
+        self._users: dict[Appender, None] = {}
 
     async def open(self, hello: Hello, timeout_s: float) -> None:
         self._connection = await dial(self.address, hello, self, timeout=timeout_s)
@@ -56,10 +56,10 @@ class Link:
 
     def use(self, appender: Appender) -> None:
         """Have an appender told when the link ends."""
-        self._users.add(appender)
+        self._users[appender] = None
 
     def leave(self, appender: Appender) -> None:
-        self._users.discard(appender)
+        self._users.pop(appender, None)
 
     def append(self, lane: LaneId, batch: Batch, appender: Appender) -> int:
         """Send a batch; its answer comes to the appender under the number that is returned."""
@@ -89,7 +89,7 @@ class Link:
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         self._appenders.clear()
-        users, self._users = self._users, set()
+        users, self._users = self._users, {}
         for appender in users:
             appender.lost(self)
 

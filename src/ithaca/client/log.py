@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from ithaca.client.appends import Appends
 from ithaca.client.context import Context
@@ -32,9 +32,9 @@ from ithaca.runtime.checks import (
     check_position,
     check_session_name,
     check_start,
-    clock_us,
 )
 from ithaca.runtime.futures import FuturePending, Opening, Submitted, within
+from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
 from ithaca.wire.compression import code_of
@@ -141,7 +141,7 @@ class AsyncClusterLog(interface_aio.ClusterLog):
         self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None
     ) -> "asyncio.Future[Receipt]":
         self._context.check()
-        batch = build(values, keys, timestamp_us=clock_us(), compress=self._compression)
+        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
         await self._room()
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._appends.take_batch(batch, future)
@@ -292,7 +292,7 @@ async def _connected(
         replicas=replicas,
         reading=Reading(order, replicas, seen, timeout),
         seen=seen,
-        readers=WeakSet(),
+        readers=WeakKeyDictionary(),
         timeout_s=timeout,
     )
     return AsyncClusterLog(context, compression=compression, policy=shard_policy, inflight_bytes_max=inflight_bytes_max)

@@ -5,7 +5,6 @@ Every call goes on until it is answered or its deadline has passed: from one ord
 client proposes may be.
 """
 
-import random
 from collections import deque
 from collections.abc import Sequence
 
@@ -30,6 +29,7 @@ from ithaca.protocol.messages import (
     TailIs,
     ViewIs,
 )
+from ithaca.runtime.machine import chance
 
 
 def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
@@ -147,7 +147,7 @@ class Order:
 
     def _places(self, to_leader: bool) -> list[Address]:
         places = list(dict.fromkeys((*self._orderers, *self._bootstrap)))
-        random.shuffle(places)
+        chance().shuffle(places)
         if to_leader and self._leader is not None:
             places.insert(0, self._leader)
         return places

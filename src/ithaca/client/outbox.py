@@ -20,7 +20,8 @@ from ithaca.client.portal import Portal
 from ithaca.model import interface
 from ithaca.model.errors import IthacaError, LogClosed, Overloaded
 from ithaca.model.records import Buffer, Compression, Receipt
-from ithaca.runtime.checks import clock_us, flush_too_late, too_late
+from ithaca.runtime.checks import flush_too_late, too_late
+from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import HEAD_BYTES
 from ithaca.wire.build import build, checked_record
 
@@ -112,7 +113,7 @@ class Outbox:
     def put_batch(self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None, *, noted: bool) -> SyncPending:
         """Send one atomic batch, built in this thread; waits only while too many bytes are in flight."""
         self.check()
-        batch = build(values, keys, timestamp_us=clock_us(), compress=self._compression)
+        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
         pending = SyncPending(self, batch.total_bytes, noted)
         self._put(self._take_batch, batch, None, pending)
         return pending

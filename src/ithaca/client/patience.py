@@ -1,9 +1,9 @@
 """How long to go on: deadlines, and pauses between attempts that grow."""
 
 import asyncio
-import random
 
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
+from ithaca.runtime.machine import chance
 
 
 class Deadline:
@@ -39,6 +39,6 @@ class Pauses:
 
     async def pause(self, deadline: Deadline | None = None) -> None:
         """Sleep for the next pause, but not beyond the deadline."""
-        pause_s = self._next_s * random.uniform(0.5, 1)
+        pause_s = self._next_s * chance().uniform(0.5, 1)
         self._next_s = min(2 * self._next_s, RECONNECT_PAUSE_S_MAX)
         await asyncio.sleep(pause_s if deadline is None else min(pause_s, deadline.left_s))

@@ -4,8 +4,8 @@ A policy names a shard, or leaves it open; inside a shard one lane is kept for a
 cannot be reached or does not answer is left alone for a while, unless there is no other.
 """
 
-import random
 from collections.abc import Callable, Mapping, Sequence
+from random import Random
 from typing import get_args
 
 from ithaca.model.errors import InvalidInput
@@ -28,11 +28,11 @@ def check_policy(policy: ShardPolicy) -> None:
 class Lanes:
     """The lanes of a view, as a policy sees them."""
 
-    def __init__(self, policy: ShardPolicy, clock: Callable[[], float], random_: random.Random) -> None:
+    def __init__(self, policy: ShardPolicy, clock: Callable[[], float], random: Random) -> None:
         check_policy(policy)
         self.policy = policy
         self._clock = clock
-        self._random = random_
+        self._random = random
         self._view = View(-1)
         self._by_shard: dict[int, list[LaneId]] = {}
         self._shards: list[int] = []

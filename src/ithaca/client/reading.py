@@ -85,18 +85,30 @@ class Reading:
             raise NotWritten(f"position {position} is not written yet; the tail is {tail.tail}", tail=tail.tail)
 
     async def _ask_all(self, position: int, wait_s: float, deadline: Deadline) -> Record | None:
-        """The record from whichever shard has it; None when none of them says so."""
+        """The record from whichever shard has it; None when none of them says so.
+
+        A shard that cannot say, since its part of the order is damaged everywhere, is believed last.
+        """
         shards = [shard.shard for shard in self._order.view.shards]
         if len(shards) == 1:
             return await self._ask(shards[0], position, wait_s, deadline)
-        asking = {asyncio.ensure_future(self._ask(shard, position, wait_s, deadline)) for shard in shards}
+        asking = [asyncio.ensure_future(self._ask(shard, position, wait_s, deadline)) for shard in shards]
+        damage: Corrupt | None = None
         try:
             while asking:
-                answered, asking = await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED)
+                answered = [each for each in asking if each.done()]
+                asking = [each for each in asking if not each.done()]
                 for answer in answered:
-                    record = answer.result()
+                    try:
+                        record = answer.result()
+                    except Corrupt as error:
+                        damage = error
+                        continue
                     if record is not None:
                         return record
+            if damage is not None:
+                raise damage
             return None
         finally:
             await _cancelled(asking)
@@ -111,6 +123,8 @@ class Reading:
 
     def _taken(self, received: Received, shard: int, position: int) -> Record | None:
         message = received.message
+        if isinstance(message, Behind) and message.tail > position:
+            raise Unavailable(f"a replica of shard {shard} has to catch up before it can say what is at {position}")
         if isinstance(message, Elsewhere | Behind):
             return None
         if not isinstance(message, Found):

@@ -81,7 +81,7 @@ class AsyncClusterRecords(interface_aio.Records):
         self._renewing: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         weakref.finalize(self, _end, asyncio.get_running_loop(), self._streams)
-        context.readers.add(self)
+        context.readers[self] = None
 
     @property
     def position(self) -> int:
@@ -210,7 +210,7 @@ class AsyncClusterRecords(interface_aio.Records):
 
     async def _advance(self, deadline: Deadline | None) -> bool:
         """Have more to take, waiting if need be; False at the end, and when the time is up."""
-        patience = Deadline(self._patience_s)
+        patience, silence = Deadline(self._patience_s), Deadline(self._context.timeout_s)
         is_first = True
         while not self._closed:
             ahead = await self._begun()
@@ -227,7 +227,7 @@ class AsyncClusterRecords(interface_aio.Records):
             if deadline is not None and deadline.passed and not is_first:
                 return False
             if patience.passed:
-                await self._impatient()
+                await self._impatient(silence)
                 patience = Deadline(self._patience_s)
             await self._wait(deadline, patience, is_first)
             is_first = False
@@ -247,12 +247,22 @@ class AsyncClusterRecords(interface_aio.Records):
 
     @property
     def _patience_s(self) -> float:
-        return self._context.timeout_s
+        return min(STREAM_SILENT_S, self._context.timeout_s / 3)
 
-    async def _impatient(self) -> None:
-        """Nothing has come for too long, though all of it is there."""
+    async def _impatient(self, silence: Deadline) -> None:
+        """Nothing has come for a while, though all of it is there: other replicas may have it, up to a point."""
+        if not silence.passed:
+            self._change_replicas()
+            return
         problems = [f"shard {shard}: {stream.problem or 'silent'}" for shard, stream in self._streams.items()]
-        raise Unavailable(f"the range did not go on for {self._patience_s:.3g} s ({'; '.join(problems)})")
+        raise Unavailable(f"the range did not go on for {silence.timeout_s:.3g} s ({'; '.join(problems)})")
+
+    def _change_replicas(self) -> None:
+        """Go on with other replicas of the shards that hold up the rest."""
+        assert self._ahead is not None
+        for shard in self._ahead.source.merge.laggards():
+            if shard in self._streams:
+                self._streams[shard].change_replica()
 
     def handle_closed(self) -> None:
         self._release()
@@ -298,7 +308,7 @@ class AsyncClusterSubscription(AsyncClusterRecords, interface_aio.Subscription):
     def _patience_s(self) -> float:
         return STREAM_SILENT_S
 
-    async def _impatient(self) -> None:
+    async def _impatient(self, silence: Deadline) -> None:
         """Ask the leader whether something should have come; if so, go on with other replicas."""
         assert self._ahead is not None
         merge = self._ahead.source.merge
@@ -308,9 +318,7 @@ class AsyncClusterSubscription(AsyncClusterRecords, interface_aio.Subscription):
         except Unavailable:
             return
         if tail.tail > before == merge.position:
-            for shard in merge.laggards():
-                if shard in self._streams:
-                    self._streams[shard].change_replica()
+            self._change_replicas()
 
 
 def _sent(where: KeyFilter) -> Filter:

@@ -1,17 +1,17 @@
 """Asking the replicas of a shard: any of them may answer, and one that cannot is passed over for the next."""
 
-import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ithaca.client.links import Link, Links
 from ithaca.client.order import Order
 from ithaca.client.patience import Deadline, Pauses
-from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, StorageError, Unavailable
+from ithaca.model.errors import Corrupt, InvalidInput, IthacaError, ProtocolError, StorageError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard, View
 from ithaca.protocol.codec import Message, Received
+from ithaca.runtime.machine import chance
 
 Answer = TypeVar("Answer")
 
@@ -47,7 +47,7 @@ class Replicas:
         """Where the replicas of a shard are, the preferred one first."""
         found = find_shard(self._order.view, shard)
         places = [replica.address for replica in found.replicas] if found is not None else []
-        random.shuffle(places)
+        chance().shuffle(places)
         preferred = self._preferred.get(shard)
         if preferred in places:
             places.remove(preferred)
@@ -73,12 +73,14 @@ class Replicas:
     ) -> Answer:
         """What `take` makes of a replica's answer; an answer that it refuses is asked of another replica.
 
-        `wait_s` is how long the replica itself may wait before it answers.
+        `Corrupt` when what is asked for is damaged at every one of them: time does not help then. `wait_s` is how
+        long the replica itself may wait before it answers.
         """
         pauses = Pauses()
         problems: dict[Address, IthacaError] = {}
         while True:
-            for address in self.places(shard):
+            places = self.places(shard)
+            for address in places:
                 try:
                     attempt_s = min(deadline.left_s, ATTEMPT_TIMEOUT_S)
                     link = await self._links.link(address, max(attempt_s, 0.001))
@@ -91,6 +93,9 @@ class Replicas:
                 else:
                     self._preferred[shard] = address
                     return answer
+            damage = damaged_everywhere(places, problems)
+            if damage is not None:
+                raise damage
             if deadline.passed:
                 raise _nobody(shard, problems, deadline)
             await pauses.pause(deadline)
@@ -101,6 +106,13 @@ class Replicas:
     def check_shard(self, shard: int) -> None:
         if find_shard(self._order.view, shard) is None:
             raise InvalidInput(f"there is no shard {shard}: the cluster has {_numbers(self._order.view)}")
+
+
+def damaged_everywhere(places: Sequence[Address], problems: Mapping[Address, IthacaError]) -> Corrupt | None:
+    """What one of the replicas said, if all of them are there and say that what is asked for is damaged."""
+    found = [problems.get(place) for place in places]
+    damage = [error for error in found if isinstance(error, Corrupt)]
+    return damage[0] if damage and len(damage) == len(found) else None
 
 
 def _numbers(view: View) -> str:

@@ -15,8 +15,9 @@ from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.records import Buffer, Compression, Receipt
 from ithaca.ordering.outcomes import Session
 from ithaca.protocol.messages import GetNextSeq, NextSeqIs
-from ithaca.runtime.checks import check_seq, clock_us
+from ithaca.runtime.checks import check_seq
 from ithaca.runtime.futures import within
+from ithaca.runtime.machine import wall_us
 from ithaca.wire.build import build
 
 
@@ -71,7 +72,7 @@ class AsyncClusterSession(interface_aio.Session):
             self._check()
         session = self._producer.session
         producer = (session.producer_id, session.epoch, self.next_seq if seq is None else seq)
-        batch = build(values, keys, timestamp_us=clock_us(), compress=self._compression, producer=producer)
+        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression, producer=producer)
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
         def done(outcome: int | IthacaError, shard: int) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from ithaca.client.links import Links
 from ithaca.client.order import Order
 from ithaca.client.patience import Deadline
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError
 from ithaca.model.interface import ClusterStatus
 from ithaca.model.limits import STATUS_TIMEOUT_S
@@ -47,7 +48,7 @@ async def _ask(links: Links, address: Address, role: str) -> Said:
             if isinstance(said, dict):
                 return {**said, "address": str(address)}
         error = f"it answered GetStatus with {type(answer).__name__}"
-    except (IthacaError, msgspec.MsgspecError) as failure:
+    except (IthacaError, *UNDECODABLE) as failure:
         error = str(failure)
     return {"address": str(address), "role": role, "state": "unreachable", "error": error}
 

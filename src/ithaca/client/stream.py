@@ -13,10 +13,11 @@ from ithaca.client.links import Links
 from ithaca.client.merge import Piece
 from ithaca.client.order import Order
 from ithaca.client.patience import Deadline, Pauses
-from ithaca.client.replicas import ASK_ANOTHER, Replicas
+from ithaca.client.replicas import ASK_ANOTHER, Replicas, damaged_everywhere
 from ithaca.model.errors import Corrupt, IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, STREAM_BUFFER_BYTES_MAX
 from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.messages import Deliver, Delivered, Failure, Filter, Finished, Subscribe
@@ -62,6 +63,10 @@ class ShardStream:
         self._buffered_bytes = 0
         self._is_paused = False
         self._connection: Connection | None = None
+        self._place: Address | None = None
+        """Where the connection goes, or went last."""
+        self._failures: dict[Address, IthacaError] = {}
+        """Why replicas did not go on, since something was delivered last."""
         self._seeds: dict[LaneId, int] = {}
         self._pauses = Pauses()
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -94,18 +99,33 @@ class ShardStream:
             if not places:
                 self.problem = Unavailable(f"shard {self.shard} has no replica")
             else:
+                self._place = next((place for place in places if place != self._place), places[0])
                 try:
-                    connection = await dial(places[0], self._links.hello(), self)
+                    connection = await dial(self._place, self._links.hello(), self)
                 except IthacaError as error:
-                    self.problem = error
+                    self._failed_with(error)
                 else:
                     await self._attend(connection)
-                self._replicas.pass_over(self.shard, places[0])
+                self._replicas.pass_over(self.shard, self._place)
+                self._end_if_damaged(places)
             if self._is_over:
                 return
             await self._pauses.pause()
             with suppress(IthacaError):  # the replicas that are known are tried again meanwhile
                 await self._order.refresh(Deadline(ATTEMPT_TIMEOUT_S))
+
+    def _failed_with(self, error: IthacaError) -> None:
+        """The replica that is asked now does not go on."""
+        self.problem = error
+        if self._place is not None:
+            self._failures[self._place] = error
+
+    def _end_if_damaged(self, places: list[Address]) -> None:
+        """No other replica would spare the reader what every one of them has met here."""
+        damage = damaged_everywhere(places, self._failures)
+        if damage is not None and not self._is_over:
+            self._is_over = True
+            self._sink.failed(self.shard, damage)
 
     async def _attend(self, connection: Connection) -> None:
         self._connection = connection
@@ -131,16 +151,18 @@ class ShardStream:
                 assert self._stop is not None
                 self._sink.received(self.shard, [], self._stop, 0)
             case Failure() as failure:
-                self.problem = error_of(failure)
+                error = error_of(failure)
+                self._failed_with(error)
                 connection.close()
-                if not isinstance(self.problem, ASK_ANOTHER):
+                if not isinstance(error, ASK_ANOTHER):
                     self._is_over = True
-                    self._sink.failed(self.shard, self.problem)
+                    self._sink.failed(self.shard, error)
             case message:
                 raise ProtocolError(f"a replica answered Subscribe with {type(message).__name__}")
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        self.problem = error or self.problem
+        if error is not None:
+            self._failed_with(error)
 
     # What comes
 
@@ -158,6 +180,7 @@ class ShardStream:
             pieces.append(piece)
         self.problem = None
         self._pauses.reset()
+        self._failures.clear()
         self._position = max(message.up_to, after)
         self._buffered_bytes += sum(piece.bytes for piece in pieces)
         if self._buffered_bytes > STREAM_BUFFER_BYTES_MAX and not self._is_paused:

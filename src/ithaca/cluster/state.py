@@ -6,6 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from ithaca.model.decoding import UNDECODABLE
+from ithaca.model.errors import Corrupt
+
 NAME = "supervisor.json"
 
 ChildPhase = Literal["starting", "running", "waiting", "fenced", "stopped"]
@@ -38,8 +41,10 @@ def save_state(directory: Path, state: SupervisorState) -> None:
 
 
 def load_state(directory: Path) -> SupervisorState | None:
-    """What the file says, which may be of a supervisor that is gone; None when there is none."""
+    """What the file says, which may be of a supervisor that is gone; None when there is none. Raises `Corrupt`."""
     try:
         return msgspec.json.decode((directory / NAME).read_bytes(), type=SupervisorState)
     except FileNotFoundError:
         return None
+    except UNDECODABLE as error:
+        raise Corrupt(f"cannot be decoded: {error}", file=str(directory / NAME)) from error

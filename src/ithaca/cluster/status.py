@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ithaca.cluster.layout import ServerPlace
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.view import Address
@@ -76,6 +77,7 @@ class ClusterStatus:
                 found.append(f"{server.place.name} does not answer: {server.silence}")
             elif server.state not in WELL:
                 found.append(f"{server.place.name} is {server.state}")
+            found += _damage(server)
         if self.leader is None:
             found.append("no orderer leads, so nothing is ordered: more than half of the orderers must be up")
         elif self.leader.said is not None and not self.leader.said["configured"]:
@@ -90,6 +92,18 @@ class ClusterStatus:
 
 def _term(server: ServerStatus) -> int:
     return int(server.said["term"]) if server.said is not None else 0
+
+
+def _damage(server: ServerStatus) -> list[str]:
+    """Lanes that a replica has lost, or is about to give up."""
+    found = []
+    for damaged in (server.said or {}).get("damaged", ()):
+        name, lane = server.place.name, damaged["lane"]
+        if damaged["kept"] is None:
+            found.append(f"{name} holds damaged records of lane {lane}: restart it while its peers are well")
+        elif not damaged["repaired"]:
+            found.append(f"{name} lacks lane {lane}, which was damaged, until a peer has sent it")
+    return found
 
 
 def _shards_without_lanes(leader: dict[str, Any]) -> list[str]:
@@ -161,7 +175,7 @@ async def ask_status(address: Address) -> dict[str, Any]:
         raise ProtocolError(f"{address} answered a question about its status with {type(answer.message).__name__}")
     try:
         return msgspec.json.decode(answer.message.json, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"{address} says of itself what cannot be read: {error}") from error
 
 

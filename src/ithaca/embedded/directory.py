@@ -21,7 +21,7 @@ from ithaca.model.errors import Corrupt, InvalidInput, NoSuchLog, ReadOnly, Stor
 from ithaca.model.positions import LaneId
 from ithaca.storage import checked_file, directory_lock, lane
 from ithaca.storage.directory_lock import take_lock
-from ithaca.storage.disk import OsDisk, OsFile
+from ithaca.storage.disk import Disk, OsDisk, OsFile
 
 META = "meta"
 LANE = LaneId(0, 0, 1)
@@ -40,15 +40,12 @@ def lane_directory(path: str) -> str:
     return f"{path}/{LANE_DIRECTORY}"
 
 
-def load_meta(disk: OsDisk, path: str) -> Meta:
+def load_meta(disk: Disk, path: str) -> Meta:
     """The log's identity; `NoSuchLog` when there is none at this path."""
     file = f"{path}/{META}"
     if not disk.exists(file):
         raise NoSuchLog(f'there is no log at {path}: open it with mode="a" to create one')
-    try:
-        return msgspec.msgpack.decode(checked_file.load(disk, file), type=Meta)
-    except msgspec.MsgspecError as error:
-        raise Corrupt(f"cannot be decoded: {error}", file=file) from error
+    return checked_file.load_value(disk, file, Meta)
 
 
 def prepare(disk: OsDisk, path: str) -> OsFile:

@@ -30,10 +30,10 @@ from ithaca.runtime.checks import (
     check_seq,
     check_session_name,
     check_start,
-    clock_us,
     time_us_of,
 )
 from ithaca.runtime.group_commit import EVERY_SESSION, GroupCommit, Ticket
+from ithaca.runtime.machine import wall_us
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor, LaneReader
@@ -83,7 +83,7 @@ class Engine:
         commits = GroupCommit(
             lane,
             compression=self._settings.compression,
-            clock_us=clock_us,
+            clock_us=wall_us,
             inflight_bytes_max=INFLIGHT_BYTES_MAX,
             after_commit=self._after_commit,
         )
@@ -173,7 +173,7 @@ class Engine:
     def _build(
         self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None, producer: tuple[int, int, int]
     ) -> Batch:
-        return build(values, keys, timestamp_us=clock_us(), compress=self._settings.compression, producer=producer)
+        return build(values, keys, timestamp_us=wall_us(), compress=self._settings.compression, producer=producer)
 
     def receipt(self, ticket: Ticket) -> Receipt:
         """What a ticket that is done came to."""
@@ -335,6 +335,6 @@ class Engine:
         if retention.bytes is not None:
             before = max(before, self._lane.oldest_beyond(retention.bytes))
         if retention.age is not None:
-            oldest_us = clock_us() - int(retention.age.total_seconds() * 1_000_000)
+            oldest_us = wall_us() - int(retention.age.total_seconds() * 1_000_000)
             before = max(before, self._lane.seek_time(oldest_us))
         return before

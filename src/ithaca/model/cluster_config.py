@@ -43,7 +43,7 @@ from ithaca.model.limits import (
     SHARD_REPLICAS_MAX,
 )
 from ithaca.model.records import Durability
-from ithaca.model.rules import Choice, Flag, Number, Rule, Text, Texts
+from ithaca.model.rules import Choice, Flag, Number, Rule, Text, Texts, shown
 from ithaca.model.toml_lines import Key, did_you_mean, line_of, read_toml
 from ithaca.model.view import Address
 
@@ -191,7 +191,7 @@ class _Parser:
                 raise self._error(f"{name} is not known{did_you_mean(name, _TABLES)}: use one of {known}", name)
         settings = self._document.get("cluster", {})
         if not isinstance(settings, dict):
-            raise self._error(f"cluster is {settings!r}: make it a table, [cluster]", "cluster")
+            raise self._error(f"cluster is {shown(settings)}: make it a table, [cluster]", "cluster")
         self._check(settings, (), "cluster")
         orderers = [self._orderer(*each) for each in self._tables("orderer", "server")]
         shards = [self._shard(*each) for each in self._tables("shard", "shard")]
@@ -222,7 +222,7 @@ class _Parser:
         """The tables of an array, checked, each with its place; no two have the same number."""
         tables = self._document.get(name, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self._error(f"{name} is {tables!r}: make it an array of tables, [[{name}]]", name)
+            raise self._error(f"{name} is {shown(tables)}: make it an array of tables, [[{name}]]", name)
         if not tables:
             raise self._error(f"there is no {name}: add at least one table [[{name}]]", name)
         taken: set[int] = set()

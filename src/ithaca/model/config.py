@@ -28,7 +28,7 @@ from ithaca.model.limits import (
     SEGMENT_BYTES_MIN,
 )
 from ithaca.model.records import Compression, Durability
-from ithaca.model.rules import Choice, Number
+from ithaca.model.rules import Choice, Number, shown
 from ithaca.model.toml_lines import did_you_mean, line_of, read_toml
 
 TABLE: Final = "log"
@@ -120,7 +120,8 @@ def _from_file(path: str) -> dict[str, Any]:
             )
     table = document.get(TABLE, {})
     if not isinstance(table, dict):
-        raise ConfigError(f"{TABLE} is {table!r}: make it a table, [{TABLE}]", file=path, line=line_of(text, TABLE))
+        message = f"{TABLE} is {shown(table)}: make it a table, [{TABLE}]"
+        raise ConfigError(message, file=path, line=line_of(text, TABLE))
     for name, value in table.items():
         problem = _problem(name, value)
         if problem is not None:

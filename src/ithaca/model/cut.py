@@ -12,9 +12,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import lt
+from typing import Annotated
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from ithaca.model.errors import InvalidInput
@@ -22,6 +24,9 @@ from ithaca.model.limits import INCARNATION_MAX, LANE_RECORDS_MAX, REPLICA_NUMBE
 from ithaca.model.positions import LaneId
 
 Vector = NDArray[np.int64]
+
+_Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
+_Length = Annotated[int, Meta(ge=0, le=LANE_RECORDS_MAX)]
 
 _REPLICA_SHIFT = 24
 _SHARD_SHIFT = 39
@@ -153,18 +158,18 @@ class LaneRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """`count` records of a lane, from `lsn` on, got the positions from `position` on."""
 
     lane: LaneId
-    lsn: int
-    position: int
-    count: int
+    lsn: _Length
+    position: Annotated[int, Meta(ge=1, lt=1 << 62)]
+    count: Annotated[int, Meta(ge=1, le=LANE_RECORDS_MAX)]
 
 
 class ShardCut(msgspec.Struct, frozen=True, array_like=True, tag="cut"):
     """What one shard is told of a cut: how far the order reaches, and its own runs, if it has any in it."""
 
-    shard: int
-    number: int
-    tail: int
+    shard: Annotated[int, Meta(ge=0, le=SHARD_NUMBER_MAX)]
+    number: _Natural
+    tail: _Natural
     """The next position after this cut."""
-    time_us: int
+    time_us: _Natural
     """The order's own time, which never falls."""
     runs: tuple[LaneRun, ...] = ()

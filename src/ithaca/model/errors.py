@@ -167,6 +167,12 @@ class Corrupt(StorageError):
         self.file = file
         self.offset = offset
 
+    def in_words(self, message: str) -> "Corrupt":
+        """The same damage, said otherwise."""
+        error = Corrupt(message)
+        error.file, error.offset = self.file, self.offset
+        return error
+
 
 class Unavailable(IthacaError):
     """Not now."""
@@ -210,6 +216,14 @@ class WrongLane(SessionError):
 
     retry = True
     refresh = True
+
+
+class BootTooLow(IthacaError):
+    """Between servers: the ordering layer knows a later start of this replica, `boot`."""
+
+    def __init__(self, message: str, *, boot: int) -> None:
+        super().__init__(message)
+        self.boot = boot
 
 
 class ProtocolError(IthacaError):

@@ -151,6 +151,8 @@ IOV_MAX = 1024
 SESSIONS_MAX = 4096
 """Named sessions of one lane; opening one more expires the one unused for longest."""
 SESSION_NAME_BYTES_MAX = 255
+SEQUENCE_MAX = 1 << 62
+"""The numbers of a session's records stay below this."""
 SESSION_BATCHES_MAX = 8
 """Last batches of a session whose receipts a retry can still get, and so what a client has in flight of one."""
 

@@ -4,7 +4,11 @@ A *position* is a record's place in the total order: positions start at 1, are d
 and 0 means "before the first". An *LSN* is a record's place in one lane, from 0. Ranges are half-open.
 """
 
-from typing import NamedTuple, NewType
+from typing import Annotated, NamedTuple, NewType
+
+from msgspec import Meta
+
+from ithaca.model.limits import INCARNATION_MAX, REPLICA_NUMBER_MAX, SHARD_NUMBER_MAX
 
 Position = NewType("Position", int)
 Lsn = NewType("Lsn", int)
@@ -16,11 +20,14 @@ FIRST = Position(1)
 
 
 class LaneId(NamedTuple):
-    """The FIFO sequence of records that one start of one replica accepted. Lanes sort in this order."""
+    """The FIFO sequence of records that one start of one replica accepted. Lanes sort in this order.
 
-    shard: int
-    replica: int
-    incarnation: int
+    One that is decoded is within the bounds of what can exist.
+    """
+
+    shard: Annotated[int, Meta(ge=0, le=SHARD_NUMBER_MAX)]
+    replica: Annotated[int, Meta(ge=0, le=REPLICA_NUMBER_MAX)]
+    incarnation: Annotated[int, Meta(ge=1, le=INCARNATION_MAX)]
 
     def __str__(self) -> str:
         return f"{self.shard}-{self.replica}-{self.incarnation}"

@@ -33,6 +33,8 @@ def read_toml(path: str) -> tuple[dict[str, Any], str]:
         raise ConfigError(f"is not UTF-8: {error.reason} at byte {error.start}", file=path) from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"is not TOML: {error}", file=path, line=_line_of_syntax_error(error, text)) from error
+    except (ValueError, RecursionError) as error:  # of the parser, for numbers and nesting without end
+        raise ConfigError(f"cannot be parsed: {error}", file=path) from error
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

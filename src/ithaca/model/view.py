@@ -5,16 +5,26 @@ record is durable when f+1 replicas have synced it, which is every replica of th
 §4.4.2). Who belongs to a shard is its configuration, numbered by the shard's `epoch`.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 
-from ithaca.model.limits import ORDERING_PIPELINE_CUTS
+from ithaca.model.limits import (
+    INCARNATION_MAX,
+    ORDERING_PIPELINE_CUTS,
+    REPLICA_NUMBER_MAX,
+    SHARD_NUMBER_MAX,
+    SHARD_REPLICAS_MAX,
+)
 from ithaca.model.positions import LaneId
 
 Engine = Literal["scalog", "belfast", "corfu", "raft"]
 ShardPhase = Literal["live", "finalizing", "finalized"]
+
+_Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+_Replica = Annotated[int, Meta(ge=0, le=REPLICA_NUMBER_MAX)]
 
 
 class ClusterConfiguration(msgspec.Struct, frozen=True, array_like=True):
@@ -36,7 +46,7 @@ class Address(msgspec.Struct, frozen=True, array_like=True):
     """
 
     host: str
-    port: int
+    port: Annotated[int, Meta(ge=0, le=65535)]
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -45,10 +55,10 @@ class Address(msgspec.Struct, frozen=True, array_like=True):
 class Replica(msgspec.Struct, frozen=True, array_like=True):
     """One storage server of a shard. `boot` counts its starts on its own disk, and never falls."""
 
-    replica: int
+    replica: _Replica
     address: Address
-    boot: int = 0
-    incarnation: int = 0
+    boot: _Natural = 0
+    incarnation: Annotated[int, Meta(ge=0, le=INCARNATION_MAX)] = 0
     """Of its newest lane; 0 before the first."""
     is_open: bool = False
     """Whether that lane may still grow."""
@@ -57,17 +67,17 @@ class Replica(msgspec.Struct, frozen=True, array_like=True):
 class Shard(msgspec.Struct, frozen=True, array_like=True):
     """A group of replicas, sorted by number, that back up each other's lanes."""
 
-    shard: int
-    f: int
+    shard: Annotated[int, Meta(ge=0, le=SHARD_NUMBER_MAX)]
+    f: Annotated[int, Meta(ge=0, lt=SHARD_REPLICAS_MAX)]
     masking: bool
     replicas: tuple[Replica, ...]
-    replica_last: int
+    replica_last: _Replica
     """The highest number that a replica of this shard ever had; numbers are never reused."""
-    epoch: int = 1
-    epoch_view: int = 0
+    epoch: _Natural = 1
+    epoch_view: _Natural = 0
     """The version of the view in which the epoch began."""
     phase: ShardPhase = "live"
-    final_cut: int = 0
+    final_cut: _Natural = 0
     """The last cut that could order something of this shard, once it is finalized."""
 
     @property
@@ -96,7 +106,7 @@ class Shard(msgspec.Struct, frozen=True, array_like=True):
 class View(msgspec.Struct, frozen=True, array_like=True):
     """All shards, sorted by number; the version rises with every change."""
 
-    version: int = 0
+    version: _Natural = 0
     shards: tuple[Shard, ...] = ()
 
     def live_lanes(self) -> list[LaneId]:

@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.model.cut import LaneLengths, lane_key, pack, unpack
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import InvalidInput, ProtocolError, VersionMismatch
 from ithaca.model.limits import (
     LANE_RECORDS_MAX,
@@ -42,8 +43,8 @@ from ithaca.model.limits import (
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, shard_size
 
-_Natural = Annotated[int, Meta(ge=0)]
-_Counted = Annotated[int, Meta(ge=1)]
+_Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
+_Counted = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 _Shard = Annotated[int, Meta(ge=0, le=SHARD_NUMBER_MAX)]
 _Replica = Annotated[int, Meta(ge=0, le=REPLICA_NUMBER_MAX)]
 _Version = Annotated[int, Meta(ge=0, lt=1 << 62)]
@@ -245,7 +246,7 @@ def decode_entry(data: bytes) -> OrderingEntry:
     """The entry of a Raft payload; `VersionMismatch` names an unknown tag, `ProtocolError` what is malformed."""
     try:
         return _decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         tag = _tag_of(data)
         if tag is not None and tag not in TAGS:
             raise VersionMismatch(
@@ -258,6 +259,6 @@ def decode_entry(data: bytes) -> OrderingEntry:
 def _tag_of(data: bytes) -> str | None:
     try:
         fields = msgspec.msgpack.decode(data)
-    except msgspec.MsgspecError:
+    except UNDECODABLE:
         return None
     return fields[0] if isinstance(fields, list) and fields and isinstance(fields[0], str) else None

@@ -5,12 +5,15 @@ the lanes that moved, however many records they hold. A closed lane leaves the v
 cuts pass over it.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from ithaca.model.cut import FEW, LaneLengths, Vector, lane_key, pack, shard_rows, unpack
+from ithaca.model.errors import InvalidInput
+from ithaca.model.limits import LANE_RECORDS_MAX
 from ithaca.model.positions import LaneId
 
 NEVER = int(np.iinfo(np.int64).max)
@@ -20,8 +23,8 @@ NEVER = int(np.iinfo(np.int64).max)
 class ClosedLane(msgspec.Struct, frozen=True, array_like=True):
     """A lane that never grows again: its ordered length, and the position behind its last record (or 0)."""
 
-    length: int
-    end: int
+    length: Annotated[int, Meta(ge=0, le=LANE_RECORDS_MAX)]
+    end: Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 
 class Runs(NamedTuple):
@@ -41,6 +44,11 @@ class PackedLanes(msgspec.Struct, frozen=True, array_like=True):
     ends: bytes
     since: bytes
     closed: list[tuple[LaneId, ClosedLane]]
+
+    def __post_init__(self) -> None:
+        LaneLengths(unpack(self.keys), unpack(self.lengths)).check()
+        if not len(self.keys) == len(self.ends) == len(self.since):
+            raise InvalidInput("the columns of the open lanes are not of one length")
 
 
 class LaneTable:

@@ -5,15 +5,19 @@ say what is so, not what to add.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
-from ithaca.model.cut import LaneRun, ShardCut, Vector, lane_of, pack, shard_rows, shards_of, unpack
+from ithaca.model.cut import LaneLengths, LaneRun, ShardCut, Vector, lane_of, pack, shard_rows, shards_of, unpack
+from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration, Shard
 from ithaca.ordering.entries import OrderingEntry
+
+_Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 Reason = Literal[
     "the log is not configured",
@@ -165,12 +169,19 @@ class OrderedCut:
 class PackedCut(msgspec.Struct, frozen=True, array_like=True):
     """An `OrderedCut` in a snapshot; positions follow from the tail and the counts."""
 
-    number: int
-    tail: int
-    time_us: int
+    number: _Natural
+    tail: _Natural
+    time_us: _Natural
     keys: bytes
     lsns: bytes
     counts: bytes
+
+    def __post_init__(self) -> None:
+        keys, counts = unpack(self.keys), unpack(self.counts)
+        LaneLengths(keys, unpack(self.lsns)).check()
+        LaneLengths(keys, counts).check()
+        if int(counts.sum()) > self.tail:
+            raise InvalidInput(f"cut {self.number} orders more than there is below its tail of {self.tail}")
 
     @classmethod
     def of(cls, cut: OrderedCut) -> "PackedCut":

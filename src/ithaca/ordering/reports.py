@@ -80,7 +80,9 @@ class _Group:
         self.lanes = [(lane_key(lane), lane) for lane in shard.open_lanes()]
 
     def members(self) -> list[_Held]:
-        return [self.held[each.replica] for each in self.shard.replicas if each.replica in self.held]
+        """What counts: a replica that was started again may have lost what it reported before."""
+        found = ((each, self.held.get(each.replica)) for each in self.shard.replicas)
+        return [held for each, held in found if held is not None and held.boot >= each.boot]
 
 
 class Reports:

@@ -5,9 +5,10 @@ epoch, and from then on only cuts count that were proposed by a leader which kne
 the *present* configuration have synced what is ordered.
 """
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from ithaca.model.limits import INCARNATION_MAX, ORDERING_REPLICAS_MAX, SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
@@ -22,8 +23,8 @@ T = TypeVar("T")
 class Grace(msgspec.Struct, frozen=True, array_like=True):
     """When a finalizing shard is finalized: with the first cut that is this late, by number and by time."""
 
-    cut: int
-    until_us: int
+    cut: Annotated[int, Meta(ge=0)]
+    until_us: Annotated[int, Meta(ge=0)]
 
     def is_over(self, cut: int, time_us: int) -> bool:
         return cut >= self.cut and time_us >= self.until_us
@@ -32,7 +33,7 @@ class Grace(msgspec.Struct, frozen=True, array_like=True):
 class PackedShards(msgspec.Struct, frozen=True, array_like=True):
     """The table in a snapshot."""
 
-    version: int
+    version: Annotated[int, Meta(ge=0, lt=1 << 62)]
     shards: list[Shard]
     graces: list[tuple[int, Grace]]
     reclaimed: list[int]

@@ -7,8 +7,12 @@
 Vectors in it are bytes, 8 per element, little-endian (`model.cut.pack`). Equal states have equal bytes.
 """
 
-import msgspec
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt, FormatTooNew
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration
@@ -20,16 +24,18 @@ from ithaca.ordering.shards import PackedShards
 
 VERSION = 1
 
+_Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
+
 
 class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     """All that entries add up to."""
 
-    index: int
+    index: _Natural
     configuration: ClusterConfiguration | None
-    cut_number: int
-    tail: int
-    first: int
-    time_us: int
+    cut_number: _Natural
+    tail: _Natural
+    first: _Natural
+    time_us: _Natural
     lanes: PackedLanes
     shards: PackedShards
     sessions: PackedSessions
@@ -57,5 +63,5 @@ def decode_snapshot(data: bytes) -> Snapshot:
                 supported=VERSION,
             )
         return _decoder.decode(body)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise Corrupt(f"the ordering layer's snapshot cannot be decoded: {error}") from error

@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from ithaca.model.errors import InvalidInput, ProtocolError
+from ithaca.model.decoding import UNDECODABLE
+from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import FRAME_HEADER_BYTES_MAX
 from ithaca.model.records import Buffer
 from ithaca.protocol.messages import TYPES
@@ -64,7 +65,7 @@ def decode_message(frame: Frame) -> Received:
         if frame.flags & _IN_PAYLOAD:
             header, payload = _parted(payload, _length_decoder.decode(header))
         message: Message = decoder.decode(header)
-    except (msgspec.MsgspecError, InvalidInput, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"a {TYPES[frame.type].__name__} cannot be decoded: {error}") from error
     return Received(message, frame.correlation, bool(frame.flags & _ANSWER), payload)
 

@@ -256,7 +256,7 @@ class Append(msgspec.Struct, frozen=True, array_like=True):
 class Acks(msgspec.Struct, frozen=True, array_like=True):
     """These requests' batches are durable and ordered: (correlation, position of the first record)."""
 
-    items: tuple[tuple[int, int], ...]
+    items: tuple[tuple[_Natural, _Counted], ...]
 
 
 class GetNextSeq(msgspec.Struct, frozen=True, array_like=True):
@@ -281,7 +281,7 @@ class GetPlaced(msgspec.Struct, frozen=True, array_like=True):
 class PlacedAre(msgspec.Struct, frozen=True, array_like=True):
     """The session's last batches there: (first number, records, position or 0); empty when it has none."""
 
-    placed: tuple[tuple[int, int, int], ...]
+    placed: tuple[tuple[_Counted, _Counted, _Natural], ...]
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True):
@@ -388,7 +388,7 @@ class RunsAre(msgspec.Struct, frozen=True, array_like=True):
     """(LSN, position, count, time) each; they may end early. If the first is behind what was asked for, then all that
     is before it was trimmed."""
 
-    runs: tuple[tuple[int, int, int, int], ...]
+    runs: tuple[tuple[_Natural, _Counted, _Counted, _Natural], ...]
 
 
 class RaftSays(msgspec.Struct, frozen=True, array_like=True):

@@ -14,6 +14,9 @@ from enum import IntEnum
 
 import msgspec
 
+from ithaca.model.decoding import UNDECODABLE
+from ithaca.model.errors import ProtocolError
+
 ServerId = int
 """Servers are numbered from 1; a number is never given to another server."""
 
@@ -139,5 +142,9 @@ def configuration_entry(index: int, term: int, configuration: Configuration) -> 
 
 
 def configuration_of(entry: Entry) -> Configuration:
+    """What the entry carries; `ProtocolError` when that is no configuration."""
     assert entry.kind is EntryKind.CONFIGURATION
-    return _configuration_decoder.decode(entry.data)
+    try:
+        return _configuration_decoder.decode(entry.data)
+    except UNDECODABLE as error:
+        raise ProtocolError(f"the configuration in entry {entry.index} cannot be decoded: {error}") from error

@@ -186,6 +186,11 @@ class ReplicaCore:
         copy = self._lanes.get(lane)
         return copy is not None and copy.is_settled and not copy.has_holes
 
+    def has_all_ordered(self, lane: LaneId) -> bool:
+        """Whether all that is ordered of the lane is here, and can be read; of a lane that was trimmed, nothing is."""
+        copy = self._lanes.get(lane)
+        return self._is_joined and (copy is None or (copy.is_ready and not copy.is_behind))
+
     def ordered_length(self, lane: LaneId) -> int | None:
         """How much of the lane is ordered, as far as this replica knows; None for a lane that it does not know."""
         copy = self._lanes.get(lane)

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError, SequenceGap, SessionExpired, SessionFenced, WrongLane
-from ithaca.model.limits import SESSION_BATCHES_MAX, SESSION_CARRIED_BYTES_MAX, SESSIONS_MAX
+from ithaca.model.limits import SEQUENCE_MAX, SESSION_BATCHES_MAX, SESSION_CARRIED_BYTES_MAX, SESSIONS_MAX
 from ithaca.ordering.outcomes import Session
 from ithaca.wire.batch import Batch
 
@@ -40,13 +41,15 @@ def decode_carried(data: bytes) -> list[Carried]:
         return []
     try:
         placed = _decoder.decode(data)
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProtocolError(f"what a session carries cannot be decoded: {error}") from error
     after = 1
     for first_seq, count, position in placed:
         if first_seq < after or count < 1 or position < 0:
             raise ProtocolError(f"what a session carries is not a list of batches in order: {placed}")
         after = first_seq + count
+    if after > SEQUENCE_MAX:
+        raise ProtocolError(f"what a session carries ends with number {after - 1}, above the last, {SEQUENCE_MAX - 1}")
     return placed[-SESSION_BATCHES_MAX:]
 
 

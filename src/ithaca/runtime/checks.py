@@ -3,16 +3,11 @@
 What is wrong with records and batches is found by `wire.build`.
 """
 
-import time
 from datetime import datetime
 
 from ithaca.model.errors import DeadlineExceeded, InvalidInput
 from ithaca.model.limits import SESSION_NAME_BYTES_MAX
 from ithaca.model.records import KeyFilter, Start
-
-
-def clock_us() -> int:
-    return time.time_ns() // 1000
 
 
 def check_seq(seq: int) -> None:

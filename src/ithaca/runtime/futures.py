@@ -20,7 +20,14 @@ async def within(future: "asyncio.Future[Receipt]", timeout: float | None) -> Re
     except TimeoutError as error:
         if isinstance(error, IthacaError):
             raise
+        future.add_done_callback(_looked_at)
         raise too_late(timeout) from None
+
+
+def _looked_at(future: "asyncio.Future[Receipt]") -> None:
+    """Nobody waits any more: what comes of it is no surprise to anybody."""
+    if not future.cancelled():
+        future.exception()
 
 
 class FuturePending(interface_aio.Pending):

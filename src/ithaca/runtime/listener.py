@@ -92,7 +92,7 @@ class Listener:
         self.on_refused = on_refused
         self._accept = accept
         self._welcome = welcome
-        self._connections: set[_Arrival] = set()
+        self._connections: dict[_Arrival, None] = {}
         self._server: asyncio.Server | None = None
         self._is_closing = False
 
@@ -131,7 +131,7 @@ class Listener:
 
     def arrived(self, connection: "_Arrival") -> None:
         """A connection was made: it counts, and is refused if there are too many."""
-        self._connections.add(connection)
+        self._connections[connection] = None
         count = len(self._connections)
         if self._is_closing:
             connection.abort()
@@ -143,7 +143,7 @@ class Listener:
             )
 
     def left(self, connection: "_Arrival") -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
 
     def greet(self, connection: Connection, received: Received) -> Peer:
         """Check a connection's first message and answer it."""

@@ -18,6 +18,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.limits import LOG_EVENT_CHARACTERS_MAX
 
 _LEVEL_WIDTH = len("critical")
@@ -98,7 +99,7 @@ def render(line: str) -> str:
     """
     try:
         read = msgspec.json.decode(line, type=Line)
-    except msgspec.MsgspecError:
+    except UNDECODABLE:
         return _visible(line.rstrip("\n"))
     time = read.time.replace("T", " ").removesuffix("Z")
     about = ", ".join(f"{key} {value}" for key, value in read.fields.items())

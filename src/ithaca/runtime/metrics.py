@@ -4,6 +4,8 @@ Servers call the methods where something happens; what can be read at any time (
 `tail` ...) is a gauge with `set_function`, asked for only when somebody looks. Times are in seconds.
 """
 
+from typing import Literal
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -66,6 +68,9 @@ class ReplicaMetrics(_ServerMetrics):
         self.received_batches = self._counter("received_batches", "Batches received")
         self.received_records = self._counter("received_records", "Records received")
         self.cuts = self._counter("cuts", "Cuts applied")
+        self._damage = Counter(
+            "ithaca_replica_damage", "Times that bytes of a lane did not check out", ["found"], registry=registry
+        )
         self.pending_bytes = self._gauge("pending_bytes", "Accepted and not yet ordered")
         self.write_queue_bytes = self._gauge("write_queue_bytes", "Handed to the disk and not yet synced")
         self.tail = self._gauge("tail", "The next position, as far as this replica knows")
@@ -93,6 +98,10 @@ class ReplicaMetrics(_ServerMetrics):
     def acknowledged(self, seconds: float) -> None:
         """A batch was acknowledged, so long after it was accepted."""
         self.append_seconds.observe(seconds)
+
+    def damaged(self, found: Literal["starting", "running"]) -> None:
+        """Something that was synced here does not check out: found when the replica started, or later."""
+        self._damage.labels(found).inc()
 
     def lane(self, lane: LaneId, *, durable: int, ordered: int) -> None:
         """A lane's lengths now."""

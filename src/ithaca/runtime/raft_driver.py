@@ -12,7 +12,6 @@ nothing more, fails whoever waits, and tells its owner.
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from random import Random
@@ -43,6 +42,7 @@ from ithaca.raft.events import (
     Transferring,
 )
 from ithaca.raft.messages import AnyMessage, DurableState, EntryKind, ServerId, TimeoutNow
+from ithaca.runtime.machine import chance, monotonic_ns
 from ithaca.runtime.raft_disk import RaftDisk
 from ithaca.storage.raftlog import RaftLog
 
@@ -102,7 +102,7 @@ class RaftDriver:
         random: Random | None = None,
     ) -> None:
         self._server = server
-        self._core = RaftCore(server, settings, random or Random(), durable, now_ms=_now_ms())
+        self._core = RaftCore(server, settings, random or chance(), durable, now_ms=_now_ms())
         self._machine = machine
         self._owner = owner
         self.applied_index = durable.snapshot.index
@@ -353,11 +353,16 @@ class RaftDriver:
             self._finish_persist()
 
     def _persisted(self, seconds: float) -> None:
-        """The oldest persist is synced, and so are those behind it that write nothing."""
+        """The oldest persist that writes is synced, and so are those around it that write nothing.
+
+        Those before it: this may be called from within a step to which the one before has led.
+        """
         if self._has_ended:
             return
         self.storage_full = None
         self._owner.persisted(seconds)
+        while self._persists[0].is_barrier:
+            self._finish_persist()
         self._finish_persist()
         while self._persists and self._persists[0].is_barrier:
             self._finish_persist()
@@ -396,7 +401,7 @@ class RaftDriver:
 
 
 def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
+    return monotonic_ns() // 1_000_000
 
 
 def _unknown(message: str) -> Unavailable:

@@ -49,7 +49,9 @@ class OrdererServer:
         *,
         disk: Disk | None = None,
         settings: Settings | None = None,
+        listen_at: Address | None = None,
     ) -> None:
+        """`listen_at`: if others reach this server at the file's address by way of a proxy or a mapped port."""
         self._file = file
         self._server = server
         self._directory = directory
@@ -58,6 +60,7 @@ class OrdererServer:
         self._addresses = {place.server: place.address for place in file.orderers}
         if server not in self._addresses:
             raise ConfigError(f"there is no orderer {server} in the cluster's file, only {sorted(self._addresses)}")
+        self._listen_at = listen_at or self._addresses[server]
         self._registry = CollectorRegistry()
         self.metrics = OrdererMetrics(self._registry)
         self._machine = OrderingMachine(self._entry_applied)
@@ -76,7 +79,7 @@ class OrdererServer:
 
     @property
     def address(self) -> Address:
-        return self._addresses[self._server] if self._listener is None else self._listener.address
+        return self._listen_at if self._listener is None else self._listener.address
 
     async def start(self) -> None:
         """Recover the disk, listen, and begin to take part in the order."""
@@ -108,9 +111,7 @@ class OrdererServer:
             self.metrics,
         )
         self._set_gauges(driver)
-        self._listener = await listen(
-            self._addresses[self._server], accept=self._accept, welcome=self._welcome, http=self._http
-        )
+        self._listener = await listen(self._listen_at, accept=self._accept, welcome=self._welcome, http=self._http)
         self._links.start()
         driver.start()
 

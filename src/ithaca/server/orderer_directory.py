@@ -23,6 +23,10 @@ from ithaca.storage.disk import Disk
 from ithaca.storage.raftlog import FILE_NAME, RaftLog
 
 META = "meta"
+_WAY_OUT = (
+    "the orderer may have forgotten votes and entries that others count on, and does not start; a majority of the "
+    "others goes on without it. Never empty its directory; restore it only from a copy that was made after it stopped"
+)
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -40,7 +44,7 @@ def open_raft_log(
         meta = _claim(disk, directory, server)
         exists = disk.exists(f"{directory}/{FILE_NAME}")
         if meta.took_part and not exists:
-            raise Corrupt("the file is missing, and the server took part: replace it", file=f"{directory}/{FILE_NAME}")
+            raise Corrupt("the file is missing, and the server took part", file=f"{directory}/{FILE_NAME}")
         if exists:
             log, state = RaftLog.open(disk, directory, zero_ahead_bytes=ZERO_AHEAD_BYTES)
         else:
@@ -49,6 +53,8 @@ def open_raft_log(
         if not meta.took_part:
             _store(disk, directory, Meta(server, took_part=True))
         return log, state
+    except Corrupt as error:
+        raise error.in_words(f"{error}: {_WAY_OUT}") from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(f"no space is left for {directory}: free some and start again") from error
@@ -61,10 +67,7 @@ def _claim(disk: Disk, directory: str, server: ServerId) -> Meta:
         if disk.exists(f"{directory}/{FILE_NAME}"):
             raise Corrupt("the file is missing, and there is a Raft log", file=path)
         _store(disk, directory, Meta(server))
-    try:
-        meta = msgspec.msgpack.decode(checked_file.load(disk, path), type=Meta)
-    except msgspec.MsgspecError as error:
-        raise Corrupt(f"cannot be decoded: {error}", file=path) from error
+    meta = checked_file.load_value(disk, path, Meta)
     if meta.server != server:
         raise ConfigError(
             f"{directory} belongs to orderer {meta.server}, not {server}: give each server its own directory"

@@ -6,8 +6,6 @@ or makes a task: a report is received, the cut that it makes due is handed to Ra
 
 import asyncio
 import logging
-import time
-import uuid
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -21,6 +19,7 @@ from ithaca.ordering.leader import Leader
 from ithaca.ordering.outcomes import Outcome, Refused
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
+from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 
@@ -76,7 +75,7 @@ class Leading:
         leader = self._leader
         if leader is None:
             return
-        now_us, time_us = time.monotonic_ns() // 1000, time.time_ns() // 1000
+        now_us, time_us = monotonic_ns() // 1000, wall_us()
         cut = leader.propose(now_us, time_us)
         if cut is not None:
             self._submit(encode_entry(cut), lambda _: None, self._cut_refused)
@@ -128,10 +127,10 @@ class Leading:
     def _submit(
         self, payload: bytes, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
     ) -> None:
-        started_s = time.perf_counter()
+        started_s = monotonic_s()
 
         def applied(outcomes: list[Outcome]) -> None:
-            self._metrics.committed(time.perf_counter() - started_s)
+            self._metrics.committed(monotonic_s() - started_s)
             done(outcomes)
 
         self._metrics.proposals.inc()
@@ -150,7 +149,7 @@ def _missing(file: ClusterFile, state: OrderingState) -> list[OrderingEntry]:
     entries: list[OrderingEntry] = []
     known = state.configuration
     if known is None:
-        entries.append(Configure(ClusterConfiguration(uuid.uuid4(), "scalog", file.order_interval_us)))
+        entries.append(Configure(ClusterConfiguration(new_uuid(), "scalog", file.order_interval_us)))
     elif known.order_interval_us != file.order_interval_us:
         entries.append(Configure(replace(known, order_interval_us=file.order_interval_us)))
     for shard in file.shards:

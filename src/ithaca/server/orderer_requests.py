@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ithaca.model.errors import InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable, WrongLane
+from ithaca.model.errors import BootTooLow, InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable, WrongLane
 from ithaca.model.limits import SESSION_ROOM_TRIES_MAX, VIEW_WAIT_S_MAX, VIEW_WAITS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
@@ -216,9 +216,14 @@ class Requests:
         if not self._may_lead(connection, request):
             return
         shard = self._state.shards.by_number.get(message.shard)
-        if shard is None or shard.find(message.replica) is None:
+        replica = None if shard is None else shard.find(message.replica)
+        if replica is None:
             error = InvalidInput(f"there is no replica {message.replica} of shard {message.shard} in this log")
             self._fail(connection, request, error)
+            return
+        if message.boot < replica.boot:
+            text = f"replica {message.shard}/{message.replica} has started again since: boot {replica.boot} is known"
+            self._fail(connection, request, BootTooLow(text, boot=replica.boot))
             return
 
         def done(outcomes: list[Outcome]) -> None:

@@ -1,12 +1,12 @@
 """An orderer's state for people: what `GetStatus` and `GET /health` answer."""
 
-import os
 from typing import Any
 
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.events import Role
+from ithaca.runtime.machine import process_id
 from ithaca.runtime.raft_driver import RaftDriver
 from ithaca.server.orderer_streams import NewsStreams
 
@@ -24,7 +24,7 @@ def orderer_status(
     return {
         "role": "orderer",
         "server": server,
-        "pid": os.getpid(),
+        "pid": process_id(),
         "address": str(address),
         "state": _STATES[driver.role],
         "term": driver.term,

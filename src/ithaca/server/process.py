@@ -9,6 +9,7 @@
 
 import asyncio
 import ctypes
+import errno
 import logging
 import os
 import resource
@@ -66,20 +67,34 @@ def run_server(make: Callable[[], Server], role: str, name: str) -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     try:
-        uvloop.run(_serve(make))
-    except Fenced as error:
-        _log.critical("fenced, and not to be started again in place: %s", error)
-        return FENCED
-    except IthacaError as error:
-        _log.critical("%s", error)
-        return FAILED
-    except Exception:
-        _log.critical("failed", exc_info=True)
-        return FAILED
+        uvloop.run(serve(make))
+    except Exception as error:
+        return status_of(error)
     return CLEAN
 
 
-async def _serve(make: Callable[[], Server]) -> None:
+def status_of(error: Exception) -> int:
+    """The exit status of a server that this has ended; it is said in the log.
+
+    A disk that cannot read or write makes no difference between a sync and anything else: whatever the server was
+    doing, it may have been a sync that failed.
+    """
+    if isinstance(error, Fenced) or _is_of_a_failing_disk(error) or _is_of_a_failing_disk(error.__cause__):
+        _log.critical("fenced, and not to be started again in place: %s", error)
+        return FENCED
+    if isinstance(error, IthacaError | OSError):
+        _log.critical("%s", error)
+    else:
+        _log.critical("failed", exc_info=error)
+    return FAILED
+
+
+def _is_of_a_failing_disk(error: BaseException | None) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.EIO
+
+
+async def serve(make: Callable[[], Server]) -> None:
+    """Run a server until a signal asks it to stop; raises what made it fail."""
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -92,9 +107,11 @@ async def _serve(make: Callable[[], Server]) -> None:
     except Exception:
         try:
             await server.stop()
-        except Exception:  # what failed first decides the exit status: a fenced server must not be started again
+        except Exception as error:
             _log.exception("stopping failed, too")
-        raise
+            if isinstance(error, Fenced):
+                raise
+        raise  # what failed first decides the exit status, unless a sync failed: such a server must not start again
     finally:
         asking.cancel()
     await server.stop()

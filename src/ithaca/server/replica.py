@@ -7,8 +7,6 @@ cold reads run in the default executor; both come back to the loop as events.
 
 import asyncio
 import logging
-import os
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
-from ithaca.model.errors import IthacaError, Trimmed
+from ithaca.model.errors import BootTooLow, Corrupt, IthacaError, Trimmed
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
 from ithaca.protocol.failures import failure_of
@@ -68,8 +66,10 @@ from ithaca.replica.events import (
 )
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
+from ithaca.runtime.machine import monotonic_ns, monotonic_s, process_id, wall_us
 from ithaca.runtime.metrics import ReplicaMetrics, exposition
 from ithaca.server.replica_copies import Copies, Wanted
+from ithaca.server.replica_damage import Damage
 from ithaca.server.replica_disk import LaneKeeper
 from ithaca.server.replica_feed import OwnLaneFeed
 from ithaca.server.replica_gateway import GatewayPeer
@@ -78,7 +78,7 @@ from ithaca.server.replica_streams import Shelf
 from ithaca.server.status import encode_status
 from ithaca.storage import replica_meta
 from ithaca.storage.directory_lock import take_lock
-from ithaca.storage.disk import OsDisk, OsFile
+from ithaca.storage.disk import Disk, OsDisk, OsFile
 from ithaca.storage.lane_store import LaneStore
 from ithaca.wire.batch import Batch
 
@@ -86,7 +86,7 @@ _log = logging.getLogger("ithaca.replica")
 
 
 def _now_us() -> int:
-    return time.monotonic_ns() // 1000
+    return monotonic_ns() // 1000
 
 
 class Asked:
@@ -103,10 +103,18 @@ class ReplicaServer:
     """One replica of one shard. `start`, then `wait` until it is stopped or fails, then `stop`."""
 
     def __init__(
-        self, file: ClusterFile, shard: int, replica: int, directory: str, *, disk: OsDisk | None = None
+        self,
+        file: ClusterFile,
+        shard: int,
+        replica: int,
+        directory: str,
+        *,
+        disk: Disk | None = None,
+        listen_at: Address | None = None,
     ) -> None:
+        """`listen_at`: if others reach this server at the file's address by way of a proxy or a mapped port."""
         self._file = file
-        self._place = file.replica(shard, replica)
+        self._listen_at = listen_at or file.replica(shard, replica).address
         self._shard = shard
         self._replica = replica
         self._name = f"{shard}/{replica}"
@@ -148,13 +156,14 @@ class ReplicaServer:
 
     @property
     def address(self) -> Address:
-        return self._place.address if self._listener is None else self._listener.address
+        return self._listen_at if self._listener is None else self._listener.address
 
     async def start(self) -> None:
         """Recover the disk, listen, and begin to join the order."""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._disk.make_directory(self._directory)
-        self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
+            self._lock = take_lock(self._disk, self._directory, "stop that server first")
         try:
             meta = await asyncio.to_thread(
                 replica_meta.start,
@@ -162,7 +171,7 @@ class ReplicaServer:
                 self._directory,
                 self._shard,
                 self._replica,
-                now_us=time.time_ns() // 1000,
+                now_us=wall_us(),
             )
             self._log_id, self._boot = meta.log, meta.boot
             self.store = await asyncio.to_thread(
@@ -175,6 +184,7 @@ class ReplicaServer:
             )
             held = {lane: Held(*found) for lane, found in self.store.held().items()}
             self.core = ReplicaCore(self._shard, self._replica, self._boot, held, now_us=_now_us())
+            self.damage = Damage(self.store, self.core, self.metrics)
             self.shelf = Shelf(self.store, self.core)
             self.feed: OwnLaneFeed | None = None
             self._keeper = LaneKeeper(self.store, self.step, self.fail, self.metrics)
@@ -186,14 +196,15 @@ class ReplicaServer:
                 self,
             )
             self._listener = await listen(
-                self._place.address,
+                self._listen_at,
                 accept=self._accept,
                 welcome=self._welcome,
                 http=self._http,
                 on_refused=self.metrics.refused,
             )
         except BaseException:
-            self._lock.close()
+            if self._lock is not None:
+                self._lock.close()
             raise
         self._observe(self._listener)
         self._order_task = asyncio.create_task(self._keep_joined())
@@ -226,14 +237,19 @@ class ReplicaServer:
                 self._failed.set_result(None)
 
     def fail(self, error: IthacaError) -> None:
-        """The server cannot go on."""
+        """The server cannot go on. Damage to what it needs for its own work is repaired by the next start."""
         if not self._failed.done():
             _log.error("the replica cannot go on: %s", error)
+            self.damage.met(error)
             self._failed.set_exception(error)
 
     async def _keep_joined(self) -> None:
         try:
             await self._order.run()
+        except BootTooLow as error:
+            if self._log_id is None:  # else another server is this replica now, and must not be pushed out
+                replica_meta.skip_boots(self._disk, self._directory, error.boot)
+            self.fail(error)
         except IthacaError as error:
             self.fail(error)
 
@@ -246,7 +262,7 @@ class ReplicaServer:
             self.feed = OwnLaneFeed(event.lane, self.store.lanes[event.lane].lane)
         elif isinstance(event, Synced):
             if event.lane == self.core.own_lane:
-                self._synced_at.append((event.length, time.perf_counter()))
+                self._synced_at.append((event.length, monotonic_s()))
             self._copies.written(event.lane)
             if self.core.is_settled(event.lane):
                 self._keeper.retire(event.lane)
@@ -286,7 +302,7 @@ class ReplicaServer:
     def _acknowledge(self, effect: Acknowledge) -> None:
         asked = effect.request.connection
         assert isinstance(asked, Asked)
-        self.metrics.acknowledged(time.perf_counter() - asked.since_s)
+        self.metrics.acknowledged(monotonic_s() - asked.since_s)
         self._acks.setdefault(asked.connection, []).append((effect.request.correlation, effect.position))
 
     def _acknowledge_at(self, effect: AcknowledgeAt) -> None:
@@ -296,6 +312,8 @@ class ReplicaServer:
             position = self.store.lanes[lane].runs.position_of(effect.lsn)
         except Trimmed:
             self._refuse(Refuse(effect.request, position_gone()))
+        except Corrupt as error:  # the batch is ordered, and only the next start can say where
+            self.fail(error)
         else:
             self._acknowledge(Acknowledge(effect.request, position))
 
@@ -316,7 +334,7 @@ class ReplicaServer:
         own, synced_at = self.core.own_lane, self._synced_at
         for run in effect.runs:
             while run.lane == own and synced_at and synced_at[0][0] <= run.lsn + run.count:
-                self.metrics.ordered(time.perf_counter() - synced_at.popleft()[1])
+                self.metrics.ordered(monotonic_s() - synced_at.popleft()[1])
 
     def _drop(self, effect: DropLane) -> None:
         self._copies.stop(effect.lane)
@@ -332,7 +350,7 @@ class ReplicaServer:
 
     def appended(self, connection: Connection, correlation: int, lane: LaneId, batch: Batch) -> None:
         self.metrics.accepted(1, batch.count, batch.total_bytes)
-        self.step(Appended(Request(Asked(connection, time.perf_counter()), correlation), lane, batch))
+        self.step(Appended(Request(Asked(connection, monotonic_s()), correlation), lane, batch))
 
     def connection_lost(self, connection: Connection) -> None:
         self._acks.pop(connection, None)
@@ -380,7 +398,7 @@ class ReplicaServer:
             "role": "replica",
             "shard": self._shard,
             "replica": self._replica,
-            "pid": os.getpid(),
+            "pid": process_id(),
             "address": str(self.address),
             "state": core.state,
             "boot": self._boot,
@@ -394,6 +412,7 @@ class ReplicaServer:
                 {"lane": str(lane), "open": is_open, "durable": durable, "ordered": ordered}
                 for lane, is_open, durable, ordered in core.lanes()
             ],
+            "damaged": self.damage.status(),
             "pending_bytes": core.pending_bytes,
             "connections": 0 if self._listener is None else self._listener.connection_count,
             "log": None if self._log_id is None else str(self._log_id),

@@ -53,7 +53,7 @@ class Copies:
         self._hello = hello
         self._pulling: dict[LaneId, asyncio.Task[None]] = {}
         self._fetching_runs: dict[LaneId, asyncio.Task[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         """All that have not ended, those included that were told to."""
         self._closed = False
         self._paused: dict[LaneId, Connection] = {}
@@ -94,8 +94,8 @@ class Copies:
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         return task
 
     def take(self, connection: Connection, lane: LaneId, batch: Batch) -> None:

@@ -1,11 +1,12 @@
 """A replica's lanes on its disk: threads that write, and the slower work of making, cutting and dropping lanes."""
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ithaca.model.errors import IthacaError, StorageError, StorageFull
+from ithaca.model.errors import Fenced, IthacaError, StorageError, StorageFull
 from ithaca.model.limits import STORAGE_FULL_RETRY_S
 from ithaca.model.positions import LaneId
 from ithaca.replica.events import Created, DiskFull, Event, RunsSynced, Synced, Truncated
@@ -33,7 +34,7 @@ class LaneKeeper:
         self._fail = fail
         self._metrics = metrics
         self._writers: dict[LaneId, LaneWriter] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._one_at_a_time = asyncio.Lock()
         self._is_closing = False
 
@@ -140,11 +141,12 @@ class LaneKeeper:
                 except IthacaError as error:
                     self._fail(error)
                 except OSError as error:
-                    self._fail(StorageError(f"{error.filename or 'the disk'}: {error.strerror or error}"))
+                    kind = Fenced if error.errno == errno.EIO else StorageError  # it may have been a sync that failed
+                    self._fail(kind(f"{error.filename or 'the disk'}: {error.strerror or error}"))
 
         task = asyncio.create_task(run())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     async def _until_there_is_space(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         was_full = False

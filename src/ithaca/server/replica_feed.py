@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
 
-from ithaca.model.errors import IthacaError
 from ithaca.model.limits import DELIVER_BYTES_MAX, LANE_RECENT_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
@@ -57,7 +56,7 @@ class OwnLaneFeed:
         self._fresh.append(batch)
 
     async def follow(self, connection: Connection, lsn: int) -> None:
-        """Send everything from `lsn` on that was not trimmed, until the connection ends."""
+        """Send everything from `lsn` on that was not trimmed, until the connection ends; raises what hinders that."""
         follower = _Follower(connection, max(lsn, self._storage.trim_lsn), wake=asyncio.Event())
         self._followers.append(follower)
         try:
@@ -67,8 +66,6 @@ class OwnLaneFeed:
                 follower.wake.clear()
                 follower.is_live = True
                 await follower.wake.wait()
-        except IthacaError:
-            connection.abort()
         finally:
             self._followers.remove(follower)
 

@@ -60,7 +60,7 @@ class GatewayPeer:
 
     def __init__(self, server: "ReplicaServer") -> None:
         self._server = server
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             Append: self._append,
             Read: self._read,
@@ -83,6 +83,7 @@ class GatewayPeer:
             raise
         except IthacaError as error:
             self._server.metrics.refused(error)
+            self._server.damage.met(error)
             connection.fail(received, error)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
@@ -100,14 +101,15 @@ class GatewayPeer:
             try:
                 await work
             except IthacaError as error:
+                self._server.damage.met(error)
                 connection.fail(received, error)
             except Exception as error:
                 _log.exception("answering %s failed", type(received.message).__name__)
                 connection.fail(received, Unavailable(f"the replica failed to answer: {error}"))
 
         task = asyncio.create_task(run())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     def _append(self, connection: Connection, received: Received, message: Append) -> None:
         try:

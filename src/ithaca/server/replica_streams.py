@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from ithaca.model.errors import Lost, Trimmed
+from ithaca.model.errors import Lost, Trimmed, Unavailable
 from ithaca.model.limits import WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import HASH_SPACE, Buffer, KeyFilter
@@ -21,7 +21,8 @@ from ithaca.wire.batch import DATA, Batch
 from ithaca.wire.selection import selected
 
 Ranges = tuple[tuple[int, int], ...]
-_POINT_READ_BYTES = 64 << 10
+_CATCH_UP_S = 1.0
+"""How long a stream waits for records that this replica lacks."""
 
 
 class Order(Protocol):
@@ -150,6 +151,8 @@ class Stream:
             elif self._stop is not None and cursor.position >= self._stop:
                 connection.send(Finished())
                 return
+            elif order.readable <= cursor.position < order.tail:
+                await self._catch_up(cursor.position)
             elif (cursor.position, order.view_version) != self._told:
                 left_s = self._told_at + WATERMARK_INTERVAL_S - loop.time()
                 if left_s > 0:
@@ -158,6 +161,11 @@ class Stream:
                     self._say([], [], cursor.position, order.view_version)
             else:
                 await shelf.wait_advance()
+
+    async def _catch_up(self, position: int) -> None:
+        """Wait for what is ordered and not here, but not for long: another replica may have it."""
+        if not await self._shelf.wait_readable(position, _CATCH_UP_S):
+            raise Unavailable(f"what is ordered from position {position} on is not all here yet: ask another replica")
 
     def _say(self, items: list[Delivered], payload: list[Buffer], up_to: int, view: int) -> None:
         self._connection.send(Deliver(tuple(items), up_to, view), payload=payload)

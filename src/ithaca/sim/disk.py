@@ -5,9 +5,10 @@ What the process sees and what survives are two different things:
 - Contents. A write changes what is visible. `File.sync` makes the pages written since the last sync, and
   the size, durable. At `crash` each sector written since then holds, independently of the others, what it
   held at some moment since the last sync; so does the size. That covers lost, reordered and torn writes.
-- Names. Creating, renaming, removing a file and making a directory are durable after `sync_directory` of
-  the directory that holds the name. At `crash` some prefix of a directory's unsynced changes survives, as
-  in a journalling file system; a rename is one change. A directory that is lost takes its files along.
+- Names. Creating, renaming and removing a file are durable after `sync_directory` of the directory that holds
+  the name; making a directory includes that. At `crash` some prefix of a directory's unsynced changes survives, as
+  in a journalling file system; a rename is one change. A directory that is lost takes its files along. What was
+  changed inside a directory before it was renamed counts as durable with it.
 - A failed sync. As in the kernel, its pages count as clean from then on: they stay visible, they are not
   durable, and later syncs succeed without writing them again (unless the same page is written again).
 
@@ -163,13 +164,25 @@ class SimDisk:
             self._change(name, _link(name, Inode(is_directory=True)))
         elif not found.is_directory:
             raise _error(errno.EEXIST, directory)
+        self.sync_directory(_parent(name))
 
     def rename(self, old: str, new: str) -> None:
         source, target = _normal(old), _normal(new)
-        inode = self._file(source)
         if _parent(source) != _parent(target):
             raise _error(errno.EXDEV, new)
-        self._change(source, _move(source, target, inode))
+        inode = self._names.get(source)
+        if inode is not None and inode.is_directory:
+            self._rename_directory(source, target)
+        else:
+            self._change(source, _move(source, target, self._file(source)))
+
+    def _rename_directory(self, source: str, target: str) -> None:
+        if target in self._names:
+            raise _error(errno.EEXIST, target)
+        within = [name for name in self._changes if name == source or name.startswith(f"{source}/")]
+        for change in [change for name in within for change in self._changes.pop(name)]:
+            change(self._durable_names)
+        self._change(source, _move_all(source, target))
 
     def remove(self, path: str) -> None:
         name = _normal(path)
@@ -196,6 +209,22 @@ class SimDisk:
                 change(self._durable_names)
         if failed:
             raise _error(errno.EIO, directory)
+
+    # What is there.
+
+    @property
+    def used_bytes(self) -> int:
+        """Sizes of all files together."""
+        return sum(len(inode.current) for inode in self._names.values())
+
+    @property
+    def will_fail_sync(self) -> bool:
+        """Whether `fail_next_sync` has not befallen a sync yet."""
+        return self._fail_sync is not None
+
+    def files(self) -> Sequence[str]:
+        """The paths of all files, sorted."""
+        return sorted(name for name, inode in self._names.items() if not inode.is_directory)
 
     # Faults.
 
@@ -229,6 +258,10 @@ class SimDisk:
         """The next sync of this file or directory, by default of any, fails with EIO."""
         self._fail_sync = _normal(path) if path else ""
 
+    def fail_no_sync(self) -> None:
+        """Call off `fail_next_sync`."""
+        self._fail_sync = None
+
     def flip_bit(self, path: str, offset: int, bit: int = 0) -> None:
         """Damage a byte, visibly and for good."""
         inode = self._names[_normal(path)]
@@ -257,8 +290,7 @@ class SimDisk:
         """How large a file of `size` bytes that wants to reach `wanted` may become."""
         if self.capacity_bytes is None or wanted <= size:
             return wanted
-        used = sum(len(inode.current) for inode in self._names.values())
-        return min(wanted, size + max(0, self.capacity_bytes - used))
+        return min(wanted, size + max(0, self.capacity_bytes - self.used_bytes))
 
     def _file(self, name: str) -> Inode:
         inode = self._names.get(name)
@@ -299,6 +331,16 @@ def _move(source: str, target: str, inode: Inode) -> _Change:
     def change(names: dict[str, Inode]) -> None:
         names.pop(source, None)
         names[target] = inode
+
+    return change
+
+
+def _move_all(source: str, target: str) -> _Change:
+    """Of a directory, with all that is in it."""
+
+    def change(names: dict[str, Inode]) -> None:
+        for name in [name for name in names if name == source or name.startswith(f"{source}/")]:
+            names[target + name.removeprefix(source)] = names.pop(name)
 
     return change
 

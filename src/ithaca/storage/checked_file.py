@@ -7,8 +7,11 @@
 """
 
 import struct
-from typing import Final
+from typing import Final, TypeVar
 
+import msgspec
+
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt, FormatTooNew
 from ithaca.storage.disk import Disk
 from ithaca.wire.batch import crc32c
@@ -17,6 +20,8 @@ MAGIC: Final = 0x4D485449
 VERSION: Final = 1
 _HEAD = struct.Struct("<IIII")
 _BYTES_MAX: Final = 1 << 20
+
+T = TypeVar("T")
 
 
 def encode(body: bytes, *, version: int = VERSION) -> bytes:
@@ -35,6 +40,14 @@ def replace(disk: Disk, directory: str, name: str, body: bytes) -> None:
     file.sync()
     disk.rename(path + ".new", path)
     disk.sync_directory(directory)
+
+
+def load_value(disk: Disk, path: str, kind: type[T]) -> T:
+    """What the file says; raises `Corrupt` or `FormatTooNew`."""
+    try:
+        return msgspec.msgpack.decode(load(disk, path), type=kind)
+    except UNDECODABLE as error:
+        raise Corrupt(f"cannot be decoded: {error}", file=path) from error
 
 
 def load(disk: Disk, path: str) -> bytes:

@@ -9,6 +9,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from ithaca.model.limits import IOV_MAX
@@ -65,7 +66,7 @@ class Disk(Protocol):
         """The names in a directory, sorted; empty when it does not exist."""
 
     def make_directory(self, directory: str) -> None:
-        """Make it and its parents, durably, unless they exist."""
+        """Make it and its parents, unless they exist; its name is durable either way."""
 
     def rename(self, old: str, new: str) -> None: ...
 
@@ -181,9 +182,12 @@ class OsDisk:
             return []
 
     def make_directory(self, directory: str) -> None:
-        if os.path.isdir(directory):
-            return
         parent = os.path.dirname(os.path.abspath(directory))
+        if os.path.isdir(directory):
+            # Whoever made it may have been killed before this. Where the parent cannot be read it was not we who made it.
+            with suppress(PermissionError):
+                self.sync_directory(parent)
+            return
         self.make_directory(parent)
         os.mkdir(directory, 0o700)
         self.sync_directory(parent)

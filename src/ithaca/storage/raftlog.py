@@ -45,6 +45,7 @@ from typing import NoReturn
 import google_crc32c
 import msgspec
 
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, LogError, NoSuchLog, StorageFull
 from ithaca.model.limits import GROUP_BYTES_MAX, ZERO_GROUP_BYTES_MAX
 from ithaca.raft.events import Persist
@@ -296,7 +297,7 @@ class _Replay:
                     raise ValueError(f"a record of {length} bytes does not fit its group")
                 self._record(kind, body[place : place + length])
                 place += length + -length % 8
-        except (ValueError, struct.error) as error:  # msgspec's errors are ValueErrors
+        except (*UNDECODABLE, ValueError, struct.error) as error:
             raise Corrupt(str(error), file=self._path, offset=offset) from error
 
     def _record(self, kind: int, data: bytes) -> None:

@@ -2,18 +2,25 @@
 
 The ordering layer tells the starts of a replica apart by their boot, so a boot is durable before anybody
 hears of it, and never falls: a directory that holds lanes and no `meta` is refused. The first boot of a new
-directory is the time, not 1: a replica whose disk was wiped must not be taken for the one it was before.
+directory is the time, not 1: a replica whose disk was wiped must not be taken for the one it was before. Where the
+clock went back meanwhile, the ordering layer says which boot it knows, and the replica starts again behind it.
 """
 
+from typing import Annotated
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 
 from ithaca.model.errors import ConfigError, Corrupt, LogError
 from ithaca.storage import checked_file, directory_lock
 from ithaca.storage.disk import Disk
 
 NAME = "meta"
+_WAY_OUT = (
+    "the replica cannot know which boots it has used, and does not start; while the other replicas of its shard are "
+    "well, move its directory away and start it with an empty one"
+)
 
 
 class ReplicaMeta(msgspec.Struct, frozen=True):
@@ -23,7 +30,7 @@ class ReplicaMeta(msgspec.Struct, frozen=True):
     """The log that this replica belongs to; None until it has joined one."""
     shard: int
     replica: int
-    boot: int
+    boot: Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 
 def start(disk: Disk, directory: str, shard: int, replica: int, *, now_us: int) -> ReplicaMeta:
@@ -32,7 +39,8 @@ def start(disk: Disk, directory: str, shard: int, replica: int, *, now_us: int) 
     known = _load(disk, directory)
     if known is None:
         if any(name not in (f"{NAME}.new", directory_lock.NAME) for name in disk.list(directory)):
-            raise Corrupt("the file is missing, and the directory is not empty", file=f"{directory}/{NAME}")
+            message = f"the file is missing, and the directory is not empty: {_WAY_OUT}"
+            raise Corrupt(message, file=f"{directory}/{NAME}")
         known = ReplicaMeta(None, shard, replica, now_us - 1)
     if (known.shard, known.replica) != (shard, replica):
         raise ConfigError(
@@ -56,14 +64,21 @@ def bind(disk: Disk, directory: str, log: UUID) -> ReplicaMeta:
     return _store(disk, directory, msgspec.structs.replace(known, log=log))
 
 
+def skip_boots(disk: Disk, directory: str, boot: int) -> None:
+    """Have the next start come after this boot."""
+    known = _load(disk, directory)
+    assert known is not None, "start comes first"
+    _store(disk, directory, msgspec.structs.replace(known, boot=max(known.boot, boot)))
+
+
 def _load(disk: Disk, directory: str) -> ReplicaMeta | None:
     path = f"{directory}/{NAME}"
     if not disk.exists(path):
         return None
     try:
-        return msgspec.msgpack.decode(checked_file.load(disk, path), type=ReplicaMeta)
-    except msgspec.MsgspecError as error:
-        raise Corrupt(f"cannot be decoded: {error}", file=path) from error
+        return checked_file.load_value(disk, path, ReplicaMeta)
+    except Corrupt as error:
+        raise error.in_words(f"{error}: {_WAY_OUT}") from error
 
 
 def _store(disk: Disk, directory: str, meta: ReplicaMeta) -> ReplicaMeta:

@@ -76,11 +76,23 @@ class Runs:
         self._pages, self._dead_pages = last.pages, last.dead_pages
         self._heads = self._file.heads()
         self._recent = list(last.tail)
+        self._check_starts()
         self._recent_columns: Columns | None = None
         self._cache: OrderedDict[int, Columns] = OrderedDict()
         self.end_lsn = last.end_lsn
         """The LSN that the next run starts with."""
         self._synced = True
+
+    def _check_starts(self) -> None:
+        """Pages and the runs in memory follow each other, by what each begins with."""
+        starts = self._heads[:, self._dead_pages :]
+        if self._recent:
+            starts = np.column_stack((starts, [self._recent[0][column] for column in (_LSN, _POSITION, _TIME)]))
+        elif starts.size:
+            raise self._file.inconsistent("there are pages, and no runs behind them")
+        steps = np.diff(starts)
+        if (steps[:2] <= 0).any() or (steps[2] < 0).any():
+            raise self._file.inconsistent("pages of runs do not follow each other")
 
     @property
     def first_lsn(self) -> int:
@@ -321,7 +333,10 @@ class Runs:
             return self._recent_columns
         page = self._cache.get(number)
         if page is None:
-            page = self._cache[number] = self._file.load_page(number)
+            page = self._file.load_page(number)
+            if int(page[_LSN, 0]) != self._chunk_start(number) or _end_of(page) != self._chunk_start(number + 1):
+                raise self._file.inconsistent(f"page {number} of the runs does not lead to the next")
+            self._cache[number] = page
             if len(self._cache) > self._pages_cached_max:
                 self._cache.popitem(last=False)
         else:
@@ -331,3 +346,7 @@ class Runs:
     def _trimmed(self, what: str) -> Trimmed:
         first = self.position_of(self.first_lsn) if self.first_lsn < self.end_lsn else self.end_position
         return Trimmed(f"{what} was trimmed; the first position left is {first}", first=first)
+
+
+def _end_of(runs: Columns) -> int:
+    return int(runs[_LSN, -1] + runs[_COUNT, -1])

@@ -57,6 +57,8 @@ _PAGE = struct.Struct("<QQqqqII")
 _MARK_AT, _SLOTS_AT = 64, 512
 _BLOCK_HEAD_BYTES = _CHECKED.size + _SLOT.size
 _RUN_BYTES = 32
+_NUMBER_MAX = 1 << 62
+"""Far above what can be counted, and two of them can be added."""
 
 Columns = NDArray[np.int64]
 """Runs as four rows: LSN, position, count, time."""
@@ -207,7 +209,8 @@ class RunsFile:
         said = _page_head(number, data)
         if said is None or len(data) != self._block_bytes or crc32c(data[_BLOCK_HEAD_BYTES:]) != said[5]:
             return None
-        return said[1], _parse_runs(data[_BLOCK_HEAD_BYTES:])
+        runs = _parse_runs(data[_BLOCK_HEAD_BYTES:])
+        return (said[1], runs) if _are_consecutive(runs) else None
 
     def _parse_slot(self, data: bytes) -> Generation | None:
         if len(data) < _BLOCK_HEAD_BYTES:
@@ -217,7 +220,12 @@ class RunsFile:
         body = data[_BLOCK_HEAD_BYTES : _BLOCK_HEAD_BYTES + count * _RUN_BYTES]
         if magic != _SLOT_MAGIC or crc != crc32c(data[_CHECKED.size : _BLOCK_HEAD_BYTES] + body):
             return None
-        tail = tuple(Run(*run) for run in _parse_runs(body).T.tolist())
+        if len(body) != count * _RUN_BYTES or not dead_pages <= pages or max(number, end_lsn) > _NUMBER_MAX:
+            return None
+        runs = _parse_runs(body)
+        tail = tuple(Run(*run) for run in runs.T.tolist())
+        if not _are_consecutive(runs) or (tail and tail[-1].lsn + tail[-1].count != end_lsn):
+            return None
         return Generation(number, pages, pages_before, dead_pages, end_lsn, tail)
 
     # Recovery
@@ -236,6 +244,8 @@ class RunsFile:
                 raise self._damaged(self._at(bad), f"page {bad} of the runs")
             del found[0]
         self.last = found[0]
+        if self._at(self.last.pages) > self._file.size():
+            raise self._damaged(self._file.size(), f"the end of {self.last.pages} pages of runs")
         if not marked:
             self.replace()
             return
@@ -278,12 +288,29 @@ class RunsFile:
     def _slot_at(self, generation: int) -> int:
         return _SLOTS_AT + self._block_bytes * (generation % 2)
 
+    def inconsistent(self, what: str) -> Corrupt:
+        """The parts of the file check out one by one, and not together."""
+        return Corrupt(what, file=self._path)
+
     def _damaged(self, offset: int, what: str) -> Corrupt:
         return Corrupt(f"{what} does not check out, though it was synced", file=self._path, offset=offset)
 
 
 def _columns(runs: Sequence[Run]) -> Columns:
     return np.array(runs, np.int64).reshape(-1, 4).T
+
+
+def _are_consecutive(runs: Columns) -> bool:
+    """Whether these can be runs of one lane, one behind the other: what a checksum cannot say."""
+    lsn, position, count, time_us = runs
+    return bool(
+        (runs >= 0).all()
+        and (runs <= _NUMBER_MAX).all()
+        and (count > 0).all()
+        and (lsn[1:] == lsn[:-1] + count[:-1]).all()
+        and (position[1:] >= position[:-1] + count[:-1]).all()
+        and (time_us[1:] >= time_us[:-1]).all()
+    )
 
 
 def _parse_runs(data: bytes) -> Columns:

@@ -16,38 +16,43 @@ Invariants:
 """
 
 from collections import OrderedDict
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced
 from ithaca.model.limits import SESSION_BATCHES_MAX, SESSIONS_MAX
 from ithaca.wire.batch import Batch
 
 
+_Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
 class Placed(msgspec.Struct, frozen=True, array_like=True):
     """Where a batch of a session went."""
 
-    first_seq: int
-    count: int
-    base_lsn: int
+    first_seq: _Natural
+    count: _Natural
+    base_lsn: _Natural
 
 
 class SessionState(msgspec.Struct, array_like=True):
     """One named session."""
 
-    producer_id: int
+    producer_id: Annotated[int, Meta(ge=0)]
     name: str
-    epoch: int
-    next_seq: int = 1
+    epoch: _Natural
+    next_seq: _Natural = 1
     placed: list[Placed] = msgspec.field(default_factory=list)
 
 
 class SessionOpened(msgspec.Struct, frozen=True, tag="session-opened"):
     """Control entry: the session exists from here on under this epoch; lower epochs are fenced."""
 
-    producer_id: int
+    producer_id: _Natural
     name: str
-    epoch: int
+    epoch: _Natural
 
 
 class SessionForgotten(msgspec.Struct, frozen=True, tag="session-forgotten"):
@@ -59,7 +64,7 @@ class SessionForgotten(msgspec.Struct, frozen=True, tag="session-forgotten"):
 class Snapshot(msgspec.Struct, frozen=True):
     """The whole table, as a segment's snapshot entry holds it."""
 
-    next_producer_id: int
+    next_producer_id: _Natural
     sessions: list[SessionState]
     forgetful: bool = False
 

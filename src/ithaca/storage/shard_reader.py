@@ -187,7 +187,10 @@ class ShardCursor:
         return True
 
     def read(self, stretches: list[Stretch]) -> list[PositionedEntry]:
-        """The batches of what was planned, in order, about as many bytes as were allowed; see `plan`."""
+        """The batches of what was planned, in order, about as many bytes as were allowed; see `plan`.
+
+        What precedes damage is returned, and the next call meets it.
+        """
         entries: list[PositionedEntry] = []
         stops = {stretch.lane: stretch.lsn + stretch.count for stretch in stretches}
         lane_bytes = max(READ_LANE_BYTES_MIN, self._bytes_max // max(1, len(stops)))
@@ -197,12 +200,15 @@ class ShardCursor:
             feed = self._feed(stretch)
             while lsn < end:
                 if bytes_left <= 0:
-                    rest = Stretch(stretch.lane, lsn, stretch.position + lsn - stretch.lsn, end - lsn)
-                    self._left = [rest, *stretches[at + 1 :]]
-                    self.position = rest.position
-                    self._runs_ahead = min(max(READ_RUNS_MIN, 2 * at), READ_RUNS_MAX)
+                    self._leave(stretches, at, lsn)
                     return entries
-                batch = self._batch(feed, lsn, stops[stretch.lane], lane_bytes, stretch)
+                try:
+                    batch = self._batch(feed, lsn, stops[stretch.lane], lane_bytes, stretch)
+                except Corrupt:
+                    if not entries:
+                        raise
+                    self._leave(stretches, at, lsn)
+                    return entries
                 base = batch.base_lsn
                 low, lsn = lsn - base, min(end, batch.end_lsn)
                 position = stretch.position + base - stretch.lsn
@@ -212,6 +218,15 @@ class ShardCursor:
                     feed.batches.popleft()
         self._runs_ahead = min(2 * self._runs_ahead, READ_RUNS_MAX)
         return entries
+
+    def _leave(self, stretches: list[Stretch], at: int, lsn: int) -> None:
+        """Go on at this LSN of a stretch with the next read."""
+        stretch = stretches[at]
+        skipped = lsn - stretch.lsn
+        rest = Stretch(stretch.lane, lsn, stretch.position + skipped, stretch.count - skipped)
+        self._left = [rest, *stretches[at + 1 :]]
+        self.position = rest.position
+        self._runs_ahead = min(max(READ_RUNS_MIN, 2 * at), READ_RUNS_MAX)
 
     def _feed(self, stretch: Stretch) -> _Feed:
         feed = self._feeds.get(stretch.lane)

@@ -5,20 +5,25 @@ entry's own base LSN: exactly what the entries before it add up to, so that a la
 its snapshots. (Earlier versions wrote some that include entries behind them; replaying those changes nothing.)
 """
 
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
+from msgspec import Meta
 
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt
 from ithaca.storage.sessions import SessionForgotten, SessionOpened, SessionTable, Snapshot
 from ithaca.wire.batch import CONTROL, NOOPS, SNAPSHOT, Batch
 from ithaca.wire.build import bookkeeping
 
 
+_Lsn = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
 class TrimmedTo(msgspec.Struct, frozen=True, tag="trimmed"):
     """Control entry: nothing below this LSN is read any more."""
 
-    lsn: int
+    lsn: _Lsn
 
 
 T = TypeVar("T")
@@ -26,7 +31,7 @@ Control = SessionOpened | SessionForgotten | TrimmedTo
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
-    trim_lsn: int
+    trim_lsn: _Lsn
     sessions: Snapshot
     has_holes: bool = False
 
@@ -93,5 +98,5 @@ _snapshot_decoder = msgspec.msgpack.Decoder(_Snapshot)
 def _decode(entry: Batch, decoder: "msgspec.msgpack.Decoder[T]") -> "T":
     try:
         return decoder.decode(entry.control_body())
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise Corrupt(f"an entry of kind {entry.kind} at LSN {entry.base_lsn} cannot be decoded: {error}") from error

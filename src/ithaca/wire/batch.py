@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ithaca.model.errors import Corrupt, FormatTooNew
-from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX
+from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, SEQUENCE_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Record
 from ithaca.wire import arrow, compression
@@ -309,6 +309,7 @@ def _check_kind(batch: Batch) -> None:
     if batch.kind == DATA:
         stored = batch.raw_bytes == batch.body_bytes or batch.flags & _COMPRESSION_MASK
         well_formed = 0 < batch.count <= BATCH_RECORDS_MAX and stored and batch.raw_bytes <= BATCH_BYTES_MAX
+        well_formed = well_formed and batch.first_seq + batch.count <= SEQUENCE_MAX
     elif batch.kind == NOOPS:
         well_formed = batch.count > 0 and batch.body_bytes == batch.raw_bytes == 0
     elif batch.kind in BOOKKEEPING:

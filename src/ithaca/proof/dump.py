@@ -1,0 +1,96 @@
+"""What the directory of a stopped replica holds, as the `final` event of a history.
+
+Nothing on the disk is changed, whatever state a crash left it in: lanes are walked as a recovery would, without the
+repairs, and runs are opened in a copy. Left out are records that no run gives a position, runs whose records are not on
+this disk, and what was trimmed. Damage is raised, and never left out.
+
+Runs are synced some time after the records that they order, because the ordering layer has them until then: only a
+replica that was stopped cleanly holds the positions of everything that was acknowledged.
+"""
+
+from collections.abc import Iterator
+
+from ithaca.model.errors import Corrupt, NoSuchLog
+from ithaca.model.positions import LaneId
+from ithaca.proof import payload
+from ithaca.proof.history import Final, Id
+from ithaca.proof.private_copy import PrivateCopy
+from ithaca.storage import replica_meta, runs_file, set_aside
+from ithaca.storage.disk import Disk
+from ithaca.storage.lane_store import DROPPED
+from ithaca.storage.reader import Cursor, LaneReader
+from ithaca.storage.recovery import NEW_SUFFIX, inspect
+from ithaca.storage.runs import Runs
+from ithaca.storage.synced import ProgressFile
+from ithaca.wire.batch import DATA, Batch
+
+_LANES = "lanes"
+"""Where a replica's directory has them."""
+
+
+def dump_replica(disk: Disk, directory: str, node: str) -> Final:
+    """The records of all lanes with their positions; `Corrupt` for damage, and for a value that is no payload."""
+    if not disk.exists(f"{directory}/{replica_meta.NAME}"):
+        raise NoSuchLog(f"{directory} is not the directory of a replica: it has no {replica_meta.NAME}")
+    found: list[tuple[int, list[Id]]] = []
+    for lane in sorted(filter(None, map(set_aside.lane_of, disk.list(f"{directory}/{_LANES}")))):
+        path = f"{directory}/{_LANES}/{lane}"
+        if _is_whole(disk.list(path)):
+            found += _lane_runs(disk, path, lane)
+    return Final(node=node, runs=tuple((position, tuple(ids)) for position, ids in _joined(sorted(found))))
+
+
+def _is_whole(names: list[str]) -> bool:
+    """Whether a lane was neither being made nor being dropped (`storage.lane_store`)."""
+    return DROPPED not in names and any(not name.endswith(NEW_SUFFIX) for name in names)
+
+
+def _lane_runs(disk: Disk, path: str, lane: LaneId) -> Iterator[tuple[int, list[Id]]]:
+    """The ids from some position on, batch by batch."""
+    set_aside.check_unmarked(disk, path)
+    reader = _reader(disk, path, lane)
+    runs = Runs(PrivateCopy(disk, [f"{path}/{runs_file.NAME}"]), path)
+    start, stop = max(reader.trim_lsn, runs.first_lsn), min(reader.length, runs.end_lsn)
+    for batch in _batches(reader, start, stop):
+        for run in runs.runs(max(start, batch.base_lsn), min(stop, batch.end_lsn)):
+            low = run.lsn - batch.base_lsn
+            yield run.position, _ids(batch, run.position, low, low + run.count, path)
+
+
+def _reader(disk: Disk, path: str, lane: LaneId) -> LaneReader:
+    progress = ProgressFile(disk, path, writable=False).load()
+    found = inspect(disk, path, lane, progress, writable=False)
+    reader = LaneReader(disk, path, lane)
+    reader.first_lsns, reader.length, reader.trim_lsn = found.first_lsns, found.state.length, found.state.trim_lsn
+    return reader
+
+
+def _batches(reader: LaneReader, start: int, stop: int) -> Iterator[Batch]:
+    """The batches that hold the LSNs `[start, stop)`, but for no-ops: those stand for what was trimmed."""
+    cursor = Cursor(reader, start)
+    while cursor.lsn < stop:
+        yield from (batch for batch in cursor.read(stop) if batch.kind == DATA)
+
+
+def _ids(batch: Batch, position: int, low: int, high: int, path: str) -> list[Id]:
+    ids: list[Id] = []
+    for record in batch.records(position - low, 0, slice(low, high)):
+        try:
+            ids.append(payload.decode(record.value))
+        except ValueError as error:
+            raise Corrupt(f"the record at position {record.position}: {error}", file=path) from error
+    return ids
+
+
+def _joined(runs: list[tuple[int, list[Id]]]) -> Iterator[tuple[int, list[Id]]]:
+    """The same with those put together that follow each other."""
+    current: tuple[int, list[Id]] | None = None
+    for position, ids in runs:
+        if current is not None and current[0] + len(current[1]) == position:
+            current[1].extend(ids)
+            continue
+        if current is not None:
+            yield current
+        current = position, list(ids)
+    if current is not None:
+        yield current

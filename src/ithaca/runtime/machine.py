@@ -1,0 +1,94 @@
+"""What a process takes from its machine besides disk and network: time, chance, identity, and threads for its disk.
+
+Servers, clients and the modules they are made of ask here, so that a simulator can put machines of its own in
+place, one for each process it simulates: then the same seed gives the same run.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from random import Random, SystemRandom
+from typing import Protocol
+from uuid import UUID, uuid4
+
+from ithaca.runtime.disk_thread import OsDiskThread
+
+
+class DiskThread(Protocol):
+    """Runs jobs off the event loop, one after the other, in the order they were submitted."""
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Have a job run, from the loop's thread. It must not wait for other jobs, and nothing may come out of it."""
+
+    def tell(self, callback: Callable[..., object], *arguments: object) -> None:
+        """From a job: have the loop call this. Nothing happens once the loop is closed."""
+
+    async def close(self) -> None:
+        """End after the jobs submitted so far, once the loop has been told what they told. Idempotent."""
+
+
+class Machine:
+    """The machine that this process runs on."""
+
+    def __init__(self) -> None:
+        self.random: Random = SystemRandom()
+        """For pauses, elections and whom to ask first. It has no state, so that a fork does not share it."""
+
+    def wall_us(self) -> int:
+        """The time of day, in microseconds since 1970."""
+        return time.time_ns() // 1000
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
+
+    def new_uuid(self) -> UUID:
+        return uuid4()
+
+    def process_id(self) -> int:
+        return os.getpid()
+
+    def disk_thread(self, name: str, loop: asyncio.AbstractEventLoop) -> DiskThread:
+        return OsDiskThread(name, loop)
+
+
+_current = Machine()
+
+
+def current() -> Machine:
+    """The machine that the code running now is on."""
+    return _current
+
+
+def use(machine: Machine) -> Machine:
+    """Run on this machine from now on; returns the one before."""
+    global _current
+    before, _current = _current, machine
+    return before
+
+
+def wall_us() -> int:
+    """The time of day, in microseconds since 1970."""
+    return _current.wall_us()
+
+
+def monotonic_ns() -> int:
+    return _current.monotonic_ns()
+
+
+def monotonic_s() -> float:
+    """For how long something took."""
+    return _current.monotonic_ns() / 1e9
+
+
+def chance() -> Random:
+    """The machine's source of randomness."""
+    return _current.random
+
+
+def new_uuid() -> UUID:
+    return _current.new_uuid()
+
+
+def process_id() -> int:
+    return _current.process_id()

@@ -1,0 +1,48 @@
+"""Many seeds on all cores, and what they came across together."""
+
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from ithaca.sim.configuration import FAULTS
+from ithaca.sim.paths import PATHS
+from ithaca.sim.run import Result, run_seed
+
+
+def run_seeds(seeds: Iterable[int], workers: int | None = None, *, story: bool = False) -> Iterator[Result]:
+    """The results of the seeds, as they come in; `story` has the story also told when nothing was violated."""
+    count = workers or os.cpu_count() or 1
+    if count == 1:
+        for seed in seeds:
+            yield run_seed(seed, story=story)
+        return
+    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = [pool.submit(run_seed, seed, story=story) for seed in seeds]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+class Coverage:
+    """How often each fault befell something, and each named path was taken."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def add(self, result: Result) -> None:
+        self.counts.update(result.counts)
+
+    def rows(self) -> list[tuple[str, int]]:
+        """All that there is to come across, those included that did not come up."""
+        expected = [*(f"fault {kind}" for kind in FAULTS), *(f"path {name}" for name in PATHS)]
+        others = sorted(name for name in self.counts if name not in expected)
+        return [(name, self.counts[name]) for name in [*expected, *others]]
+
+    def missing(self) -> list[str]:
+        """Faults and paths that never came up."""
+        expected = [*(f"fault {kind}" for kind in FAULTS), *(f"path {name}" for name in PATHS)]
+        return [name for name in expected if not self.counts[name]]

@@ -1,0 +1,278 @@
+"""The faults that befall a simulated cluster. Each breaks something, tells so, and mends it after a while.
+
+Anything may die, pause, lose power or be cut off at any time, everything at once included. What destroys data (a
+wiped disk, a flipped bit, a failed sync) befalls at most as many replicas of a shard as it promises to survive, and
+no other before those have caught up again.
+"""
+
+from collections.abc import Callable
+
+from ithaca.proof.history import Fault
+from ithaca.server.replica import ReplicaServer
+from ithaca.sim.scheduler import NS_PER_S
+from ithaca.sim.world import Host, World
+
+_MS = 1_000_000
+
+
+class Faults:
+    """Draws the next fault, again and again, until the world heals."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._random = world.random
+        self._kinds: dict[str, Callable[[], str | None]] = {
+            "kill": self._kill,
+            "die-writing": self._die_writing,
+            "power": self._power,
+            "blackout": self._blackout,
+            "pause": self._pause,
+            "isolate": self._isolate,
+            "cut": self._cut,
+            "one-way": self._one_way,
+            "storm": self._storm,
+            "slow-disk": self._slow_disk,
+            "full-disk": self._full_disk,
+            "failed-sync": self._failed_sync,
+            "wipe": self._wipe,
+            "flip": self._flip,
+            "clock": self._clock,
+            "stop": self._stop,
+            "client": self._client,
+        }
+
+    def begin(self) -> None:
+        """Have faults come from now on."""
+        if self._world.configuration.faults:
+            self._plan()
+
+    def _plan(self) -> None:
+        every_s = self._world.configuration.fault_every_s
+        self._after(self._random.expovariate(1 / every_s), self._next)
+
+    def _next(self) -> None:
+        world = self._world
+        if world.is_healing:
+            return
+        kind = self._random.choice(world.configuration.faults)
+        what = self._kinds[kind]()
+        if what is not None:
+            world.count(f"fault {kind}")
+            world.tell(f"fault: {kind} {what}")
+            world.recorder.events.append(Fault(world.scheduler.now_ns, f"{kind} {what}"))
+        self._plan()
+
+    def heal(self) -> None:
+        """Mend everything, and start everything."""
+        world = self._world
+        world.is_healing = True
+        world.network.heal_all()
+        weather = world.network.weather
+        weather.loss = weather.straggler = weather.mischief = 0
+        for host in [*world.hosts.values(), *world.clients]:
+            self._mend(host)
+            world.start(host)
+
+    def _mend(self, host: Host) -> None:
+        host.must_restart = True
+        host.disk.capacity_bytes = None
+        host.disk.dies_after = None
+        host.disk.fail_no_sync()
+        host.slow_ns = 0
+        if host.process is not None:
+            host.process.slow_ns = 0
+            if host.process.is_paused:
+                self._world.scheduler.resume(host.process)
+
+    # Draws
+
+    def _after(self, delay_s: float, act: Callable[[], object]) -> None:
+        self._world.scheduler.plan(int(delay_s * NS_PER_S), None, act)
+
+    def _later(self, low_s: float, high_s: float, act: Callable[[], object]) -> None:
+        """Mend something later, unless all was mended before."""
+        self._after(self._random.uniform(low_s, high_s), lambda: None if self._world.is_healing else act())
+
+    def _server(self) -> Host:
+        return self._random.choice(list(self._world.hosts.values()))
+
+    def _running(self) -> Host | None:
+        running = [host for host in self._world.hosts.values() if host.is_up]
+        return self._random.choice(running) if running else None
+
+    def _two(self) -> tuple[Host, Host]:
+        one, other = self._random.sample([*self._world.hosts.values(), *self._world.clients], 2)
+        return one, other
+
+    def _expendable(self) -> Host | None:
+        """A replica whose data its shard can do without."""
+        world = self._world
+        candidates = []
+        for shard in world.file.shards:
+            hosts = [host for host in world.hosts.values() if host.place and host.place.shard == shard.shard]
+            broken = [
+                host for host in hosts if host.disk.will_fail_sync or (host.is_broken and not is_whole(world, host))
+            ]
+            for host in hosts:
+                host.is_broken = host in broken
+            if len(broken) < shard.f:
+                candidates += [host for host in hosts if host not in broken]
+        return self._random.choice(candidates) if candidates else None
+
+    # Processes and hosts
+
+    def _kill(self) -> str | None:
+        host = self._running()
+        if host is not None:
+            self._world.kill(host, "at any time")
+        return None if host is None else host.name
+
+    def _die_writing(self) -> str | None:
+        host = self._running()
+        if host is not None:
+            host.disk.dies_after = self._random.randint(0, 30)
+        return None if host is None else host.name
+
+    def _power(self) -> str | None:
+        host = self._server()
+        self._world.lose_power(host, self._random.choice(("sector", "byte")))
+        return host.name
+
+    def _blackout(self) -> str:
+        for host in self._world.hosts.values():
+            self._world.lose_power(host)
+        return "everywhere"
+
+    def _stop(self) -> str | None:
+        host = self._running()
+        if host is not None:
+            self._world.stop(host)
+        return None if host is None else host.name
+
+    def _pause(self) -> str | None:
+        host = self._running()
+        if host is None or host.process is None:
+            return None
+        process = host.process
+        process.is_paused = True
+        self._later(0.01, 12, lambda: self._world.scheduler.resume(process))
+        return host.name
+
+    def _client(self) -> str | None:
+        world = self._world
+        running = [host for host in world.clients if host.is_up]
+        if not running:
+            return None
+        host = self._random.choice(running)
+        world.kill(host, "a client")
+        return host.name
+
+    def _clock(self) -> str:
+        host = self._random.choice([*self._world.hosts.values(), *self._world.clients])
+        host.clocks.offset_us += self._random.choice((-1, 1)) * self._random.randint(1, 3_600_000_000)
+        return host.name
+
+    # Links
+
+    def _isolate(self) -> str:
+        host = self._server()
+        others = [other for other in [*self._world.hosts.values(), *self._world.clients] if other is not host]
+        self._cut_links([(host, other) for other in others] + [(other, host) for other in others])
+        return host.name
+
+    def _cut(self) -> str:
+        one, other = self._two()
+        self._cut_links([(one, other), (other, one)])
+        return f"between {one.name} and {other.name}"
+
+    def _one_way(self) -> str:
+        one, other = self._two()
+        self._cut_links([(one, other)])
+        return f"from {one.name} to {other.name}"
+
+    def _cut_links(self, links: list[tuple[Host, Host]]) -> None:
+        network = self._world.network
+        pairs = [(one.address, other.address) for one, other in links]
+        for pair in pairs:
+            network.cut(*pair)
+
+        def heal() -> None:
+            for pair in pairs:
+                network.heal(*pair)
+
+        self._later(0.2, 25, heal)
+
+    def _storm(self) -> str:
+        weather = self._world.network.weather
+        weather.loss = self._random.choice((0.05, 0.3))
+        weather.straggler = 0.1
+
+        def calm() -> None:
+            weather.loss, weather.straggler = 0, self._world.configuration.straggler
+
+        self._later(0.5, 5, calm)
+        return f"that loses {weather.loss:.0%}"
+
+    # Disks
+
+    def _slow_disk(self) -> str:
+        host = self._server()
+        self._set_slow(host, self._random.choice((2 * _MS, 30 * _MS, 300 * _MS)))
+        self._later(0.5, 8, lambda: self._set_slow(host, 0))
+        return host.name
+
+    def _set_slow(self, host: Host, slow_ns: int) -> None:
+        host.slow_ns = slow_ns
+        if host.process is not None:
+            host.process.slow_ns = slow_ns
+
+    def _full_disk(self) -> str:
+        host = self._server()
+        disk = host.disk
+        disk.capacity_bytes = disk.used_bytes + self._random.randint(0, 5000)
+
+        def free() -> None:
+            disk.capacity_bytes = None
+
+        self._later(0.5, 10, free)
+        return host.name
+
+    def _failed_sync(self) -> str | None:
+        host = self._expendable() if self._random.random() < 0.7 else self._random.choice(self._orderers())
+        if host is not None:
+            host.disk.fail_next_sync()
+        return None if host is None else host.name
+
+    def _orderers(self) -> list[Host]:
+        return [host for host in self._world.hosts.values() if host.place and host.place.shard is None]
+
+    def _wipe(self) -> str | None:
+        host = self._expendable()
+        if host is not None:
+            self._world.kill(host, "its disk is lost")
+            host.replace_disk()
+        return None if host is None else host.name
+
+    def _flip(self) -> str | None:
+        """Damage a file of a replica's lanes while the replica is down, so that recovery meets it."""
+        host = self._expendable()
+        if host is None:
+            return None
+        self._world.kill(host, "its disk goes bad")
+        files = [path for path in host.disk.files() if "/lanes/" in path and host.disk.open(path).size()]
+        if not files:
+            return None
+        path = self._random.choice(files)
+        offset = self._random.randrange(host.disk.open(path).size())
+        host.disk.flip_bit(path, offset, self._random.randrange(8))
+        host.is_broken = host.was_flipped = True
+        return f"{host.name} {path} at {offset}"
+
+
+def is_whole(world: World, host: Host) -> bool:
+    """Whether a replica has everything of its shard that was acknowledged to anybody."""
+    server = host.server
+    if not host.is_up or not isinstance(server, ReplicaServer) or not hasattr(server, "core"):
+        return False
+    last = max(server.core.tail, world.recorder.last_position + 1)
+    return server.core.state == "serving" and server.core.readable >= last

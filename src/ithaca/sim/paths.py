@@ -1,0 +1,89 @@
+"""Paths through the code that a campaign must have taken: those that only faults lead to.
+
+Each is a function or method of the product, counted whenever it is called while a seed runs. A path that no seed
+takes is code that nothing here proves.
+"""
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PATHS: dict[str, str] = {
+    "raft: election won": "ithaca.raft.core:RaftCore._count_votes",
+    "raft: conflicting entries cut off": "ithaca.raft.node:Node.truncate",
+    "raft: snapshot installed": "ithaca.raft.node:Node.install",
+    "raft: log compacted": "ithaca.raft.node:Node.compact",
+    "raft: follower unreachable": "ithaca.raft.leader:Leadership.on_unreachable",
+    "raft: log rewritten": "ithaca.storage.raftlog:RaftLog._rewrite",
+    "order: cut refused": "ithaca.server.orderer_leading:Leading._cut_refused",
+    "order: snapshot taken": "ithaca.ordering.state:OrderingState.snapshot",
+    "order: lane closed": "ithaca.ordering.lanes:LaneTable.close",
+    "order: session moved": "ithaca.ordering.sessions:SessionTable.move",
+    "order: trimmed": "ithaca.ordering.state:OrderingState._trim",
+    "order: lanes forgotten": "ithaca.ordering.lanes:LaneTable.forget",
+    "replica: joined": "ithaca.replica.core:ReplicaCore._join",
+    "replica: order lost": "ithaca.replica.core:ReplicaCore._leave",
+    "replica: lane closed": "ithaca.replica.core:ReplicaCore._lane_closed",
+    "replica: lane cut back": "ithaca.replica.core:ReplicaCore._truncated",
+    "replica: lane dropped": "ithaca.replica.core:ReplicaCore._drop",
+    "replica: positions fetched": "ithaca.replica.core:ReplicaCore._runs_fetched",
+    "replica: disk full": "ithaca.replica.core:ReplicaCore._disk_full",
+    "replica: wrong lane": "ithaca.replica.appends:Appends._wrong_lane",
+    "replica: repeated append": "ithaca.replica.appends:Appends._repeat",
+    "replica: session came": "ithaca.replica.appends:Appends.session_came",
+    "replica: filled from a peer": "ithaca.replica.settling:Settling._fill",
+    "replica: catch-up read from disk": "ithaca.server.replica_feed:OwnLaneFeed._catch_up",
+    "storage: torn tail cut off": "ithaca.storage.recovery:_cut",
+    "storage: unmarked tail rewritten": "ithaca.storage.recovery:_rewrite",
+    "storage: lane truncated": "ithaca.storage.truncation:truncate",
+    "storage: segment rolled": "ithaca.storage.lane:Lane._roll",
+    "storage: segment dropped": "ithaca.storage.lane:Lane._drop",
+    "storage: fenced": "ithaca.storage.lane:Lane._fence",
+    "storage: group taken back": "ithaca.storage.lane:Lane._take_back",
+    "storage: runs truncated": "ithaca.storage.runs:Runs.truncate",
+    "storage: runs trimmed": "ithaca.storage.runs:Runs.trim",
+    "client: connection lost under appends": "ithaca.client.producer:Producer.lost",
+    "client: append sent again": "ithaca.client.producer:Producer._unsend",
+    "client: outcome found in another lane": "ithaca.client.producer:Producer._settle_placed",
+    "client: lane given up": "ithaca.client.appends:Appends._give_up",
+    "client: appends rerouted": "ithaca.client.appends:Appends._reroute",
+    "client: stream moved to another replica": "ithaca.client.stream:ShardStream.change_replica",
+    "client: every shard asked": "ithaca.client.reading:Reading._ask_all",
+}
+"""What each is called here, and where it is: `module:function` or `module:Class.method`."""
+
+
+@contextmanager
+def counted(count: Callable[[str], None]) -> Iterator[None]:
+    """Have every path counted, under its name."""
+    changed: list[tuple[Any, str, Any]] = []
+    try:
+        for name, where in PATHS.items():
+            owner, attribute = _find(where)
+            original = owner.__dict__[attribute]
+            changed.append((owner, attribute, original))
+            setattr(owner, attribute, _counting(original, f"path {name}", count))
+        yield
+    finally:
+        for owner, attribute, original in changed:
+            setattr(owner, attribute, original)
+
+
+def _find(where: str) -> tuple[Any, str]:
+    module, _, path = where.partition(":")
+    owner: Any = importlib.import_module(module)
+    *classes, attribute = path.split(".")
+    for each in classes:
+        owner = getattr(owner, each)
+    return owner, attribute
+
+
+def _counting(original: Callable[..., Any], name: str, count: Callable[[str], None]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        count(name)
+        return original(*arguments, **named)
+
+    return wrapper

@@ -1,0 +1,185 @@
+"""One seed from its configuration to its verdict: trouble, then healing, then rest, then the judge.
+
+While there is trouble only safety is asked for. Once everything is mended the cluster must come back by itself:
+every client gets on, every replica holds everything. Then all servers are stopped, what their disks hold is
+written into the history, and the checker judges it (docs/proof.md).
+"""
+
+import gc
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ithaca.model.errors import Corrupt
+from ithaca.proof.checker import check
+from ithaca.proof.dump import dump_replica
+from ithaca.proof.history import Final, Plan
+from ithaca.sim.configuration import Configuration, configuration_of
+from ithaca.sim.faults import Faults, is_whole
+from ithaca.sim.invariants import Invariants
+from ithaca.sim.paths import counted
+from ithaca.sim.world import Violation, World
+
+EVENTS_MAX = 20_000
+"""Of the troubled phase, and of each step of healing."""
+_HEAL_S = 180.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a seed. Equal seeds give equal results, whatever the machine."""
+
+    seed: int
+    trace: str
+    events: int
+    virtual_s: float
+    acknowledged: int
+    counts: dict[str, int]
+    violation: str | None = None
+    rule: str | None = None
+    report: str = ""
+    """For people: the configuration and the story, when something was violated or it was asked for."""
+
+
+def run_seed(seed: int, *, story: bool = False) -> Result:
+    """Run one seed."""
+    return run_configuration(configuration_of(seed), story=story)
+
+
+def run_configuration(configuration: Configuration, *, story: bool = False) -> Result:
+    """Run what was drawn, or chosen; `story` has the report written also when nothing was violated."""
+    with _limits(configuration.limits), _no_collector():
+        return _run(configuration, story)
+
+
+def _run(configuration: Configuration, story: bool) -> Result:
+    violation: Violation | None = None
+    with World(configuration) as world, counted(world.count):
+        run = _Run(world)
+        try:
+            run.trouble_and_heal()
+            run.judge()
+        except Violation as found:
+            violation = found
+        return Result(
+            seed=configuration.seed,
+            trace=world.trace(),
+            events=world.scheduler.count,
+            virtual_s=world.scheduler.now_ns / 1e9,
+            acknowledged=world.recorder.acknowledged,
+            counts=dict(sorted(world.counts.items())),
+            violation=None if violation is None else str(violation),
+            rule=None if violation is None else violation.rule,
+            report=_report(world, violation) if story or violation is not None else "",
+        )
+
+
+class _Run:
+    """The phases of one run."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._check = Invariants(world).check
+
+    def trouble_and_heal(self) -> None:
+        world = self._world
+        for host in [*world.hosts.values(), *world.clients]:
+            world.start(host)
+        faults = Faults(world)
+        faults.begin()
+        seconds = world.configuration.durable_s
+        world.run_until(lambda: False, within_s=seconds, events_max=EVENTS_MAX, check=self._check)
+        world.tell("everything is mended")
+        faults.heal()
+        before = [producer.succeeded for producer in world.producers]
+        self._converge(
+            "appends go on",
+            lambda: all(each.succeeded > old for each, old in zip(world.producers, before, strict=True)),
+        )
+        world.is_loaded = False
+        self._converge("nothing is left over", lambda: all(each.is_settled for each in world.producers))
+        self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
+        replicas = [host for host in world.hosts.values() if host.place and host.place.shard is not None]
+        self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))
+
+    def _converge(self, wanted: str, done: Callable[[], bool]) -> None:
+        if not self._world.run_until(done, within_s=_HEAL_S, events_max=EVENTS_MAX * 3, check=self._check):
+            raise Violation("healing", f"{_HEAL_S:g} s after everything was mended it is not so that {wanted}")
+
+    def judge(self) -> None:
+        world = self._world
+        for client in world.clients:
+            world.leave(client)
+        for host in world.hosts.values():
+            host.must_restart = False
+            world.stop(host)
+        self._converge("servers stop", lambda: not any(host.is_up for host in world.hosts.values()))
+        finals = self._finals()
+        copies = self._world.configuration.copies - any(final is None for final in finals)
+        events = [Plan(copies=copies, ok_min=1), *world.recorder.events, *filter(None, finals)]
+        verdict = check(events)
+        if verdict.violations:
+            first = verdict.violations[0]
+            raise Violation(first.rule, f"{first.text} (and {len(verdict.violations) - 1} more)")
+        if verdict.no_verdict is not None:
+            raise Violation("no-verdict", verdict.no_verdict)
+
+    def _finals(self) -> list[Final | None]:
+        """What each replica holds; None where a flipped bit lies in what nobody has read since."""
+        finals: list[Final | None] = []
+        for host in self._world.hosts.values():
+            if host.place is None or host.place.shard is None:
+                continue
+            try:
+                finals.append(dump_replica(host.disk, host.directory, f"{host.place.shard}/{host.place.number}"))
+            except Corrupt as error:
+                if not host.was_flipped:
+                    raise Violation("sound-disks", f"{host.name} holds damage that nobody did: {error}") from error
+                self._world.count("damage still unread")
+                finals.append(None)
+        return finals
+
+
+def _report(world: World, violation: Violation | None) -> str:
+    cause = None if violation is None else violation.__cause__
+    lines = [f"seed {world.configuration.seed}", world.configuration.text(), "story:", *world.story]
+    if cause is not None:
+        lines += traceback.format_exception(cause)
+    return "\n".join(lines)
+
+
+@contextmanager
+def _limits(limits: dict[str, int]) -> Iterator[None]:
+    """Put other limits in place in every module that uses them."""
+    changed = []
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("ithaca.") and not name.startswith("ithaca.sim"):
+            for limit, value in limits.items():
+                if hasattr(module, limit):
+                    changed.append((module, limit, getattr(module, limit)))
+                    setattr(module, limit, value)
+    try:
+        yield
+    finally:
+        for module, limit, value in changed:
+            setattr(module, limit, value)
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """When the collector runs depends on what ran before: while a seed runs, only counted references go.
+
+    Coroutines of processes that are no more end afterwards, and nobody hears what they say then.
+    """
+    was_enabled, hook = gc.isenabled(), sys.unraisablehook
+    gc.disable()
+    sys.unraisablehook = lambda _: None
+    try:
+        yield
+    finally:
+        gc.collect()
+        sys.unraisablehook = hook
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,281 @@
+"""The clients of a simulated cluster: real handles in processes of their own, and what they were told."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from random import Random
+from typing import TYPE_CHECKING, TypeVar
+
+import ithaca.aio
+from ithaca.model.errors import IthacaError, NotWritten, PositionError, SessionError, Trimmed
+from ithaca.model.interface_aio import ClusterLog, Session
+from ithaca.model.records import KeyFilter, Receipt, Record
+from ithaca.proof import payload
+from ithaca.proof.history import AnyEvent, Append, Deliver, Read, Sub, Tail, Trim
+
+if TYPE_CHECKING:
+    from ithaca.sim.world import World
+
+T = TypeVar("T")
+
+KEYS = (b"blue", b"green", b"red")
+_CALL_S = 8.0
+_AGAIN_S = 0.2
+
+
+class Recorder:
+    """The history of a run, in memory. What a process was doing when it died becomes `info`."""
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self.now_ns = now_ns
+        self.events: list[AnyEvent] = []
+        self.acknowledged = 0
+        """Records."""
+        self.last_position = 0
+        self._open: dict[tuple[object, int], Append] = {}
+        self._sessions = 0
+        self._subscriptions = 0
+
+    def new_session(self) -> int:
+        self._sessions += 1
+        return self._sessions
+
+    def subscribed(self, start: int, where: str | None) -> int:
+        self._subscriptions += 1
+        self.events.append(Sub(self._subscriptions, start, where))
+        return self._subscriptions
+
+    async def append(
+        self, who: object, session: int, seq: int, count: int, key: bytes | None, call: Callable[[], Awaitable[Receipt]]
+    ) -> Receipt:
+        """Carry out an append, and note what came of it; whatever is raised leaves its outcome unknown."""
+        inv = self.now_ns()
+        text = None if key is None else key.decode()
+        asked = Append((session, seq), count, inv, inv, "info", None, text)
+        self._open[who, session << 40 | seq] = asked
+        try:
+            receipt = await call()
+        except IthacaError:
+            self._close(who, asked, "info", None)
+            raise
+        self._close(who, asked, "ok", receipt.position)
+        self.acknowledged += count
+        self.last_position = max(self.last_position, receipt.position + count - 1)
+        return receipt
+
+    def _close(self, who: object, asked: Append, outcome: str, position: int | None) -> None:
+        del self._open[who, asked.id[0] << 40 | asked.id[1]]
+        self.events.append(Append(asked.id, asked.n, asked.inv, self.now_ns(), outcome, position, asked.key))  # type: ignore[arg-type]
+
+    def died(self, who: object) -> None:
+        """A process has ended in the middle of its calls."""
+        for key, asked in [item for item in self._open.items() if item[0][0] is who]:
+            del self._open[key]
+            self.events.append(Append(asked.id, asked.n, asked.inv, self.now_ns(), "info", None, asked.key))
+
+    def delivered(self, subscription: int, records: Iterable[Record]) -> None:
+        now = self.now_ns()
+        for record in records:
+            self.events.append(Deliver(subscription, now, record.position, payload.decode(record.value)))
+
+
+async def connected(world: "World") -> ClusterLog:
+    """A handle, as soon as somebody answers."""
+    while True:
+        try:
+            return await ithaca.aio.connect(
+                world.bootstrap, timeout=_CALL_S, compression=world.configuration.compression
+            )
+        except IthacaError:
+            await asyncio.sleep(_AGAIN_S)
+
+
+class Producer:
+    """Appends by sessions and without; its progress outlives its processes, as a program's own records do."""
+
+    def __init__(self, world: "World", number: int) -> None:
+        self.name = f"producer-{number}"
+        self._world = world
+        self._configuration = world.configuration
+        self._session = world.recorder.new_session()
+        self._next_seq = 1
+        self._unsettled: dict[int, tuple[int, bytes | None]] = {}
+        """Batches of the session that were sent and have no receipt: their counts and keys, by first number."""
+        self._is_appending = False
+        self.succeeded = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it waits for nothing any more."""
+        return not self._unsettled and not self._is_appending
+
+    async def main(self, who: object, random: Random) -> None:
+        """One life of it."""
+        self._is_appending = False
+        log = await connected(self._world)
+        await asyncio.gather(self._append_plainly(who, random, log), self._append_in_session(who, random, log))
+
+    def _batch(self, random: Random, session: int, seq: int, count: int) -> list[bytes]:
+        most = self._configuration.record_bytes_max
+        sizes = Random(f"{session}/{seq}")
+        return [payload.encode(session, seq + row, sizes.randint(payload.HEAD_BYTES, most)) for row in range(count)]
+
+    async def _append_plainly(self, who: object, random: Random, log: ClusterLog) -> None:
+        """Each for itself: after one whose outcome is unknown, nothing is promised about their order."""
+        while self._world.is_loaded:
+            session, seq = self._world.recorder.new_session(), 1
+            count = random.randint(1, self._configuration.records_max)
+            key = random.choice((None, *KEYS))
+            values = self._batch(random, session, seq, count)
+            keys = None if key is None else [key] * count
+            self._is_appending = True
+            try:
+                await self._world.recorder.append(
+                    who,
+                    session,
+                    seq,
+                    count,
+                    key,
+                    lambda v=values, k=keys: log.append_many(v, keys=k),  # type: ignore[misc]
+                )
+                self.succeeded += 1
+            except IthacaError as error:
+                self._world.met(error)
+            self._is_appending = False
+            await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
+
+    async def _append_in_session(self, who: object, random: Random, log: ClusterLog) -> None:
+        while self._world.is_loaded or self._unsettled:
+            try:
+                session = await log.session(self.name)
+            except IthacaError as error:
+                self._world.met(error)
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            try:
+                await self._use(who, random, session)
+            except SessionError as error:
+                self._world.met(error)
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _use(self, who: object, random: Random, session: Session) -> None:
+        """First what was left over, then new ones, several at once."""
+        for seq in sorted(self._unsettled):
+            count, key = self._unsettled[seq]
+            await self._send(who, random, session, seq, count, key)
+        while self._world.is_loaded:
+            sent = []
+            for _ in range(self._configuration.window):
+                count = random.randint(1, self._configuration.records_max)
+                seq, self._next_seq = self._next_seq, self._next_seq + count
+                key = random.choice((None, *KEYS))
+                self._unsettled[seq] = (count, key)
+                sent.append(asyncio.ensure_future(self._send(who, random, session, seq, count, key)))
+            outcomes = await asyncio.gather(*sent, return_exceptions=True)
+            for outcome in outcomes:
+                if isinstance(outcome, SessionError):
+                    raise outcome
+            if self._unsettled:
+                return
+            await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
+
+    async def _send(
+        self, who: object, random: Random, session: Session, seq: int, count: int, key: bytes | None
+    ) -> None:
+        values = self._batch(random, self._session, seq, count)
+        keys = None if key is None else [key] * count
+        try:
+            await self._world.recorder.append(
+                who, self._session, seq, count, key, lambda: session.append_many(values, keys=keys, seq=seq)
+            )
+        except SessionError:
+            raise
+        except IthacaError as error:
+            self._world.met(error)
+            return
+        del self._unsettled[seq]
+        self.succeeded += 1
+
+
+class Reader:
+    """Subscribes, with a filter and without, reads single records, asks for the tail, and trims now and then."""
+
+    def __init__(self, world: "World", number: int) -> None:
+        self.name = f"reader-{number}"
+        self._world = world
+        self._reached = 0
+        """All positions below were delivered to a subscription from the beginning."""
+
+    @property
+    def has_all(self) -> bool:
+        return self._reached > self._world.recorder.last_position
+
+    async def main(self, who: object, random: Random) -> None:
+        self._reached = 0
+        log = await connected(self._world)
+        tasks = [
+            self._follow(random, log, None),
+            self._follow(random, log, random.choice(KEYS)),
+            self._look(random, log),
+        ]
+        if self._world.configuration.trims:
+            tasks.append(self._trim(random, log))
+        await asyncio.gather(*tasks)
+
+    async def _follow(self, random: Random, log: ClusterLog, key: bytes | None) -> None:
+        recorder = self._world.recorder
+        while True:
+            try:
+                start = await log.first()
+                where = None if key is None else KeyFilter.equals(key)
+                number = recorder.subscribed(start, None if key is None else f"key={key.decode()}")
+                async with log.subscribe(start, where=where) as subscription:
+                    while True:
+                        records = await subscription.poll(timeout=1, max_records=random.randint(1, 200))
+                        recorder.delivered(number, records)
+                        if key is None:
+                            self._reached = max(self._reached, subscription.position)
+                        if random.random() < 0.02:
+                            break  # and begins anew
+            except IthacaError as error:
+                self._world.met(error)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _look(self, random: Random, log: ClusterLog) -> None:
+        recorder = self._world.recorder
+        while True:
+            await asyncio.sleep(random.uniform(0, 0.5))
+            inv = recorder.now_ns()
+            try:
+                tail = await log.tail()
+                recorder.events.append(Tail(inv, recorder.now_ns(), tail))
+                await self._read(log, max(1, random.choice((tail, tail - 1, tail + 1, random.randint(1, tail)))))
+            except IthacaError as error:
+                self._world.met(error)
+
+    async def _read(self, log: ClusterLog, position: int) -> None:
+        recorder = self._world.recorder
+        inv = recorder.now_ns()
+        try:
+            found = payload.decode((await log.read(position)).value)
+        except NotWritten:
+            recorder.events.append(Read(position, inv, recorder.now_ns(), None))
+        except Trimmed:
+            recorder.events.append(Read(position, inv, recorder.now_ns(), "trimmed"))
+        except PositionError as error:
+            raise AssertionError(f"position {position} is neither there, nor trimmed, nor still to come") from error
+        else:
+            recorder.events.append(Read(position, inv, recorder.now_ns(), found))
+
+    async def _trim(self, random: Random, log: ClusterLog) -> None:
+        recorder = self._world.recorder
+        while True:
+            await asyncio.sleep(random.uniform(1, 6))
+            if not self._world.is_loaded:
+                return
+            try:
+                first, tail = await log.first(), await log.tail()
+                before = random.randint(first, max(first, (first + tail) // 2))
+                recorder.events.append(Trim(recorder.now_ns(), recorder.now_ns(), before))  # it may happen from now on
+                await log.trim(before)
+            except IthacaError as error:
+                self._world.met(error)

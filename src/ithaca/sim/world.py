@@ -1,0 +1,327 @@
+"""A whole cluster in one process: hosts with disks and clocks, servers on them, clients, and a supervisor.
+
+The servers and the handles are those of production; only loops, network, disks and clocks are simulated. What
+each process says in its log, and what befalls it, is the story of a run.
+"""
+
+import hashlib
+import logging
+from collections import Counter, deque
+from collections.abc import Callable
+from random import Random
+from signal import SIGTERM
+from typing import Any
+
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of
+from ithaca.model.errors import IthacaError
+from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
+from ithaca.protocol.messages import RaftSays, ReportIs
+from ithaca.runtime import machine
+from ithaca.server.orderer import OrdererServer
+from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
+from ithaca.server.replica import ReplicaServer
+from ithaca.sim.configuration import Configuration
+from ithaca.sim.disk import SimDisk
+from ithaca.sim.inode import Inode
+from ithaca.sim.network import SimNetwork
+from ithaca.sim.process import Clocks, Killed, Process, SimMachine
+from ithaca.sim.scheduler import NS_PER_S, Scheduler
+from ithaca.sim.workload import Producer, Reader, Recorder
+
+_STORY_LINES = 400
+_RESTART_S = (0.1, 3.0)
+
+
+class Violation(Exception):
+    """Something that must never happen has happened; `rule` is its number in docs/proof.md."""
+
+    def __init__(self, rule: str, text: str) -> None:
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
+class HostDisk(SimDisk):
+    """The disk of a host: slow at times, and the place where a process dies in the middle of a write."""
+
+    def __init__(self, host: "Host") -> None:
+        super().__init__()
+        self.dies_after: int | None = None
+        """So many operations from now the process is killed."""
+        self._host = host
+
+    def tick(self) -> None:
+        super().tick()
+        if self.dies_after is not None:
+            self.dies_after -= 1
+            if self.dies_after < 0:
+                self.dies_after = None
+                self._host.world.kill(self._host, "in the middle of a write")
+                raise Killed
+
+    def take_sync_failure(self, inode: Inode | None) -> bool:
+        if self._host.process is not None:
+            self._host.process.synced()
+        return super().take_sync_failure(inode)
+
+
+class Host:
+    """A machine with one server or one client."""
+
+    def __init__(self, world: "World", name: str, address: str, place: ServerPlace | None) -> None:
+        self.world = world
+        self.name = name
+        self.address = address
+        self.place = place
+        self.disk = HostDisk(self)
+        self.process: Process | None = None
+        self.server: Server | None = None
+        self.is_broken = False
+        """Its data was lost or damaged, and has not been made good yet."""
+        self.was_flipped = False
+        """A bit of its present disk was flipped."""
+        self.must_restart = True
+        self.is_stopping = False
+        self.slow_ns = 0
+        self.lives = 0
+        self.clocks = Clocks(Random(f"{world.configuration.seed} clocks of {name}"))
+
+    def replace_disk(self) -> None:
+        """Everything it held is gone."""
+        self.is_broken, self.was_flipped = True, False
+        self.disk = HostDisk(self)
+
+    @property
+    def directory(self) -> str:
+        return f"/{self.name}"
+
+    @property
+    def is_up(self) -> bool:
+        return self.process is not None and self.process.is_alive
+
+
+class _Story(logging.Handler):
+    """Keeps the last log lines of all processes, with the time and the process."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__(logging.INFO)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        running = machine.current()
+        name = running.process_name if isinstance(running, SimMachine) else "the world"
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text += f" ({record.exc_info[1]!r})"
+        self._world.tell(f"{name}: {text}")
+
+
+class World:
+    """One run of one seed, from the first start of the servers to the end."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.random = Random(f"{configuration.seed} faults")
+        self.scheduler = Scheduler()
+        self.counts: Counter[str] = Counter()
+        """How often each fault and each odd thing came up."""
+        self.story: deque[str] = deque(maxlen=_STORY_LINES)
+        self.network = SimNetwork(self.scheduler, Random(f"{configuration.seed} network"), self.count, self._note)
+        weather = self.network.weather
+        weather.delay_ns, weather.straggler = configuration.delay_ns, configuration.straggler
+        weather.split, weather.mischief = configuration.split, configuration.mischief
+        weather.robust_types = frozenset(
+            number for number, kind in MESSAGE_TYPES.items() if kind in (RaftSays, ReportIs)
+        )
+        self.file = configuration.cluster()
+        self.bootstrap = bootstrap_of(self.file)
+        self.hosts = {place.name: Host(self, place.name, place.address.host, place) for place in servers_of(self.file)}
+        self.recorder = Recorder(lambda: self.scheduler.now_ns)
+        self.producers = [Producer(self, number) for number in range(configuration.producers)]
+        self.readers = [Reader(self, number) for number in range(configuration.readers)]
+        self._roles: list[Producer | Reader] = [*self.producers, *self.readers]
+        self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
+        self.is_loaded = True
+        """Whether producers go on."""
+        self.is_healing = False
+        self.violation: Violation | None = None
+        self._graveyard: list[Process] = []
+        self._trace = hashlib.blake2b(digest_size=16)
+        self._handler = _Story(self)
+
+    # What happened
+
+    def count(self, what: str) -> None:
+        self.counts[what] += 1
+
+    def tell(self, text: str) -> None:
+        self.story.append(f"{self.scheduler.now_ns / NS_PER_S:12.6f}  {text}")
+
+    def met(self, error: IthacaError) -> None:
+        """A client was told an error."""
+        self.count(f"client met {type(error).__name__}")
+
+    def trace(self) -> str:
+        """A hash over everything that happened, in its order."""
+        return self._trace.hexdigest()
+
+    def _note(self, source: str, target: str, chunk: bytes) -> None:
+        self._trace.update(b"%s>%s " % (source.encode(), target.encode()))
+        self._trace.update(chunk)
+
+    # Servers
+
+    def start(self, host: Host) -> None:
+        """Start the host's server, or client, unless it runs."""
+        if host.is_up:
+            return
+        host.lives += 1
+        host.is_stopping = False
+        random = Random(f"{self.configuration.seed} {host.name} {host.lives}")
+        process = Process(host.name, host.address, self.scheduler, self.network, host.clocks, random, self._unhandled)
+        process.slow_ns = host.slow_ns
+        host.process = process
+        self.network.dark_hosts.discard(host.address)
+        main = self._serve(host, process) if host.place is not None else self._be_client(host, process, random)
+        process.loop.spawn(main)
+
+    async def _serve(self, host: Host, process: Process) -> None:
+        """What the process of a server does, and then its supervisor."""
+        error: Exception | None = None
+        try:
+            await serve(lambda: self._made(host))
+        except Exception as failure:
+            error = failure
+        status = CLEAN if error is None else status_of(error)
+        self.count(f"server ended with {status}")
+        if error is not None and not isinstance(error, IthacaError | OSError):
+            self._unhandled(process, {"message": "the server failed", "exception": error})
+        self._end(host, process, silently=False)
+        if status == FENCED:
+            self.fenced(host)
+        elif host.must_restart:
+            self.restart_later(host)
+
+    def _made(self, host: Host) -> Server:
+        place = host.place
+        assert place is not None
+        if place.shard is None:
+            host.server = OrdererServer(
+                self.file, place.number, host.directory, disk=host.disk, settings=self.configuration.raft()
+            )
+        else:
+            host.server = ReplicaServer(self.file, place.shard, place.number, host.directory, disk=host.disk)
+        return host.server
+
+    def fenced(self, host: Host) -> None:
+        """It must not be started again in place: a replica begins with an empty disk, an orderer's host is
+        power-cycled, after which nothing is left that was not synced."""
+        if host.place is not None and host.place.shard is not None:
+            host.replace_disk()
+        else:
+            host.disk.crash(self.random)
+        self.restart_later(host)
+
+    def restart_later(self, host: Host) -> None:
+        low, high = _RESTART_S
+        delay_s = low if self.is_healing else self.random.uniform(low, high)
+        self.scheduler.plan(int(delay_s * NS_PER_S), None, lambda: self._restart(host))
+
+    def _restart(self, host: Host) -> None:
+        if host.must_restart:
+            self.start(host)
+
+    def stop(self, host: Host) -> None:
+        """Ask a server to stop, as SIGTERM does."""
+        if host.process is not None and not host.is_stopping:
+            host.is_stopping = True
+            host.process.loop.signal(SIGTERM)
+
+    def kill(self, host: Host, why: str) -> None:
+        """The process ends at once; what it wrote is there."""
+        if host.is_up and host.process is not None:
+            self.tell(f"{host.name} is killed: {why}")
+            self._end(host, host.process, silently=False)
+            self.restart_later(host)
+
+    def lose_power(self, host: Host, tear: str = "sector") -> None:
+        """The host goes dark; what was not synced may be gone, in whole or in part."""
+        self.tell(f"{host.name} loses its power")
+        if host.process is not None:
+            self._end(host, host.process, silently=True)
+        host.disk.crash(self.random, tear="byte" if tear == "byte" else "sector")
+        self.network.dark_hosts.add(host.address)
+        self.restart_later(host)
+
+    def _end(self, host: Host, process: Process, *, silently: bool) -> None:
+        process.die(silently=silently)
+        self._graveyard.append(process)  # what is left of it is not collected before the run is over
+        host.disk.kill()
+        host.disk.dies_after = None
+        self.recorder.died(process)
+        if host.process is process:
+            host.process = host.server = None
+
+    def _unhandled(self, process: Process, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Killed):
+            return
+        self.violation = Violation("unexpected", f"{process.name}: {context.get('message')}: {error!r}")
+        self.violation.__cause__ = error
+
+    # Clients
+
+    async def _be_client(self, host: Host, process: Process, random: Random) -> None:
+        client = next(each for each in self._roles if each.name == host.name)
+        try:
+            await client.main(process, random)
+        except Exception as error:
+            self._unhandled(process, {"message": "the client failed", "exception": error})
+
+    def leave(self, client: Host) -> None:
+        """A client is done for good."""
+        client.must_restart = False
+        if client.process is not None:
+            self._end(client, client.process, silently=False)
+
+    # Time
+
+    def run_until(
+        self, done: Callable[[], bool], *, within_s: float, events_max: int, check: Callable[[str], None]
+    ) -> bool:
+        """Let things happen until it is done, or the time or the events are used up; says whether it is done.
+
+        `check` is told to whom each thing has happened, and raises `Violation`.
+        """
+        scheduler = self.scheduler
+        end_ns = scheduler.now_ns + int(within_s * NS_PER_S)
+        end_count = scheduler.count + events_max
+        while not done():
+            next_ns = scheduler.next_ns()
+            if next_ns is None or next_ns > end_ns or scheduler.count >= end_count:
+                return False
+            who = scheduler.step()
+            if self.violation is not None:
+                raise self.violation
+            if who is not None:
+                self._trace.update(b"%d %s\n" % (scheduler.now_ns, who.name.encode()))
+                check(who.name)
+        return True
+
+    def __enter__(self) -> "World":
+        self._machine = machine.current()
+        logger = logging.getLogger("ithaca")
+        self._logger = (logger.level, logger.propagate)
+        logger.addHandler(self._handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logger = logging.getLogger("ithaca")
+        logger.removeHandler(self._handler)
+        logger.setLevel(self._logger[0])
+        logger.propagate = self._logger[1]
+        for host in [*self.hosts.values(), *self.clients]:
+            if host.process is not None:
+                host.process.is_alive = False
+        machine.use(self._machine)

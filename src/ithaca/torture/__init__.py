@@ -1,0 +1,20 @@
+"""Real processes under real faults: kills, pauses, partitions, bad disks, power loss (docs/proof.md).
+
+A run is a cluster of processes on this machine, clients in processes of their own that write down what they asked and
+were told, and a plan of faults. At its end the cluster must heal, everything is read once more, the replicas'
+directories are dumped, and `proof.checker` judges the history.
+
+Read `plan` first (what is broken when; pure), then `run`, which does it. `tormented` is the cluster: its directory, its
+`keeper` (a process with the supervisor of `ithaca up`), how it is. Between the servers, and between them and their
+clients, is `proxy`, our own network; under the servers are `disks`, if a disk is to fail. `injectors` lists the
+faults; they are in `process_faults`, `link_faults` and `disk_faults`. `crowd` keeps the clients:
+`session_producer`, `plain_producer` and `readers`, on what `client` gives them all; `batches` is what they append.
+
+Invariants:
+
+1. A plan is a function of its seed, the faults chosen and the cluster's shape.
+2. At no time are more servers harmed than the promises allow, unless the fault is one that everything survives.
+3. A fault is written down only once it was seen to work; one that does not ends the run without a verdict.
+4. What became of an append is `info` until it is known.
+5. No process, mount or loop device outlives a run, however it ends.
+"""

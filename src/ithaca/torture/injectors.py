@@ -1,0 +1,60 @@
+"""Faults that can be injected: what each is, whether this machine allows it, how it is done and undone."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, Protocol
+
+from ithaca.torture.disks import LoopDisk
+from ithaca.torture.plan import Fault, Strike
+from ithaca.torture.proxy import Network
+from ithaca.torture.tormented import Tormented
+
+
+class NotFired(Exception):
+    """A planned fault had no effect, so the run proves nothing about it."""
+
+
+class Broken(Exception):
+    """A server did what it must not do when this happens to it."""
+
+
+class Producers(Protocol):
+    """The clients that can be killed."""
+
+    async def kill(self, name: str) -> int:
+        """SIGKILL in the middle of its appends, and start it again under its name; its process id before."""
+
+
+class Scene:
+    """What strikes act on."""
+
+    def __init__(self, cluster: Tormented, network: Network, disks: dict[str, LoopDisk], producers: Producers) -> None:
+        self.cluster = cluster
+        self.network = network
+        self.disks = disks
+        self.producers = producers
+
+    async def servers(self, strike: Strike) -> list[str]:
+        """The names of the servers that the targets stand for now."""
+        return [await self.cluster.resolved(target) for target in strike.targets]
+
+
+Struck = Callable[[str], None]
+"""To be told, once a fault is seen to work, what was done to whom."""
+
+
+class Injector(ABC):
+    """One kind of fault."""
+
+    fault: ClassVar[Fault]
+    needs_disks: ClassVar[bool] = False
+    """Whether servers must be on disks of their own."""
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Why this machine does not allow it; None when it does."""
+        return None
+
+    @abstractmethod
+    async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
+        """Break it, hold it for the strike's duration, mend it; `NotFired` when it had no effect."""

@@ -1,0 +1,205 @@
+"""One run: a cluster and its clients, the strikes of a plan, then rest, a last look, and the judgement."""
+
+import asyncio
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import ithaca.aio
+from ithaca.model.interface_aio import ClusterLog
+from ithaca.proof.history import Deliver, Fault, HistoryWriter, Plan, Sub, Trim
+from ithaca.proof.payload import decode
+from ithaca.torture.catalogue import INJECTORS
+from ithaca.torture.client import TIMEOUT_S, patient
+from ithaca.torture.crowd import Cast, Crowd
+from ithaca.torture.disks import LoopDisk
+from ithaca.torture.injectors import NotFired, Scene
+from ithaca.torture.plan import Strike, make_plan, rounds_of, targets_of
+from ithaca.torture.proxy import Network
+from ithaca.torture.tormented import POLL_S, Shape, Tormented, server_names
+
+TRIM_AFTER = 0.7
+"""When the log is trimmed, as a part of the plan's time."""
+TRIM_SHARE = 0.3
+"""The part of the log that is trimmed then."""
+OK_PER_S = 2.0
+"""Appends that must succeed per second of the plan, for the run to prove something."""
+LAST_LOOK = 0
+"""The subscription that reads everything at the end."""
+
+Tell = Callable[[str], object]
+"""To be told, in a few words, what happens."""
+Progress = Callable[[float, int], object]
+"""To be told the seconds of the plan that have passed, and the records that were acknowledged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run shall be like."""
+
+    seconds: float
+    seed: int
+    faults: tuple[str, ...]
+    shape: Shape = field(default_factory=Shape)
+    cast: Cast = field(default_factory=Cast)
+
+    def plan(self) -> list[Strike]:
+        shape = self.shape
+        targets = targets_of(
+            orderers=shape.orderers,
+            shards=shape.shards,
+            replicas=shape.replicas,
+            f=shape.f,
+            producers=[name for name in self.cast.names() if name.startswith("producer-")],
+        )
+        return make_plan(self.seed, self.seconds, [INJECTORS[name].fault for name in self.faults], targets)
+
+    @property
+    def needs_disks(self) -> bool:
+        return any(INJECTORS[name].needs_disks for name in self.faults)
+
+
+class Run:
+    """Everything between an empty directory and a cluster that has stopped, with its history beside it."""
+
+    def __init__(self, home: Path, options: Options, tell: Tell, progress: Progress) -> None:
+        self._options = options
+        self._tell = tell
+        self._progress = progress
+        self.plan = options.plan()
+        self.fired: Counter[str] = Counter()
+        names = server_names(options.shape)
+        self.disks = {name: LoopDisk(home / "data" / name) for name in names} if options.needs_disks else {}
+        data = {name: self.disks[name].server if self.disks else home / "data" / name for name in names}
+        self.cluster = Tormented(home / "cluster", options.shape, data)
+        self.crowd = Crowd(home / "clients", self.cluster.bootstrap, options.seed, options.cast)
+        self._network = Network(options.seed)
+        self._history = home / "run.jsonl"
+        self._begun_s = 0.0
+
+    @property
+    def histories(self) -> list[Path]:
+        """What the run and its clients have written."""
+        return [self._history, *self.crowd.histories()]
+
+    @property
+    def replicas(self) -> dict[str, Path]:
+        """Where each replica keeps its data."""
+        return {name: self.cluster.data[name] for name, place in self.cluster.places.items() if place.shard is not None}
+
+    async def go(self) -> None:
+        """Start, strike, rest, look, stop. No process is left, whatever happens."""
+        task = asyncio.current_task()
+        assert task is not None
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        async with AsyncExitStack() as stack:
+            writer = stack.enter_context(HistoryWriter(self._history))
+            writer.write(self._promised())
+            stack.push_async_callback(self.cluster.kill)
+            stack.push_async_callback(self._network.close)
+            await self._start()
+            stack.callback(self.crowd.close)
+            self.crowd.start()
+            await self.crowd.begun()
+            trimming = asyncio.create_task(self._trim(writer))
+            stack.push_async_callback(_cancelled, trimming)
+            await self._strike_all(writer)
+            await self._rest(writer, trimming)
+            await self.cluster.stop()
+
+    def _promised(self) -> Plan:
+        faults = dict(Counter(strike.fault for strike in self.plan))
+        return Plan(self._options.shape.f + 1, int(OK_PER_S * self._options.seconds), faults)
+
+    async def _start(self) -> None:
+        self._tell(f"starting {len(self.cluster.places)} servers")
+        self.cluster.make()
+        await self._network.start(self.cluster.routes)
+        self.cluster.start()
+        await self.cluster.healed()
+
+    # Strikes
+
+    async def _strike_all(self, writer: HistoryWriter) -> None:
+        scene = Scene(self.cluster, self._network, self.disks, self.crowd)
+        self._begun_s = time.monotonic()
+        for together in rounds_of(self.plan):
+            first_s = together[0].at_s
+            await self._wait_until(first_s)
+            await self.cluster.healed()
+            strikes = [self._strike(scene, strike, strike.at_s - first_s, writer) for strike in together]
+            for outcome in await asyncio.gather(*strikes, return_exceptions=True):
+                if isinstance(outcome, BaseException):
+                    raise outcome
+        await self._wait_until(self._options.seconds)
+
+    async def _strike(self, scene: Scene, strike: Strike, after_s: float, writer: HistoryWriter) -> None:
+        await asyncio.sleep(after_s)
+        before = self.fired[strike.fault]
+
+        def struck(what: str) -> None:
+            writer.write(Fault(time.monotonic_ns(), f"{strike.fault} {what}"))
+            writer.flush()
+            self.fired[strike.fault] += 1
+            self._tell(f"{time.monotonic() - self._begun_s:6.1f} s  {strike.fault} {what}")
+
+        try:
+            await INJECTORS[strike.fault]().strike(scene, strike, struck)
+        except TimeoutError as error:
+            raise NotFired(f"{strike}: {error}") from None
+        if self.fired[strike.fault] == before:
+            raise NotFired(f"{strike}: nothing was struck")
+
+    async def _wait_until(self, at_s: float) -> None:
+        while (left_s := self._begun_s + at_s - time.monotonic()) > 0:
+            self.crowd.check()
+            self._progress(self._options.seconds - max(0.0, left_s), self.crowd.acknowledged)
+            await asyncio.sleep(min(left_s, POLL_S))
+
+    # The log as a whole
+
+    async def _trim(self, writer: HistoryWriter) -> None:
+        """Late in the run, give up what is oldest."""
+        await asyncio.sleep(TRIM_AFTER * self._options.seconds)
+        async with self._connected() as log:
+            before = max(1, int(TRIM_SHARE * await patient(log.tail)))
+            invoked = time.monotonic_ns()
+            try:
+                await patient(lambda: log.trim(before))
+            finally:
+                writer.write(Trim(invoked, time.monotonic_ns(), before))
+            self._tell(f"{time.monotonic() - self._begun_s:6.1f} s  trimmed before {before}")
+
+    async def _rest(self, writer: HistoryWriter, trimming: "asyncio.Task[None]") -> None:
+        """Let everybody finish, and read everything once more."""
+        self._tell("the plan is done; waiting until everything is well and everybody has finished")
+        await self.cluster.healed()
+        await self.crowd.finish()
+        await trimming
+        async with self._connected() as log:
+            tail = await log.tail()
+            await self.crowd.finish(tail)
+            await self._look(log, tail, writer)
+        await self.cluster.healed()
+
+    async def _look(self, log: ClusterLog, tail: int, writer: HistoryWriter) -> None:
+        first = await log.first()
+        self._tell(f"reading positions {first} to {tail - 1}")
+        writer.write(Sub(LAST_LOOK, first))
+        async with log.read_range(first, tail) as records:
+            async for batch in records.batches():
+                returned = time.monotonic_ns()
+                for record in batch.records():
+                    writer.write(Deliver(LAST_LOOK, returned, record.position, decode(record.value)))
+
+    def _connected(self) -> AbstractAsyncContextManager[ClusterLog]:
+        return ithaca.aio.connect(self.cluster.bootstrap, timeout=TIMEOUT_S)
+
+
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait([task])

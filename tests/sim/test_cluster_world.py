@@ -1,0 +1,58 @@
+"""Seeds that send whole clusters through bad days: nothing is violated, and a seed is the same run every time."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from ithaca.sim.campaign import Coverage
+from ithaca.sim.configuration import FAULTS, configuration_of
+from ithaca.sim.run import run_seed
+
+SEEDS = 200
+AT_ONCE = 5
+
+
+@pytest.mark.parametrize("first", range(1, SEEDS + 1, AT_ONCE))
+def test_nothing_is_violated(first: int) -> None:
+    for seed in range(first, first + AT_ONCE):
+        result = run_seed(seed)
+        assert result.violation is None, f"ithaca sim --seed {seed}: {result.violation}\n{result.report}"
+        assert result.acknowledged > 0
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(7200)
+def test_every_fault_and_every_named_path_comes_up() -> None:
+    coverage = Coverage()
+    for seed in range(SEEDS + 1, 2001):
+        result = run_seed(seed)
+        assert result.violation is None, f"ithaca sim --seed {seed}: {result.violation}\n{result.report}"
+        coverage.add(result)
+    assert coverage.missing() == []
+
+
+def test_the_seeds_of_a_run_draw_every_kind_of_fault() -> None:
+    drawn = Counter(kind for seed in range(1, SEEDS + 1) for kind in configuration_of(seed).faults)
+    assert set(drawn) == set(FAULTS)
+
+
+def test_a_seed_is_the_same_run_every_time() -> None:
+    assert run_seed(11) == run_seed(11)
+
+
+def traces(seeds: range, hash_seed: str) -> list[str]:
+    program = f"from ithaca.sim.run import run_seed\nfor seed in {seeds!r}: print(run_seed(seed).trace)"
+    environment = {"PYTHONHASHSEED": hash_seed, "PATH": ""}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    return ran.stdout.split()
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(1, 4), pytest.param(range(1, 101), marks=[pytest.mark.campaign, pytest.mark.timeout(3600)])]
+)
+def test_a_seed_is_the_same_run_in_another_process(seeds: range) -> None:
+    one, other = traces(seeds, "1"), traces(seeds, "2")
+    assert len(one) == len(seeds)
+    assert one == other

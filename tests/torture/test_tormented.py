@@ -1,0 +1,79 @@
+"""The cluster that is tormented, as far as that can be told without starting it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ithaca.cluster.layout import servers_of
+from ithaca.model.cluster_config import load_cluster
+from ithaca.model.errors import InvalidInput
+from ithaca.torture.catalogue import INJECTORS, chosen
+from ithaca.torture.tormented import Shape, Tormented, is_running, process_state, server_names
+
+
+def made(directory: Path, shape: Shape) -> Tormented:
+    data = {name: directory / "data" / name for name in server_names(shape)}
+    cluster = Tormented(directory / "cluster", shape, data)
+    cluster.make()
+    return cluster
+
+
+def test_others_are_sent_to_the_proxies(tmp_path: Path) -> None:
+    cluster = made(tmp_path, Shape(shards=1, replicas=3, orderers=1, masking=True))
+    file = load_cluster(cluster.directory / "cluster.toml")
+    assert [(shard.f, shard.masking) for shard in file.shards] == [(1, True)]
+    assert [place.name for place in servers_of(file)] == server_names(cluster.shape)
+    assert cluster.bootstrap == str(file.orderers[0].address)
+    for place in servers_of(file):
+        public, private = cluster.routes[place.name]
+        assert place.address == public
+        assert cluster.places[place.name].address == private != public
+
+
+def test_each_server_listens_where_only_its_proxy_goes(tmp_path: Path) -> None:
+    cluster = made(tmp_path, Shape())
+    programs = (cluster.directory / "programs.json").read_text()
+    for name, (_, private) in cluster.routes.items():
+        assert f'"--listen","{private}"' in programs
+        assert str(cluster.data[name]) in programs
+
+
+def test_variables_are_set_for_one_server(tmp_path: Path) -> None:
+    cluster = made(tmp_path, Shape())
+    cluster.environment("orderer-1", {"FAKETIME": "+1h 'quoted'"})
+    command = ["sh", "-c", 'if [ -f "$0" ]; then . "$0"; fi; exec "$@"', str(cluster.directory / "orderer-1.env")]
+    shown = [*command, sys.executable, "-c", "import os; print(os.environ.get('FAKETIME'))"]
+    assert subprocess.run(shown, capture_output=True, text=True).stdout == "+1h 'quoted'\n"
+    cluster.environment("orderer-1", {})
+    assert subprocess.run(shown, capture_output=True, text=True).stdout == "None\n"
+
+
+def test_processes_that_are_gone_do_not_run() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert is_running(process.pid)
+        process.kill()
+        process.wait()
+        assert not is_running(process.pid)
+        assert process_state(process.pid) == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [([], "no fault is named"), (["kil"], "did you mean kill"), (["all", "kill"], "there is no fault 'all'")],
+)
+def test_faults_that_are_not_known(names: list[str], complaint: str) -> None:
+    with pytest.raises(InvalidInput, match=complaint):
+        chosen(names)
+
+
+def test_faults_that_are_not_possible(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InvalidInput, match="eio is not possible here: strace is not installed"):
+        chosen(["eio"])
+    assert set(chosen(["all"])) == set(INJECTORS) - {"eio", "clock", "full", "power"}
+
+
+def test_faults_are_chosen_once() -> None:
+    assert chosen(["kill", "pause", "kill"]) == ["kill", "pause"]
