@@ -81,6 +81,7 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     m.Join(1, 0, 3),
     m.Joined(LOG, LANE, SUMMARY, (CUT,)),
     m.Joined(LOG, None, SUMMARY, ()),
+    m.BootIsKnown(7),
     m.News(NEWS),
     m.ReportIs(Report(1, 2, 0, 3, 9, ((LANE, 22), (OTHER, 8)))),
     m.Append(LANE),

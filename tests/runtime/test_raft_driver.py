@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from ithaca.model.errors import Fenced, IthacaError, StorageFull, Unavailable
-from ithaca.raft.events import Persist, Receive, Role, RoleChanged, Settings
+from ithaca.raft.events import Persist, Persisted, Receive, Role, RoleChanged, Settings
 from ithaca.raft.messages import AnyMessage, AppendEntries, AppendReply, DurableState, Entry, EntryKind, first_state
 from ithaca.runtime import raft_disk
 from ithaca.runtime.patient_disk import Patience
@@ -319,3 +320,30 @@ async def test_stopping_leaves_no_thread_and_fails_who_waits(monkeypatch: pytest
         assert leader.error is None
         assert leader.roles[-1].role is Role.LEADER
     assert threading.active_count() == before
+
+
+async def test_a_write_in_the_middle_of_the_report_of_another_is_not_taken_for_a_barrier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Behind a persist stands one that writes nothing; the report of the first leads to one that is written at once."""
+    async with running(1) as group:
+        driver = (await group.leader()).driver
+        first, barrier, second = (Persist(sequence=1000 + number) for number in range(3))
+        first, second = (
+            structs.replace(each, entries=(Entry(9, 1, EntryKind.PAYLOAD, b""),)) for each in (first, second)
+        )
+        finished: list[int] = []
+
+        def step(event: object) -> None:
+            assert isinstance(event, Persisted)
+            finished.append(event.sequence)
+            if event.sequence == first.sequence:
+                driver._persist(second, [])
+
+        monkeypatch.setattr(driver, "step", step)
+        monkeypatch.setattr(driver._disk, "write", lambda effect: effect is second and driver._persisted(0.0))
+        driver._persist(first, [])
+        driver._persist(barrier, [])
+        driver._persisted(0.0)
+        monkeypatch.undo()
+    assert finished == [1000, 1001, 1002]

@@ -1,5 +1,6 @@
 """The process of a server: signals, exit statuses, what it asks of the kernel."""
 
+import errno
 import json
 import os
 import signal
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ithaca.model.errors import Corrupt, Fenced
+from ithaca.server import process
 
 PRELUDE = """
 import asyncio, resource, signal, sys
@@ -176,3 +180,17 @@ def test_a_server_with_another_parent_than_its_supervisor_ends_at_once(tmp_path:
     assert process.stdout.readline() == b"started\n"
     process.send_signal(signal.SIGTERM)
     assert finish(process)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (Fenced("a sync failed"), 3),
+        (OSError(errno.EIO, "Input/output error"), 3),
+        (OSError(errno.EACCES, "Permission denied"), 1),
+        (Corrupt("damaged"), 1),
+        (ValueError("a bug"), 1),
+    ],
+)
+def test_what_may_have_been_a_failed_sync_forbids_another_start(error: Exception, status: int) -> None:
+    assert process.status_of(error) == status

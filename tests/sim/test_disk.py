@@ -323,3 +323,15 @@ def test_a_crash_is_a_function_of_its_seed(seed: int) -> None:
         return [(name, disk.open("/" + name).read(0, 1 << 20)) for name in disk.list("/")]
 
     assert once() == once()
+
+
+def test_a_directory_that_was_found_is_there_after_a_crash_too() -> None:
+    """Whoever made it may have been killed before its name was durable."""
+    disk = SimDisk()
+    disk.power_fails_after(1)
+    with pytest.raises(PowerLoss):
+        disk.make_directory("/d")
+    disk.kill()
+    disk.make_directory("/d")
+    disk.crash(Random(3))
+    assert disk.exists("/d")

@@ -180,6 +180,22 @@ def test_a_lane_that_was_closed_can_still_be_trimmed_and_is_closed_again() -> No
     assert (again.trim_lsn, again.length) == (lengths(written)[-9], lengths(written)[-1])
 
 
+def test_what_was_trimmed_stays_so_when_the_note_of_it_is_cut_off() -> None:
+    disk, store = new_store()
+    held = store.create(OWN)
+    source = ClusterSource(Random(1))
+    append(held.lane, source, 60)
+    length = held.lane.length
+    append(held.lane, source, 3)
+    lsn = held.lane.first_lsns[2]
+    trim(held, lsn)
+    assert held.lane.first_lsns[0] == lsn
+    again = store.truncate(OWN, length)
+    assert (again.lane.length, again.lane.trim_lsn) == (length, lsn)
+    store.close()
+    assert opened(disk).lanes[OWN].lane.trim_lsn == lsn
+
+
 def test_runs_go_on_while_their_lane_is_cut() -> None:
     disk, store = new_store()
     held = store.create(PEER)

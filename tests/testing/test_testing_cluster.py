@@ -1,11 +1,14 @@
 """The cluster for tests of users: healthy, broken on purpose, healthy again, gone without a trace."""
 
+import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from ithaca.model.errors import DeadlineExceeded, InvalidInput
+from ithaca.runtime.machine import Machine
 from ithaca.testing import Cluster
 from ithaca.testing.mortal_disk import MortalDisk
 
@@ -93,3 +96,17 @@ def test_a_disk_that_was_cut_off_keeps_what_it_has(tmp_path: Path) -> None:
             change()
     assert disk.list(str(tmp_path)) == ["file"]
     assert disk.open(str(tmp_path / "file"), writable=False).read(0, 10) == b"before"
+
+
+def test_a_wiped_replica_joins_although_its_clock_went_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Cluster() as cluster:
+        cluster.kill_replica(0, 0)
+        shutil.rmtree(cluster.directory / "shard-0-replica-0")
+        monkeypatch.setattr(Machine, "wall_us", lambda machine: 1_000_000)
+        cluster.start_server("shard-0-replica-0")
+        deadline_s = time.monotonic() + 60
+        while "shard-0-replica-0" in cluster._running:  # it learns which boot is known, and ends
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        cluster.start_server("shard-0-replica-0")
+        cluster.wait_healthy()

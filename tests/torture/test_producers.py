@@ -1,12 +1,20 @@
 """What producers append, and what a producer that was killed knows when it is started again."""
 
+from collections.abc import Iterable
+from contextlib import closing
+from multiprocessing import Pipe
 from pathlib import Path
 
+import pytest
+
+from ithaca.model.errors import Corrupt, IthacaError, SequenceGap, StorageFull
+from ithaca.model.interface_aio import Session
+from ithaca.model.records import Buffer, Receipt
 from ithaca.proof.history import HistoryWriter
 from ithaca.proof.payload import decode
 from ithaca.torture.batches import COUNTS, KEYS, batch_of
-from ithaca.torture.client import Errand
-from ithaca.torture.session_producer import left_open
+from ithaca.torture.client import Client, Errand, Finish
+from ithaca.torture.session_producer import SessionProducer, left_open
 
 
 def errand(directory: Path, life: int) -> Errand:
@@ -55,3 +63,71 @@ def test_a_torn_line_says_nothing(tmp_path: Path) -> None:
         writer.write(batch.event("ok", 1))
     path.write_bytes(path.read_bytes()[:-1])
     assert left_open(errand(tmp_path, 1)) == ([batch], 1 + batch.count)
+
+
+class Refusing(Session):
+    """A session whose appends come to an end that was decided before."""
+
+    name = "refusing"
+
+    def __init__(self, outcomes: dict[int, Receipt | IthacaError]) -> None:
+        self._outcomes = outcomes
+
+    @property
+    def next_seq(self) -> int:
+        return 1
+
+    async def append(
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
+    ) -> Receipt:
+        raise AssertionError("producers append batches")
+
+    async def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        seq: int | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        assert seq is not None
+        outcome = self._outcomes[seq]
+        if isinstance(outcome, IthacaError):
+            raise outcome
+        return outcome
+
+
+async def sent(tmp_path: Path, kinds: list[IthacaError | None]) -> tuple[SessionProducer, list[int]]:
+    """A producer that has sent batches which came to these ends; where the batches begin."""
+    outcomes: dict[int, Receipt | IthacaError] = {}
+    first = 1
+    with HistoryWriter(errand(tmp_path, 0).history()) as writer:
+        for kind in kinds:
+            batch = batch_of(42, 1, first, 10)
+            writer.write(batch.event("info"))
+            outcomes[first] = kind or Receipt(first, batch.count, 0, "fsync")
+            first += batch.count
+    ours, theirs = Pipe()
+    with ours, theirs, closing(Client(theirs, errand(tmp_path, 1))) as client:
+        client.finish = Finish()  # nothing new
+        producer = SessionProducer(client)
+        await producer.send(Refusing(outcomes))
+    return producer, list(outcomes)
+
+
+async def test_what_is_refused_stays_open_with_what_is_behind_it(tmp_path: Path) -> None:
+    producer, firsts = await sent(tmp_path, [None, StorageFull("full"), SequenceGap("a gap"), SequenceGap("a gap")])
+    assert [batch.first for batch in producer.open] == firsts[1:]
+    producer.check(firsts[1])
+    producer.check(firsts[3])
+    with pytest.raises(AssertionError, match="everything before"):
+        producer.check(firsts[0])
+    with pytest.raises(AssertionError, match="on was sent"):
+        producer.check(firsts[3] + 1000)
+    assert left_open(errand(tmp_path, 2))[0] == producer.open
+
+
+@pytest.mark.parametrize("kinds", [[SequenceGap("a gap")], [StorageFull("full"), Corrupt("damage")]], ids=str)
+async def test_other_errors_are_findings(tmp_path: Path, kinds: list[IthacaError | None]) -> None:
+    with pytest.raises((SequenceGap, Corrupt)):
+        await sent(tmp_path, kinds)

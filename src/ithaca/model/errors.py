@@ -218,14 +218,6 @@ class WrongLane(SessionError):
     refresh = True
 
 
-class BootTooLow(IthacaError):
-    """Between servers: the ordering layer knows a later start of this replica, `boot`."""
-
-    def __init__(self, message: str, *, boot: int) -> None:
-        super().__init__(message)
-        self.boot = boot
-
-
 class ProtocolError(IthacaError):
     """The peer sent bytes that are not ours, or not well-formed."""
 

@@ -21,6 +21,7 @@
 | 21   | Joined        | back                  |                             |                    |
 | 22   | News          | leader → replica      |                             |                    |
 | 23   | ReportIs      | replica → leader      |                             |                    |
+| 24   | BootIsKnown   | leader → replica      | `Join`                      |                    |
 | 30   | Append        | client → replica      | Acks, or a Failure          | one batch          |
 | 31   | Acks          | replica → client      |                             |                    |
 | 32   | GetNextSeq    | client → home replica | NextSeqIs                   |                    |
@@ -236,6 +237,12 @@ class Joined(msgspec.Struct, frozen=True, array_like=True):
     cuts: tuple[ShardCut, ...]
 
 
+class BootIsKnown(msgspec.Struct, frozen=True, array_like=True):
+    """The replica cannot join: a later start of it is known, and this is its boot."""
+
+    boot: int
+
+
 class News(msgspec.Struct, frozen=True, array_like=True):
     items: tuple[ShardNews, ...]
 
@@ -415,6 +422,7 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     21: Joined,
     22: News,
     23: ReportIs,
+    24: BootIsKnown,
     30: Append,
     31: Acks,
     32: GetNextSeq,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ithaca.model.errors import BootTooLow, InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable, WrongLane
+from ithaca.model.errors import InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable, WrongLane
 from ithaca.model.limits import SESSION_ROOM_TRIES_MAX, VIEW_WAIT_S_MAX, VIEW_WAITS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
@@ -27,6 +27,7 @@ from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
     Applied,
+    BootIsKnown,
     GetSession,
     GetStatus,
     GetTail,
@@ -222,8 +223,7 @@ class Requests:
             self._fail(connection, request, error)
             return
         if message.boot < replica.boot:
-            text = f"replica {message.shard}/{message.replica} has started again since: boot {replica.boot} is known"
-            self._fail(connection, request, BootTooLow(text, boot=replica.boot))
+            connection.answer(request, BootIsKnown(replica.boot))
             return
 
         def done(outcomes: list[Outcome]) -> None:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
-from ithaca.model.errors import BootTooLow, Corrupt, IthacaError, Trimmed
+from ithaca.model.errors import Corrupt, IthacaError, Trimmed
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
 from ithaca.protocol.failures import failure_of
@@ -246,10 +246,6 @@ class ReplicaServer:
     async def _keep_joined(self) -> None:
         try:
             await self._order.run()
-        except BootTooLow as error:
-            if self._log_id is None:  # else another server is this replica now, and must not be pushed out
-                replica_meta.skip_boots(self._disk, self._directory, error.boot)
-            self.fail(error)
         except IthacaError as error:
             self.fail(error)
 
@@ -364,6 +360,10 @@ class ReplicaServer:
             replica_meta.bind(self._disk, self._directory, joined.log)
             self._log_id = joined.log
         self.step(OrderJoined(joined.log, joined.lane, joined.summary, joined.cuts))
+
+    def order_knows(self, boot: int) -> None:
+        if self._log_id is None:  # else another server is this replica now, and must not be pushed out
+            replica_meta.skip_boots(self._disk, self._directory, boot)
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None:
         for item in items:

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from ithaca.model.errors import IthacaError, Unavailable
+from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address
 from ithaca.ordering.reports import Report
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import Failure, Hello, Join, Joined, News, Redirect, ReportIs, ShardNews
+from ithaca.protocol.messages import BootIsKnown, Failure, Hello, Join, Joined, News, Redirect, ReportIs, ShardNews
 from ithaca.runtime.connection import Connection, dial
 
 _log = logging.getLogger("ithaca.replica.order")
@@ -22,6 +22,9 @@ class Follower(Protocol):
     """Who takes what the order says."""
 
     def order_joined(self, joined: Joined) -> None: ...
+
+    def order_knows(self, boot: int) -> None:
+        """A later start of this replica is known, so that it cannot join."""
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None: ...
 
@@ -93,6 +96,10 @@ class OrderLink:
                 self._joined = True
                 _log.info("joined the order at %s as lane %s", connection.name, joined.lane)
                 self._follower.order_joined(joined)
+            case BootIsKnown(boot):
+                self._refusal = InvalidInput(f"the ordering layer knows a later start of this replica, boot {boot}")
+                self._follower.order_knows(boot)
+                connection.close()
             case Redirect(leader):
                 self._hint = leader
                 connection.close()

@@ -67,6 +67,8 @@ class Configuration:
     snapshot_entries: int
     order_interval_us: int
     limits: dict[str, int] = field(default_factory=dict)
+    takes_over: bool = False
+    """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
 
     @property
     def f(self) -> int:
@@ -162,4 +164,5 @@ def configuration_of(seed: int) -> Configuration:
             "SEEN_RANGES_MAX": random.choice((4, 4096)),
             "READ_RUNS_MAX": random.choice((16, 1024)),
         },
+        takes_over=random.random() < 0.3,
     )

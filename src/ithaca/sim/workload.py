@@ -47,15 +47,15 @@ class Recorder:
     async def append(
         self, who: object, session: int, seq: int, count: int, key: bytes | None, call: Callable[[], Awaitable[Receipt]]
     ) -> Receipt:
-        """Carry out an append, and note what came of it; whatever is raised leaves its outcome unknown."""
+        """Carry out an append, and note what came of it: what is raised says whether its outcome is known."""
         inv = self.now_ns()
         text = None if key is None else key.decode()
         asked = Append((session, seq), count, inv, inv, "info", None, text)
         self._open[who, session << 40 | seq] = asked
         try:
             receipt = await call()
-        except IthacaError:
-            self._close(who, asked, "info", None)
+        except IthacaError as error:
+            self._close(who, asked, "info" if error.outcome_unknown else "fail", None)
             raise
         self._close(who, asked, "ok", receipt.position)
         self.acknowledged += count
@@ -89,24 +89,38 @@ async def connected(world: "World") -> ClusterLog:
             await asyncio.sleep(_AGAIN_S)
 
 
+class _Numbers:
+    """What a producer has done in its session, as it knows it itself: under numbers of its own, from 1 on."""
+
+    def __init__(self, session: int, offset: int) -> None:
+        self.session = session
+        """In the history."""
+        self.offset = offset
+        """What the log's numbers are higher by: those that were given before."""
+        self.next_seq = 1
+        self.unsettled: dict[int, tuple[int, bytes | None]] = {}
+        """Batches that were sent and have no receipt: their counts and keys, by first number."""
+
+
 class Producer:
-    """Appends by sessions and without; its progress outlives its processes, as a program's own records do."""
+    """Appends by sessions and without; its progress outlives its processes, as a program's own records do.
+
+    One that takes over does not repeat what has no receipt: it opens its session anew, even while batches are on
+    their way, and goes on behind whatever is there then.
+    """
 
     def __init__(self, world: "World", number: int) -> None:
         self.name = f"producer-{number}"
         self._world = world
         self._configuration = world.configuration
-        self._session = world.recorder.new_session()
-        self._next_seq = 1
-        self._unsettled: dict[int, tuple[int, bytes | None]] = {}
-        """Batches of the session that were sent and have no receipt: their counts and keys, by first number."""
+        self._numbers = _Numbers(world.recorder.new_session(), 0)
         self._is_appending = False
         self.succeeded = 0
 
     @property
     def is_settled(self) -> bool:
         """Whether it waits for nothing any more."""
-        return not self._unsettled and not self._is_appending
+        return not self._numbers.unsettled and not self._is_appending
 
     async def main(self, who: object, random: Random) -> None:
         """One life of it."""
@@ -114,7 +128,7 @@ class Producer:
         log = await connected(self._world)
         await asyncio.gather(self._append_plainly(who, random, log), self._append_in_session(who, random, log))
 
-    def _batch(self, random: Random, session: int, seq: int, count: int) -> list[bytes]:
+    def _batch(self, session: int, seq: int, count: int) -> list[bytes]:
         most = self._configuration.record_bytes_max
         sizes = Random(f"{session}/{seq}")
         return [payload.encode(session, seq + row, sizes.randint(payload.HEAD_BYTES, most)) for row in range(count)]
@@ -125,7 +139,7 @@ class Producer:
             session, seq = self._world.recorder.new_session(), 1
             count = random.randint(1, self._configuration.records_max)
             key = random.choice((None, *KEYS))
-            values = self._batch(random, session, seq, count)
+            values = self._batch(session, seq, count)
             keys = None if key is None else [key] * count
             self._is_appending = True
             try:
@@ -144,13 +158,15 @@ class Producer:
             await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
 
     async def _append_in_session(self, who: object, random: Random, log: ClusterLog) -> None:
-        while self._world.is_loaded or self._unsettled:
+        while self._world.is_loaded or self._numbers.unsettled:
             try:
                 session = await log.session(self.name)
             except IthacaError as error:
                 self._world.met(error)
                 await asyncio.sleep(_AGAIN_S)
                 continue
+            if self._configuration.takes_over:
+                self._numbers = _Numbers(self._world.recorder.new_session(), session.next_seq - 1)
             try:
                 await self._use(who, random, session)
             except SessionError as error:
@@ -159,40 +175,49 @@ class Producer:
 
     async def _use(self, who: object, random: Random, session: Session) -> None:
         """First what was left over, then new ones, several at once."""
-        for seq in sorted(self._unsettled):
-            count, key = self._unsettled[seq]
-            await self._send(who, random, session, seq, count, key)
+        numbers = self._numbers
+        for seq in sorted(numbers.unsettled):
+            count, key = numbers.unsettled[seq]
+            await self._send(who, numbers, session, seq, count, key)
         while self._world.is_loaded:
             sent = []
             for _ in range(self._configuration.window):
                 count = random.randint(1, self._configuration.records_max)
-                seq, self._next_seq = self._next_seq, self._next_seq + count
+                seq, numbers.next_seq = numbers.next_seq, numbers.next_seq + count
                 key = random.choice((None, *KEYS))
-                self._unsettled[seq] = (count, key)
-                sent.append(asyncio.ensure_future(self._send(who, random, session, seq, count, key)))
-            outcomes = await asyncio.gather(*sent, return_exceptions=True)
-            for outcome in outcomes:
+                numbers.unsettled[seq] = (count, key)
+                sent.append(asyncio.ensure_future(self._send(who, numbers, session, seq, count, key)))
+            outcomes = asyncio.gather(*sent, return_exceptions=True)
+            if self._configuration.takes_over and random.random() < 0.1:
+                await asyncio.wait([outcomes], timeout=random.uniform(0, 0.01))
+                return
+            for outcome in await outcomes:
                 if isinstance(outcome, SessionError):
                     raise outcome
-            if self._unsettled:
+            if numbers.unsettled:
                 return
             await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
 
     async def _send(
-        self, who: object, random: Random, session: Session, seq: int, count: int, key: bytes | None
+        self, who: object, numbers: _Numbers, session: Session, seq: int, count: int, key: bytes | None
     ) -> None:
-        values = self._batch(random, self._session, seq, count)
+        values = self._batch(numbers.session, seq, count)
         keys = None if key is None else [key] * count
         try:
             await self._world.recorder.append(
-                who, self._session, seq, count, key, lambda: session.append_many(values, keys=keys, seq=seq)
+                who,
+                numbers.session,
+                seq,
+                count,
+                key,
+                lambda: session.append_many(values, keys=keys, seq=numbers.offset + seq),
             )
         except SessionError:
             raise
         except IthacaError as error:
             self._world.met(error)
             return
-        del self._unsettled[seq]
+        del numbers.unsettled[seq]
         self.succeeded += 1
 
 

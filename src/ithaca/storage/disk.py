@@ -184,7 +184,7 @@ class OsDisk:
     def make_directory(self, directory: str) -> None:
         parent = os.path.dirname(os.path.abspath(directory))
         if os.path.isdir(directory):
-            # Whoever made it may have been killed before this. Where the parent cannot be read it was not we who made it.
+            # Whoever made it may have been killed before this. A parent that cannot be read was made by others.
             with suppress(PermissionError):
                 self.sync_directory(parent)
             return

@@ -25,7 +25,6 @@ from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced
 from ithaca.model.limits import SESSION_BATCHES_MAX, SESSIONS_MAX
 from ithaca.wire.batch import Batch
 
-
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 

@@ -16,7 +16,6 @@ from ithaca.storage.sessions import SessionForgotten, SessionOpened, SessionTabl
 from ithaca.wire.batch import CONTROL, NOOPS, SNAPSHOT, Batch
 from ithaca.wire.build import bookkeeping
 
-
 _Lsn = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 

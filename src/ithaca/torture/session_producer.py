@@ -9,7 +9,7 @@ import time
 from collections import deque
 from random import Random
 
-from ithaca.model.errors import IthacaError
+from ithaca.model.errors import IthacaError, SequenceGap
 from ithaca.model.interface_aio import Session
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.model.records import Receipt
@@ -89,12 +89,15 @@ class SessionProducer:
         self.open.remove(batch)
 
     async def _settle(self, flying: "deque[tuple[Batch, asyncio.Task[Receipt]]]") -> None:
-        """Wait for what is in flight; what is not acknowledged stays open."""
+        """Wait for what is in flight; what is not acknowledged stays open.
+
+        Behind the first, which was refused, there may be gaps.
+        """
         outcomes = await asyncio.gather(*(task for _, task in flying), return_exceptions=True)
         for (batch, _), outcome in zip(flying, outcomes, strict=True):
             if isinstance(outcome, Receipt):
                 self._acknowledged(batch, outcome)
-            elif not isinstance(outcome, IthacaError) or not passes(outcome):
+            elif not isinstance(outcome, IthacaError) or not (passes(outcome) or isinstance(outcome, SequenceGap)):
                 raise outcome
 
 
