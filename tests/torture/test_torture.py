@@ -13,7 +13,9 @@ from tests.cli.command import COMMAND, environment, ithaca, json_lines
 from tests.cli.processes import left_behind
 
 from ithaca.proof.checker import check
-from ithaca.proof.history import AnyEvent, Append, Final, Plan, Read, read_history
+from ithaca.proof.dump import dump_replica
+from ithaca.proof.history import AnyEvent, Append, Fault, Final, Plan, Read, read_history
+from ithaca.storage.disk import OsDisk
 from ithaca.torture.catalogue import availability
 from ithaca.torture.crowd import Cast
 from ithaca.torture.disk_faults import Power
@@ -189,11 +191,27 @@ def test_masking_shards_under_every_fault(tmp_path: Path, faults: str) -> None:
 
 @pytest.mark.campaign
 @pytest.mark.timeout(600)
-def test_a_power_loss_without_syncs_is_found(tmp_path: Path) -> None:
-    """With durability "os" nothing is promised through a loss of power: so the run must see what is lost."""
+def test_a_power_loss_without_syncs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With durability "os" nothing is promised through a loss of power: records must be gone, and the run must see it."""
     reason = Power.unavailable()
     if reason is not None:
         pytest.skip(reason)
+    monkeypatch.setattr("ithaca.torture.run.TRIM_AFTER", 1000.0)  # what is missing was not trimmed
     options = Options(20, 1, ("power",), Shape(durability="os"), Cast(rate=1000))
     outcome = torture(options, directory=tmp_path, history=None, tell=print, progress=lambda done_s, records: None)
     assert outcome.verdict == "red"
+    assert outcome.kept is not None
+    assert outcome.history is not None
+    events = list(read_history(outcome.history))
+    lost_at = next(event.t for event in events if isinstance(event, Fault))
+    acknowledged = {
+        (event.id[0], event.id[1] + behind)
+        for event in events
+        if isinstance(event, Append) and event.st == "ok" and event.ret < lost_at
+        for behind in range(event.n)
+    }
+    held: set[object] = set()
+    for replica in (Path(outcome.kept) / "kept").glob("shard-*"):
+        held.update(each for _, ids in dump_replica(OsDisk(), str(replica), replica.name).runs for each in ids)
+    assert held, "what came after the loss is there"
+    assert acknowledged - held

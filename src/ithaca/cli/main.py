@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import bench, check_history, cluster, consume, demo, logs, produce, serve, status, torture, upkeep
+from ithaca.cli import bench, check_history, cluster, consume, demo, logs, produce, serve, sim, status, torture, upkeep
 from ithaca.model.errors import IthacaError
 
 app = typer.Typer(
@@ -48,6 +48,7 @@ app.command(epilog=status.STATUS_EXAMPLES)(status.status)
 app.command(epilog=logs.LOGS_EXAMPLES)(logs.logs)
 app.command(epilog=serve.SERVE_EXAMPLES)(serve.serve)
 app.command(epilog=demo.DEMO_EXAMPLES)(demo.demo)
+app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)
 app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
 app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
 app.add_typer(bench.app, name="bench")

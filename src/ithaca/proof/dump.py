@@ -40,6 +40,18 @@ def dump_replica(disk: Disk, directory: str, node: str) -> Final:
     return Final(node=node, runs=tuple((position, tuple(ids)) for position, ids in _joined(sorted(found))))
 
 
+def held_ids(disk: Disk, directory: str) -> set[Id]:
+    """The ids of all records on the disk, those included that have no position there (yet)."""
+    ids: set[Id] = set()
+    for lane in sorted(filter(None, map(set_aside.lane_of, disk.list(f"{directory}/{_LANES}")))):
+        path = f"{directory}/{_LANES}/{lane}"
+        if _is_whole(disk.list(path)):
+            reader = _reader(disk, path, lane)
+            for batch in _batches(reader, reader.trim_lsn, reader.length):
+                ids.update(_ids(batch, 1, 0, batch.count, path))
+    return ids
+
+
 def _is_whole(names: list[str]) -> bool:
     """Whether a lane was neither being made nor being dropped (`storage.lane_store`)."""
     return DROPPED not in names and any(not name.endswith(NEW_SUFFIX) for name in names)

@@ -21,7 +21,7 @@
 | 21   | Joined        | back                  |                             |                    |
 | 22   | News          | leader → replica      |                             |                    |
 | 23   | ReportIs      | replica → leader      |                             |                    |
-| 24   | BootIsKnown   | leader → replica      | `Join`                      |                    |
+| 24   | BootIsKnown   | back                  |                             |                    |
 | 30   | Append        | client → replica      | Acks, or a Failure          | one batch          |
 | 31   | Acks          | replica → client      |                             |                    |
 | 32   | GetNextSeq    | client → home replica | NextSeqIs                   |                    |

@@ -1,10 +1,16 @@
-"""Seeded worlds: disks, networks and clocks that run the production code in one process.
+"""Seeded worlds: disks, networks and clocks that run the production code in one process (docs/proof.md).
 
-A seed reproduces a run byte for byte: every draw comes from one `random.Random`, time is a number that the
-world advances, and nothing depends on the order of a set or on the hash of a string. `sim` may import
-everything; nothing imports `sim`.
+A seed reproduces a run byte for byte: every draw comes from a seeded `random.Random`, time is a number that the
+world advances, and nothing depends on the order of a set or on the hash of a string. Nothing but the command line
+imports `sim`.
 
-Read `disk` first: a disk in memory that forgets what was not synced (`inode` is one file of it). Then
-`raft_network`: seeds that send a Raft group through bad days. `raft_world` holds the group, its network and
-its time; `raft_checker` checks the properties of `ithaca.raft` after every step.
+Whole clusters: `scheduler` is time, `loop` an event loop over it, `process` one process with its clocks,
+`network` and `transport` a TCP between hosts, `disk` a disk in memory that forgets what was not synced (`inode` is one
+file of it). `world` puts servers and clients on them, `workload` is what clients do, `faults` what befalls them,
+`configuration` what a seed draws of all this. `run` takes a seed through trouble and healing to the checker,
+`invariants` looks on after every step, `paths` counts what came up, `campaign` runs many. `planted` has bugs of our
+own that all this must find.
+
+Raft alone, with events that a network cannot bring about: `raft_network` sends a group through bad days,
+`raft_world` holds it, `raft_checker` checks the properties of `ithaca.raft` after every step.
 """

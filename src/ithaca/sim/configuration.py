@@ -69,6 +69,8 @@ class Configuration:
     limits: dict[str, int] = field(default_factory=dict)
     takes_over: bool = False
     """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
+    focus: str = "everybody"
+    """Whom faults befall: `everybody`, `orderers` or `replicas`."""
 
     @property
     def f(self) -> int:
@@ -165,4 +167,5 @@ def configuration_of(seed: int) -> Configuration:
             "READ_RUNS_MAX": random.choice((16, 1024)),
         },
         takes_over=random.random() < 0.3,
+        focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
     )

@@ -230,19 +230,30 @@ class SimDisk:
 
     def crash(self, random: Random, *, tear: Tear = "sector") -> None:
         """Lose power: afterwards the disk holds one of the states that the last syncs allow."""
-        names = self._durable_names
+        names = self._surviving_names(random)
+        for name in sorted(names):
+            names[name].lose_power(random, tear)
+        self._durable_names = names
+        self._names = dict(names)
+        self._changes = {}
+        self.kill()
+
+    def image(self, random: Random) -> "SimDisk":
+        """Another disk, with what this one would hold if the power failed now; this one goes on."""
+        image = SimDisk()
+        for name, inode in sorted(self._surviving_names(random).items()):
+            copy = inode.copy()
+            copy.lose_power(random, "sector")
+            image._names[name] = image._durable_names[name] = copy
+        return image
+
+    def _surviving_names(self, random: Random) -> dict[str, Inode]:
+        names = dict(self._durable_names)
         for directory in sorted(self._changes):
             changes = self._changes[directory]
             for change in changes[: random.randint(0, len(changes))]:
                 change(names)
-        for name in sorted(names):
-            if not self._reachable(name, names):
-                del names[name]
-        for name in sorted(names):
-            names[name].lose_power(random, tear)
-        self._names = dict(names)
-        self._changes = {}
-        self.kill()
+        return {name: inode for name, inode in names.items() if self._reachable(name, names)}
 
     def kill(self) -> None:
         """End the process: handles are gone, everything it wrote is still there, synced or not."""

@@ -93,16 +93,27 @@ class Faults:
         """Mend something later, unless all was mended before."""
         self._after(self._random.uniform(low_s, high_s), lambda: None if self._world.is_healing else act())
 
+    def _focused(self) -> list[Host]:
+        """The servers that this seed has an eye on."""
+        hosts, focus = list(self._world.hosts.values()), self._world.configuration.focus
+        if focus == "everybody":
+            return hosts
+        return [host for host in hosts if host.place and (host.place.shard is None) == (focus == "orderers")]
+
     def _server(self) -> Host:
-        return self._random.choice(list(self._world.hosts.values()))
+        return self._random.choice(self._focused())
 
     def _running(self) -> Host | None:
-        running = [host for host in self._world.hosts.values() if host.is_up]
+        running = [host for host in self._focused() if host.is_up]
         return self._random.choice(running) if running else None
 
     def _two(self) -> tuple[Host, Host]:
-        one, other = self._random.sample([*self._world.hosts.values(), *self._world.clients], 2)
-        return one, other
+        """Two ends of a link."""
+        focused = self._focused()
+        everybody = [*self._world.hosts.values(), *self._world.clients]
+        one = self._random.choice(focused)
+        others = focused if len(focused) > 1 and self._random.random() < 0.5 else everybody
+        return one, self._random.choice([host for host in others if host is not one])
 
     def _expendable(self) -> Host | None:
         """A replica whose data its shard can do without."""

@@ -24,6 +24,13 @@ class Inode:
         self.base = self.durable  # another object only after a failed sync
         self.pending: list[Operation] = []
 
+    def copy(self) -> "Inode":
+        copy = Inode(is_directory=self.is_directory)
+        copy.current, copy.durable = bytearray(self.current), bytearray(self.durable)
+        copy.base = copy.durable if self.base is self.durable else bytearray(self.base)
+        copy.pending = list(self.pending)
+        return copy
+
     def perform(self, operation: Operation) -> None:
         _apply(self.current, operation)
         self.pending.append(operation)

@@ -85,6 +85,11 @@ class SimNetwork:
         self._port = _FIRST_PORT
         self._connections: dict[int, tuple[SimTransport, SimTransport]] = {}
 
+    def clear(self) -> None:
+        """The world has ended."""
+        self.listeners.clear()
+        self._connections.clear()
+
     # Links
 
     def is_cut(self, source: str, target: str) -> bool:

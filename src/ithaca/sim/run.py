@@ -8,9 +8,11 @@ written into the history, and the checker judges it (docs/proof.md).
 import gc
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from random import Random
 
 from ithaca.model.errors import Corrupt
 from ithaca.proof.checker import check
@@ -18,13 +20,17 @@ from ithaca.proof.dump import dump_replica
 from ithaca.proof.history import Final, Plan
 from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.faults import Faults, is_whole
+from ithaca.sim.images import check_images
 from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
+from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.world import Violation, World
 
 EVENTS_MAX = 20_000
 """Of the troubled phase, and of each step of healing."""
 _HEAL_S = 180.0
+_IMAGES = 4
+"""How often a power loss everywhere is looked at in copies of the disks."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,10 @@ class _Run:
             world.start(host)
         faults = Faults(world)
         faults.begin()
+        images = Random(f"{world.configuration.seed} images")
+        for _ in range(_IMAGES):
+            at_s = images.uniform(0, world.configuration.durable_s)
+            world.scheduler.plan(int(at_s * NS_PER_S), None, lambda: check_images(world, images))
         seconds = world.configuration.durable_s
         world.run_until(lambda: False, within_s=seconds, events_max=EVENTS_MAX, check=self._check)
         world.tell("everything is mended")
@@ -179,7 +189,10 @@ def _no_collector() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # coroutines that were never begun
+            while gc.collect():  # finalizers let go of more
+                pass
         sys.unraisablehook = hook
         if was_enabled:
             gc.enable()

@@ -62,7 +62,8 @@ class Scheduler:
     def plan_at(self, at_ns: int, who: Actor | None, act: Callable[[], object]) -> Planned:
         self._number += 1
         planned = Planned(max(at_ns, self.now_ns), self._number, who, act)
-        heapq.heappush(self._heap, planned)
+        if who is None or who.is_alive:
+            heapq.heappush(self._heap, planned)
         return planned
 
     def resume(self, who: Actor) -> None:
@@ -72,6 +73,10 @@ class Scheduler:
         for planned in stalled:
             planned.at_ns = self.now_ns
             heapq.heappush(self._heap, planned)
+
+    def clear(self) -> None:
+        """Nothing that was planned happens any more."""
+        self._heap.clear()
 
     def next_ns(self) -> int | None:
         """When the next thing happens; None when nothing is planned."""

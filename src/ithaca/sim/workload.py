@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-import ithaca.aio
+import ithaca.client.log
 from ithaca.model.errors import IthacaError, NotWritten, PositionError, SessionError, Trimmed
 from ithaca.model.interface_aio import ClusterLog, Session
 from ithaca.model.records import KeyFilter, Receipt, Record
 from ithaca.proof import payload
-from ithaca.proof.history import AnyEvent, Append, Deliver, Read, Sub, Tail, Trim
+from ithaca.proof.history import AnyEvent, Append, Deliver, Id, Read, Sub, Tail, Trim
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
@@ -31,6 +31,10 @@ class Recorder:
         self.acknowledged = 0
         """Records."""
         self.last_position = 0
+        self.placed: dict[Id, tuple[int, int]] = {}
+        """Records that were acknowledged: their shards and positions."""
+        self.trimmed = 0
+        """Positions below may be gone."""
         self._open: dict[tuple[object, int], Append] = {}
         self._sessions = 0
         self._subscriptions = 0
@@ -59,6 +63,8 @@ class Recorder:
             raise
         self._close(who, asked, "ok", receipt.position)
         self.acknowledged += count
+        for row in range(count):
+            self.placed[session, seq + row] = (receipt.shard, receipt.position + row)
         self.last_position = max(self.last_position, receipt.position + count - 1)
         return receipt
 
@@ -82,9 +88,11 @@ async def connected(world: "World") -> ClusterLog:
     """A handle, as soon as somebody answers."""
     while True:
         try:
-            return await ithaca.aio.connect(
+            log = await ithaca.client.log.connect(
                 world.bootstrap, timeout=_CALL_S, compression=world.configuration.compression
             )
+            world.handles.append(log)
+            return log
         except IthacaError:
             await asyncio.sleep(_AGAIN_S)
 
@@ -241,6 +249,7 @@ class Reader:
             self._follow(random, log, None),
             self._follow(random, log, random.choice(KEYS)),
             self._look(random, log),
+            self._scan(random, log),
         ]
         if self._world.configuration.trims:
             tasks.append(self._trim(random, log))
@@ -277,6 +286,20 @@ class Reader:
             except IthacaError as error:
                 self._world.met(error)
 
+    async def _scan(self, random: Random, log: ClusterLog) -> None:
+        """Ranges: a subscription that ends, as far as the history is concerned."""
+        recorder = self._world.recorder
+        while True:
+            await asyncio.sleep(random.uniform(0, 2))
+            try:
+                start, tail = await log.first(), await log.tail()
+                number = recorder.subscribed(start, None)
+                async with log.read_range(start, random.randint(start, tail)) as records:
+                    async for record in records:
+                        recorder.delivered(number, [record])
+            except IthacaError as error:
+                self._world.met(error)
+
     async def _read(self, log: ClusterLog, position: int) -> None:
         recorder = self._world.recorder
         inv = recorder.now_ns()
@@ -300,6 +323,7 @@ class Reader:
             try:
                 first, tail = await log.first(), await log.tail()
                 before = random.randint(first, max(first, (first + tail) // 2))
+                recorder.trimmed = max(recorder.trimmed, before)
                 recorder.events.append(Trim(recorder.now_ns(), recorder.now_ns(), before))  # it may happen from now on
                 await log.trim(before)
             except IthacaError as error:

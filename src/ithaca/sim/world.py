@@ -12,6 +12,7 @@ from random import Random
 from signal import SIGTERM
 from typing import Any
 
+from ithaca.client.log import AsyncClusterLog
 from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of
 from ithaca.model.errors import IthacaError
 from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
@@ -144,6 +145,8 @@ class World:
         """Whether producers go on."""
         self.is_healing = False
         self.violation: Violation | None = None
+        self.handles: list[AsyncClusterLog] = []
+        """Of all clients, those included that are dead."""
         self._graveyard: list[Process] = []
         self._trace = hashlib.blake2b(digest_size=16)
         self._handler = _Story(self)
@@ -321,7 +324,22 @@ class World:
         logger.removeHandler(self._handler)
         logger.setLevel(self._logger[0])
         logger.propagate = self._logger[1]
+        machine.use(self._machine)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Finalizers know the loops and streams of what they end: let them lead nowhere, so that all can go."""
         for host in [*self.hosts.values(), *self.clients]:
             if host.process is not None:
                 host.process.is_alive = False
-        machine.use(self._machine)
+                self._graveyard.append(host.process)
+            host.process = host.server = None
+        for process in self._graveyard:
+            process.stalled.clear()
+        for handle in self.handles:
+            for reader in list(handle._context.readers):
+                reader.handle_closed()
+        self.handles.clear()
+        self._graveyard.clear()
+        self.network.clear()
+        self.scheduler.clear()

@@ -26,6 +26,7 @@ TIMEOUT_S = 120.0
 RETRY_S = 0.1
 T = TypeVar("T")
 TELL_S = 0.5
+CALLS = ".calls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,10 @@ class Errand:
     def history(self, life: int | None = None) -> Path:
         """One file per life: the last line of a life that was killed may be torn."""
         return self.histories / f"{self.name}.{self.life if life is None else life}.jsonl"
+
+    def calls(self) -> Path:
+        """Of a client that is never killed in a run: its calls, for a run that ends before they are answered."""
+        return self.histories / f"{self.name}.{self.life}{CALLS}"
 
 
 @dataclass(frozen=True, slots=True)

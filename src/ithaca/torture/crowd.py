@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ithaca.torture import plain_producer, readers, session_producer
-from ithaca.torture.client import TIMEOUT_S, Behave, Errand, Finish, Progress, run_client
+from ithaca.torture.client import CALLS, TIMEOUT_S, Behave, Errand, Finish, Progress, run_client
 from ithaca.torture.tormented import POLL_S
 
 FINISH_S = TIMEOUT_S + 60.0
@@ -162,8 +162,10 @@ class Crowd:
         for actor in self._actors.values():
             actor.process.join(STOP_S)
 
-    def histories(self) -> list[Path]:
-        return sorted(self._directory.glob("*.jsonl"))
+    def histories(self, *, with_calls: bool) -> list[Path]:
+        """What the clients have written; `with_calls`: also what some asked and may not have been told any more."""
+        calls = self._directory.glob(f"*{CALLS}") if with_calls else ()
+        return sorted([*self._directory.glob("*.jsonl"), *calls])
 
     def _last_words(self, name: str) -> str:
         said = (self._directory / f"{name}.log").read_text(errors="replace").strip().splitlines()

@@ -73,7 +73,7 @@ def torture(
         if failure is None:
             failure = _dumped(run, dumps)
         target = history or home.path / HISTORY
-        merge([*run.histories, *([dumps] if failure is None else [])], target)
+        merge([*run.histories(ended_early=failure is not None), *([dumps] if failure is None else [])], target)
         outcome = _judged(target, run, failure)
         outcome = replace(outcome, seed=options.seed, seconds=round(time.monotonic() - begun_s, 1))
         if outcome.verdict == "green":

@@ -2,6 +2,8 @@
 
 Its records have numbers all the same. A worker appends one batch at a time, so their order is that of their numbers;
 after an append whose outcome is unknown, and which may yet be ordered, it goes on under another session's number.
+
+Its calls are in a file of their own: in its history they would say that an append which failed may have happened.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ from itertools import count
 from ithaca.model.errors import IthacaError
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.records import Receipt
+from ithaca.proof.history import HistoryWriter
 from ithaca.torture.batches import Batch, Pace, batch_of
 from ithaca.torture.client import RETRY_S, Client, passes
 
@@ -24,13 +27,14 @@ async def produce(client: Client) -> None:
     """Append until told to finish."""
     log = await client.connected()
     log.set_shard_policy("round_robin")
-    async with asyncio.TaskGroup() as workers:
-        for number in range(WORKERS):
-            workers.create_task(_work(client, log, number))
+    with HistoryWriter(client.errand.calls()) as calls:
+        async with asyncio.TaskGroup() as workers:
+            for number in range(WORKERS):
+                workers.create_task(_work(client, log, number, calls))
     await log.close()
 
 
-async def _work(client: Client, log: ClusterLog, worker: int) -> None:
+async def _work(client: Client, log: ClusterLog, worker: int, calls: HistoryWriter) -> None:
     errand = client.errand
     pace = Pace(errand.rate / WORKERS)
     sessions = count(errand.number * SESSIONS + worker * (SESSIONS // 1000))
@@ -38,14 +42,15 @@ async def _work(client: Client, log: ClusterLog, worker: int) -> None:
     while not client.is_finishing:
         await pace.next(batch_of(errand.seed, session, number, 0).count)
         batch = batch_of(errand.seed, session, number, time.monotonic_ns())
-        client.history.write(batch.event("info"))
-        client.history.flush()
+        calls.write(batch.event("info"))
+        calls.flush()
         try:
             receipt = await _appended(log, batch)
         except IthacaError as error:
             if not passes(error):
                 raise
             if error.outcome_unknown:
+                client.history.write(batch.event("info"))
                 session, number = next(sessions), 1
                 continue
             client.history.write(batch.event("fail"))

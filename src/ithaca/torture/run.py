@@ -81,10 +81,9 @@ class Run:
         self._history = home / "run.jsonl"
         self._begun_s = 0.0
 
-    @property
-    def histories(self) -> list[Path]:
+    def histories(self, *, ended_early: bool) -> list[Path]:
         """What the run and its clients have written."""
-        return [self._history, *self.crowd.histories()]
+        return [self._history, *self.crowd.histories(with_calls=ended_early)]
 
     @property
     def replicas(self) -> dict[str, Path]:

@@ -1,0 +1,47 @@
+"""Power fails everywhere at once, in a copy: what was acknowledged must be on the disks that promise it.
+
+The world goes on as if nothing had happened. A record is acknowledged once f + 1 replicas have synced it, so at every
+moment f + 1 images of the disks of its shard hold it; those are excused whose data was destroyed on purpose.
+"""
+
+from collections import Counter
+from random import Random
+
+from ithaca.model.errors import Corrupt
+from ithaca.proof.dump import held_ids
+from ithaca.proof.history import Id
+from ithaca.sim.faults import is_whole
+from ithaca.sim.world import Host, Violation, World
+
+
+def check_images(world: World, random: Random) -> None:
+    """Look at what all replicas would hold if the power failed now."""
+    world.count("images looked at")
+    for shard in world.file.shards:
+        hosts = [host for host in world.hosts.values() if host.place and host.place.shard == shard.shard]
+        held: Counter[Id] = Counter()
+        excused = 0
+        for host in hosts:
+            if _is_destroyed(world, host):
+                excused += 1
+            else:
+                held.update(_ids(host, random))
+        wanted = shard.f + 1 - excused
+        for record, (of_shard, position) in world.recorder.placed.items():
+            if of_shard == shard.shard and position >= world.recorder.trimmed and held[record] < wanted:
+                raise Violation(
+                    "durable-images",
+                    f"{record[0]}/{record[1]}, acknowledged at position {position}, is on {held[record]} of "
+                    f"{len(hosts)} disks of shard {shard.shard} after a power loss, not on {wanted}",
+                )
+
+
+def _is_destroyed(world: World, host: Host) -> bool:
+    return host.was_flipped or host.disk.will_fail_sync or (host.is_broken and not is_whole(world, host))
+
+
+def _ids(host: Host, random: Random) -> set[Id]:
+    try:
+        return held_ids(host.disk.image(random), host.directory)
+    except Corrupt as error:
+        raise Violation("sound-disks", f"a power loss would damage {host.name}: {error}") from error
