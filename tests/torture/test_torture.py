@@ -192,7 +192,7 @@ def test_masking_shards_under_every_fault(tmp_path: Path, faults: str) -> None:
 @pytest.mark.campaign
 @pytest.mark.timeout(600)
 def test_a_power_loss_without_syncs_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With durability "os" nothing is promised through a loss of power: records must be gone, and the run must see it."""
+    """With durability "os" a loss of power breaks no promise: records must be gone, and the run must see it."""
     reason = Power.unavailable()
     if reason is not None:
         pytest.skip(reason)

@@ -71,6 +71,8 @@ class Configuration:
     """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
     focus: str = "everybody"
     """Whom faults befall: `everybody`, `orderers` or `replicas`."""
+    patience: float = 1.0
+    """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
     @property
     def f(self) -> int:
@@ -136,7 +138,7 @@ def configuration_of(seed: int) -> Configuration:
         producers=random.randint(1, 3),
         readers=random.randint(1, 2),
         faults=tuple(sorted(faults)),
-        fault_every_s=random.choice((0.3, 1, 1, 3)),
+        fault_every_s=random.choice((0.2, 0.5, 1, 1)),
         pause_between_appends_s=random.choice((0.01, 0.05, 0.2)),
         window=random.choice((1, 1, 2, 4)),
         records_max=random.choice((1, 3, 20)),
@@ -168,4 +170,5 @@ def configuration_of(seed: int) -> Configuration:
         },
         takes_over=random.random() < 0.3,
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
+        patience=random.choice((0.05, 0.2, 1)),
     )

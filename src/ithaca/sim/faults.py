@@ -91,7 +91,8 @@ class Faults:
 
     def _later(self, low_s: float, high_s: float, act: Callable[[], object]) -> None:
         """Mend something later, unless all was mended before."""
-        self._after(self._random.uniform(low_s, high_s), lambda: None if self._world.is_healing else act())
+        delay_s = self._random.uniform(low_s, high_s) * self._world.configuration.patience
+        self._after(delay_s, lambda: None if self._world.is_healing else act())
 
     def _focused(self) -> list[Host]:
         """The servers that this seed has an eye on."""

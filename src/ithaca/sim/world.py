@@ -226,7 +226,7 @@ class World:
 
     def restart_later(self, host: Host) -> None:
         low, high = _RESTART_S
-        delay_s = low if self.is_healing else self.random.uniform(low, high)
+        delay_s = low if self.is_healing else self.random.uniform(low, high) * self.configuration.patience
         self.scheduler.plan(int(delay_s * NS_PER_S), None, lambda: self._restart(host))
 
     def _restart(self, host: Host) -> None:
