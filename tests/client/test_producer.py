@@ -66,6 +66,20 @@ async def test_connections_that_end_all_the_time_lose_and_repeat_nothing(cluster
     assert cluster.values() == expected
 
 
+async def test_what_was_sent_beside_a_refused_batch_may_have_happened(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    cluster.is_holding = True
+    before = await log.submit_many([b"before"])
+    await until(lambda: len(replica.appended) == 2)
+    replica.refusals.append(StorageFull("no space"))
+    refused, behind = [await log.submit_many([value]) for value in (b"refused", b"behind")]
+    outcomes = await asyncio.gather(*(each.result() for each in (before, refused, behind)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StorageFull] * 3
+    assert [outcome.outcome_unknown for outcome in outcomes if isinstance(outcome, StorageFull)] == [True, False, True]
+    cluster.release()
+
+
 async def test_no_more_batches_in_flight_than_a_session_remembers(cluster: FakeCluster) -> None:
     log = await cluster.connect()
     replica = await home_of(cluster, log)

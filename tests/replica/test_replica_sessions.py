@@ -8,6 +8,7 @@ from ithaca.model.errors import (
     SequenceGap,
     SessionExpired,
     SessionFenced,
+    StorageFull,
     Unavailable,
     WrongLane,
 )
@@ -15,7 +16,7 @@ from ithaca.model.limits import SEQUENCE_MAX, SESSION_BATCHES_MAX, SESSION_CARRI
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import ExpireSession, MoveSession, OpenLane
 from ithaca.ordering.outcomes import Session
-from ithaca.replica.events import Acknowledge, AcknowledgeAt, Refuse, Write
+from ithaca.replica.events import Acknowledge, AcknowledgeAt, DiskFull, Refuse, Write
 from ithaca.replica.sessions import Carried, HomeSessions, decode_carried, encode_carried, merged_carried
 
 BATCHES: list[Carried] = [(number, 1, 100 + number) for number in range(1, SESSION_BATCHES_MAX + 1)]
@@ -84,6 +85,16 @@ def test_a_batch_that_continues_is_written_and_a_gap_is_not() -> None:
     assert isinstance(one(Refuse, driven.append(session, 6)).error, SequenceGap)
     assert isinstance(one(Refuse, driven.append(session, 2)).error, SequenceGap)
     assert isinstance(one(Refuse, driven.append(session, 1, count=2)).error, SequenceGap)
+
+
+def test_a_repeat_has_its_answer_although_the_disk_is_full() -> None:
+    driven = Driven()
+    driven.joined()
+    session = driven.session()
+    assert only(Write, driven.append(session, 1))
+    driven.step(DiskFull(True))
+    assert driven.append(session, 1) == []  # it waits with the first
+    assert isinstance(one(Refuse, driven.append(session, 2)).error, StorageFull)
 
 
 def test_a_repeat_of_what_a_former_home_had_is_answered_from_what_was_carried() -> None:

@@ -165,16 +165,17 @@ class Producer:
             self._detach()
             self.start()
         elif isinstance(error, SessionExpired | SessionFenced):
-            self._fail(error)
+            self._fail(error, self._queue[place])
         elif isinstance(error, SequenceGap) and place > 0:
             # It may have come before the one that it continues, which was refused or is still on its way.
             self._queue[place].is_held = True
             self._unsend(place)
         elif self._one_by_one:
-            self._settle(place, error, self.session.home.shard)
+            outgoing = self._queue[place]
+            self._settle(place, _certain(error, outgoing, outgoing), self.session.home.shard)
             self._go_on()
         else:
-            self._fail(error)
+            self._fail(error, self._queue[place])
 
     def lost(self, link: Link) -> None:
         if link is self._link:
@@ -212,12 +213,13 @@ class Producer:
             self._link = None
         self._unsend(0)
 
-    def _fail(self, error: IthacaError) -> None:
+    def _fail(self, error: IthacaError, refused: Outgoing | None = None) -> None:
         if self.failure is None:
-            self._end(error)
+            self._end(error, refused)
             self._watcher.failed(error)
 
-    def _end(self, error: IthacaError) -> None:
+    def _end(self, error: IthacaError, refused: Outgoing | None = None) -> None:
+        """Fail everything; `refused` is the batch that the error is the answer to."""
         self.failure = self.failure or error
         self._detach()
         if self._stall is not None:
@@ -225,10 +227,7 @@ class Producer:
             self._stall = None
         queue, self._queue = self._queue, deque()
         for outgoing in queue:
-            reason = error
-            if outgoing.sends and not error.outcome_unknown:
-                reason = unknown_copy(error) if outgoing.sends > 1 else error
-            outgoing.done(reason, self.session.home.shard)
+            outgoing.done(_certain(error, outgoing, refused), self.session.home.shard)
 
     # Getting back to the home
 
@@ -280,6 +279,12 @@ class Producer:
                 self._settle(place, position, shard)
             else:
                 place += 1
+
+
+def _certain(error: IthacaError, outgoing: Outgoing, refused: Outgoing | None) -> IthacaError:
+    """What a batch failed with: it certainly did if it was never sent, or only once and that was refused."""
+    certainly = not outgoing.sends or (outgoing is refused and outgoing.sends == 1)
+    return error if certainly or error.outcome_unknown else unknown_copy(error)
 
 
 def unknown_copy(error: IthacaError) -> IthacaError:

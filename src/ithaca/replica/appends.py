@@ -54,12 +54,6 @@ class Appends:
             self._effects.append(Refuse(request, self._wrong_lane(lane)))
         elif not copy.is_ready:
             self._effects.append(Refuse(request, Unavailable(f"lane {lane} is being made: try again")))
-        elif self.is_full:
-            self._effects.append(
-                Refuse(request, StorageFull(f"the disk of lane {lane} is full: make room, or append to another shard"))
-            )
-        elif self.pending_bytes + batch.total_bytes > LANE_PENDING_BYTES_MAX:
-            self._effects.append(Refuse(request, self._overloaded(lane)))
         elif batch.producer_id:
             self._append_to_session(copy, request, batch)
         else:
@@ -124,18 +118,27 @@ class Appends:
             return
         if placed is not None:
             self._repeat(copy, request, placed)
-            return
-        self._accept(copy, request, batch)
-        self.sessions.accepted(batch)
+        elif self._accept(copy, request, batch):
+            self.sessions.accepted(batch)
 
-    def _accept(self, copy: LaneCopy, request: Request, batch: Batch) -> None:
+    def _accept(self, copy: LaneCopy, request: Request, batch: Batch) -> bool:
+        """Have it written, if there is room; says whether there is."""
+        lane = copy.lane
+        if self.is_full:
+            error = StorageFull(f"the disk of lane {lane} is full: make room, or append to another shard")
+            self._effects.append(Refuse(request, error))
+            return False
+        if self.pending_bytes + batch.total_bytes > LANE_PENDING_BYTES_MAX:
+            self._effects.append(Refuse(request, self._overloaded(lane)))
+            return False
         batch.placed(copy.received, self._seed)
         copy.received = batch.end_lsn
         pending = _Pending(batch, request)
         self._pending.append(pending)
         self._pending_at[pending.base_lsn] = pending
         self.pending_bytes += pending.size_bytes
-        self._effects.append(Write(copy.lane, batch))
+        self._effects.append(Write(lane, batch))
+        return True
 
     def _repeat(self, copy: LaneCopy, request: Request, placed: Placed) -> None:
         """The batch is there already: it gets the answer of the one it repeats."""

@@ -139,7 +139,7 @@ def configuration_of(seed: int) -> Configuration:
         readers=random.randint(1, 2),
         faults=tuple(sorted(faults)),
         fault_every_s=random.choice((0.2, 0.5, 1, 1)),
-        pause_between_appends_s=random.choice((0.01, 0.05, 0.2)),
+        pause_between_appends_s=random.choice((0.02, 0.1, 0.4)),
         window=random.choice((1, 1, 2, 4)),
         records_max=random.choice((1, 3, 20)),
         record_bytes_max=random.choice((40, 200, 3000)),
