@@ -77,6 +77,8 @@ async def test_what_was_sent_beside_a_refused_batch_may_have_happened(cluster: F
     outcomes = await asyncio.gather(*(each.result() for each in (before, refused, behind)), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [StorageFull] * 3
     assert [outcome.outcome_unknown for outcome in outcomes if isinstance(outcome, StorageFull)] == [True, False, True]
+    with pytest.raises(StorageFull):
+        await log.flush()
     cluster.release()
 
 

@@ -180,9 +180,14 @@ class Faults:
         return host.name
 
     def _clock(self) -> str:
-        host = self._random.choice([*self._world.hosts.values(), *self._world.clients])
-        host.clocks.offset_us += self._random.choice((-1, 1)) * self._random.randint(1, 3_600_000_000)
-        return host.name
+        """The time of day jumps, of one host or of many at once."""
+        hosts = [self._random.choice([*self._world.hosts.values(), *self._world.clients])]
+        if self._random.random() < 0.5:
+            hosts = self._focused()
+        jump_us = self._random.choice((-1, 1)) * self._random.randint(1, 3_600_000_000)
+        for host in hosts:
+            host.clocks.offset_us += jump_us
+        return ", ".join(host.name for host in hosts)
 
     # Links
 

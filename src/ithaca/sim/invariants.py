@@ -3,6 +3,7 @@
 Cheap on purpose: only the server to which something has just happened is looked at.
 """
 
+from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
@@ -18,7 +19,8 @@ class Invariants:
         """By the number of a cut: the tail after it, and who said so."""
         self._last: dict[str, tuple[int, int, int, int]] = {}
         """Of each host: its life, and what must not fall during one."""
-        self._committed = 0
+        self._durable: dict[int, tuple[int, int]] = {}
+        """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._hosts = {host.name: host for host in world.hosts.values()}
 
     def check(self, name: str) -> None:
@@ -40,11 +42,25 @@ class Invariants:
             first = self._leaders.setdefault(driver.term, host.name)
             if first != host.name:
                 raise Violation("one-leader", f"{first} and {host.name} both lead term {driver.term}")
+        self._keeps_its_word(driver._core)
         state = server._machine.state
         self._same_tail(host, state.cut_number, state.tail)
         self._never_falls(host, (host.lives, driver.term, driver.commit_index, state.tail))
         if state.first > state.tail:
             raise Violation("trim-bound", f"{host.name} has trimmed to {state.first}, beyond the tail {state.tail}")
+
+    def _keeps_its_word(self, core: RaftCore) -> None:
+        """What a follower has told its leader that it has is on its disk: a term takes nothing of that back."""
+        node = core.node
+        term, durable = self._durable.get(node.id, (0, 0))
+        self._durable[node.id] = (node.term, max(durable if term == node.term else 0, node.persistence.index))
+        if core.leadership is None:
+            return
+        for server, progress in core.leadership.progress.items():
+            term, durable = self._durable.get(server, (0, 0))
+            if term == node.term and progress.match_index > durable:
+                told = f"orderer {server} has said that it has entry {progress.match_index}"
+                raise Violation("promised", f"{told}, and {durable} is the last one on its disk")
 
     def _check_replica(self, host: Host, server: ReplicaServer) -> None:
         core = server.core
