@@ -97,11 +97,10 @@ class InterruptingDisk:
         self._perform(lambda: self._disk.sync_directory(directory))
 
 
-class LineInterrupter:
-    """Raises `KeyboardInterrupt` once, before the `at`-th line that runs in the modules."""
+class _Tracer:
+    """Follows what runs while `tracing`, until it has fired."""
 
-    def __init__(self, modules: Sequence[ModuleType], at: int) -> None:
-        self._files = {module.__file__: _lines(module) for module in modules}
+    def __init__(self, at: int) -> None:
         self._at = at
         self.count = 0
         self.fired_at = ""
@@ -114,6 +113,17 @@ class LineInterrupter:
             yield
         finally:
             sys.settrace(before)
+
+    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        raise NotImplementedError
+
+
+class LineInterrupter(_Tracer):
+    """Raises `KeyboardInterrupt` once, before the `at`-th line that runs in the modules."""
+
+    def __init__(self, modules: Sequence[ModuleType], at: int) -> None:
+        super().__init__(at)
+        self._files = {module.__file__: _lines(module) for module in modules}
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
         return self._line if frame.f_code.co_filename in self._files else None
@@ -131,25 +141,11 @@ class LineInterrupter:
         return self._line
 
 
-class ReturnInterrupter:
+class ReturnInterrupter(_Tracer):
     """Raises `KeyboardInterrupt` once, when the `at`-th call of a Python function of `threading` returns.
 
     Most of them end with a call, after which Python looks for interrupts: what they have locked is locked then.
     """
-
-    def __init__(self, at: int) -> None:
-        self._at = at
-        self.count = 0
-        self.fired_at = ""
-
-    @contextmanager
-    def tracing(self) -> Iterator[None]:
-        before = sys.gettrace()
-        sys.settrace(self._call)
-        try:
-            yield
-        finally:
-            sys.settrace(before)
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
         return self._event if frame.f_code.co_filename == threading.__file__ else None

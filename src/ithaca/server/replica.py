@@ -6,6 +6,7 @@ cold reads run in the default executor; both come back to the loop as events.
 """
 
 import asyncio
+import errno
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
-from ithaca.model.errors import Corrupt, IthacaError, Trimmed
+from ithaca.model.errors import Corrupt, Fenced, IthacaError, Trimmed
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
 from ithaca.protocol.failures import failure_of
@@ -357,13 +358,25 @@ class ReplicaServer:
 
     def order_joined(self, joined: Joined) -> None:
         if self._log_id is None:
-            replica_meta.bind(self._disk, self._directory, joined.log)
+            if not self._noted(lambda: replica_meta.bind(self._disk, self._directory, joined.log)):
+                return
             self._log_id = joined.log
         self.step(OrderJoined(joined.log, joined.lane, joined.summary, joined.cuts))
 
     def order_knows(self, boot: int) -> None:
         if self._log_id is None:  # else another server is this replica now, and must not be pushed out
-            replica_meta.skip_boots(self._disk, self._directory, boot)
+            self._noted(lambda: replica_meta.skip_boots(self._disk, self._directory, boot))
+
+    def _noted(self, note: Callable[[], object]) -> bool:
+        """Write down something about this replica; False when a sync failed, which ends it as any failed sync does."""
+        try:
+            note()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            self.fail(Fenced(f"{self._directory}: {error.strerror}; nothing more is written, replace this replica"))
+            return False
+        return True
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None:
         for item in items:

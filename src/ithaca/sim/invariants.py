@@ -3,11 +3,17 @@
 Cheap on purpose: only the server to which something has just happened is looked at.
 """
 
+from ithaca.model.positions import LaneId
+from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
 from ithaca.sim.world import Host, Violation, World
+
+FENCED_NS = 1_000_000_000
+_FENCED_STEPS = 300
+"""After a failed sync a server that could do so much in so long has ended."""
 
 
 class Invariants:
@@ -21,6 +27,11 @@ class Invariants:
         """Of each host: its life, and what must not fall during one."""
         self._durable: dict[int, tuple[int, int]] = {}
         """Of each orderer: its term, and how much of its log was durable at some time in it."""
+        self._synced: dict[LaneId, dict[str, int]] = {}
+        """Of each lane: how much of it each replica had on its disk at some time."""
+        self._newest_cut = 0
+        self._steps_after: dict[str, int] = {}
+        """Of each host: what its process has done since a sync of it failed."""
         self._hosts = {host.name: host for host in world.hosts.values()}
 
     def check(self, name: str) -> None:
@@ -28,11 +39,20 @@ class Invariants:
         host = self._hosts.get(name)
         if host is None or not host.is_up:
             return
+        self._ends_after_failed_sync(host)
         server = host.server
         if isinstance(server, OrdererServer):
             self._check_orderer(host, server)
         elif isinstance(server, ReplicaServer) and hasattr(server, "core"):
             self._check_replica(host, server)
+
+    def _ends_after_failed_sync(self, host: Host) -> None:
+        if host.sync_failed_ns is None:
+            self._steps_after.pop(host.name, None)
+            return
+        steps = self._steps_after[host.name] = self._steps_after.get(host.name, 0) + 1
+        if steps > _FENCED_STEPS and host.world.scheduler.now_ns - host.sync_failed_ns > FENCED_NS:
+            raise Violation("fenced", f"a sync of {host.name} failed at {host.sync_failed_ns}, and it goes on")
 
     def _check_orderer(self, host: Host, server: OrdererServer) -> None:
         driver = server._driver
@@ -45,6 +65,9 @@ class Invariants:
         self._keeps_its_word(driver._core)
         state = server._machine.state
         self._same_tail(host, state.cut_number, state.tail)
+        if state.cut_number > self._newest_cut:
+            self._newest_cut = state.cut_number
+            self._is_synced(state)
         self._never_falls(host, (host.lives, driver.term, driver.commit_index, state.tail))
         if state.first > state.tail:
             raise Violation("trim-bound", f"{host.name} has trimmed to {state.first}, beyond the tail {state.tail}")
@@ -62,8 +85,22 @@ class Invariants:
                 told = f"orderer {server} has said that it has entry {progress.match_index}"
                 raise Violation("promised", f"{told}, and {durable} is the last one on its disk")
 
+    def _is_synced(self, state: OrderingState) -> None:
+        """What is ordered of a lane was synced by f + 1 replicas."""
+        for shard in state.view.shards:
+            for lane in shard.open_lanes():
+                length = state.lanes.ordered_length(lane) or 0
+                synced = sorted(self._synced.get(lane, {}).values(), reverse=True)[: shard.copies]
+                if length > (synced[-1] if len(synced) == shard.copies else 0):
+                    said = f"{length} records of lane {lane} are ordered"
+                    raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
+
     def _check_replica(self, host: Host, server: ReplicaServer) -> None:
         core = server.core
+        for lane, is_open, durable, _ in core.lanes():
+            if is_open:
+                known = self._synced.setdefault(lane, {})
+                known[host.name] = max(durable, known.get(host.name, 0))
         self._same_tail(host, core.cut_number, core.tail)
         if core.readable > core.tail:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")

@@ -21,7 +21,7 @@ from ithaca.proof.history import Final, Plan
 from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.faults import Faults, is_whole
 from ithaca.sim.images import check_images
-from ithaca.sim.invariants import Invariants
+from ithaca.sim.invariants import FENCED_NS, Invariants
 from ithaca.sim.paths import counted
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.world import Violation, World
@@ -120,6 +120,9 @@ class _Run:
 
     def judge(self) -> None:
         world = self._world
+        for host in world.hosts.values():
+            if host.sync_failed_ns is not None and world.scheduler.now_ns - host.sync_failed_ns > FENCED_NS:
+                raise Violation("fenced", f"a sync of {host.name} failed at {host.sync_failed_ns}, and it goes on")
         for client in world.clients:
             world.leave(client)
         for host in world.hosts.values():

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 import ithaca.client.log
-from ithaca.model.errors import IthacaError, NotWritten, PositionError, SessionError, Trimmed
+from ithaca.model.errors import IthacaError, NotWritten, PositionError, SequenceGap, SessionError, Trimmed
 from ithaca.model.interface_aio import ClusterLog, Session
 from ithaca.model.records import KeyFilter, Receipt, Record
 from ithaca.proof import payload
@@ -113,8 +114,8 @@ class _Numbers:
 class Producer:
     """Appends by sessions and without; its progress outlives its processes, as a program's own records do.
 
-    One that takes over does not repeat what has no receipt: it opens its session anew, even while batches are on
-    their way, and goes on behind whatever is there then.
+    One that takes over does not repeat what has no receipt: it opens its session anew, with either of two handles and
+    even while batches are on their way, and goes on behind whatever is there then. The former session may not know.
     """
 
     def __init__(self, world: "World", number: int) -> None:
@@ -134,7 +135,8 @@ class Producer:
         """One life of it."""
         self._is_appending = False
         log = await connected(self._world)
-        await asyncio.gather(self._append_plainly(who, random, log), self._append_in_session(who, random, log))
+        logs = [log, await connected(self._world)] if self._configuration.takes_over else [log]
+        await asyncio.gather(self._append_plainly(who, random, log), self._append_in_session(who, random, logs))
 
     def _batch(self, session: int, seq: int, count: int) -> list[bytes]:
         most = self._configuration.record_bytes_max
@@ -165,21 +167,35 @@ class Producer:
             self._is_appending = False
             await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
 
-    async def _append_in_session(self, who: object, random: Random, log: ClusterLog) -> None:
+    async def _append_in_session(self, who: object, random: Random, logs: list[ClusterLog]) -> None:
+        former: Session | None = None
         while self._world.is_loaded or self._numbers.unsettled:
             try:
-                session = await log.session(self.name)
+                session = await random.choice(logs).session(self.name)
             except IthacaError as error:
                 self._world.met(error)
                 await asyncio.sleep(_AGAIN_S)
                 continue
+            late = []
             if self._configuration.takes_over:
+                if former is not None and random.random() < 0.5:
+                    late.append(self._send_too_late(who, random, former, self._numbers))
+                former = session
                 self._numbers = _Numbers(self._world.recorder.new_session(), session.next_seq - 1)
             try:
-                await self._use(who, random, session)
+                await asyncio.gather(*late, self._use(who, random, session))
             except SessionError as error:
                 self._world.met(error)
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(random.choice((0, _AGAIN_S)) if self._configuration.takes_over else _AGAIN_S)
+
+    async def _send_too_late(self, who: object, random: Random, session: Session, numbers: _Numbers) -> None:
+        """One more batch in a session that was opened again since: it must be refused."""
+        count = random.randint(1, self._configuration.records_max)
+        seq, numbers.next_seq = numbers.next_seq, numbers.next_seq + count
+        numbers.unsettled[seq] = (count, None)
+        with suppress(SessionError):
+            await self._send(who, numbers, session, seq, count, None)
+            assert seq in numbers.unsettled, f"a session of {self.name} that was opened again since took a batch"
 
     async def _use(self, who: object, random: Random, session: Session) -> None:
         """First what was left over, then new ones, several at once."""
@@ -197,10 +213,10 @@ class Producer:
                 sent.append(asyncio.ensure_future(self._send(who, numbers, session, seq, count, key)))
             outcomes = asyncio.gather(*sent, return_exceptions=True)
             if self._configuration.takes_over and random.random() < 0.1:
-                await asyncio.wait([outcomes], timeout=random.uniform(0, 0.01))
+                await asyncio.wait([outcomes], timeout=random.choice((0, 0.01, 1)))
                 return
             for outcome in await outcomes:
-                if isinstance(outcome, SessionError):
+                if isinstance(outcome, BaseException):
                     raise outcome
             if numbers.unsettled:
                 return
@@ -220,6 +236,8 @@ class Producer:
                 key,
                 lambda: session.append_many(values, keys=keys, seq=numbers.offset + seq),
             )
+        except SequenceGap as error:
+            raise AssertionError(f"number {seq} of {self.name} follows what it was told, and is refused") from error
         except SessionError:
             raise
         except IthacaError as error:

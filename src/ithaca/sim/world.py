@@ -62,7 +62,10 @@ class HostDisk(SimDisk):
     def take_sync_failure(self, inode: Inode | None) -> bool:
         if self._host.process is not None:
             self._host.process.synced()
-        return super().take_sync_failure(inode)
+        failed = super().take_sync_failure(inode)
+        if failed:
+            self._host.sync_failed_ns = self._host.world.scheduler.now_ns
+        return failed
 
 
 class Host:
@@ -82,6 +85,8 @@ class Host:
         """A bit of its present disk was flipped."""
         self.must_restart = True
         self.is_stopping = False
+        self.sync_failed_ns: int | None = None
+        """When a sync of its present process failed."""
         self.slow_ns = 0
         self.lives = 0
         self.clocks = Clocks(Random(f"{world.configuration.seed} clocks of {name}"))
@@ -261,6 +266,7 @@ class World:
         host.disk.kill()
         host.disk.dies_after = None
         self.recorder.died(process)
+        host.sync_failed_ns = None
         if host.process is process:
             host.process = host.server = None
 

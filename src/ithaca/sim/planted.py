@@ -1,0 +1,92 @@
+"""Bugs on purpose: each must be found by the seeds, or the proof has a hole (docs/proof.md, "Planted bugs").
+
+A bug is never in the product, not even behind a switch. `mutant` is run in an interpreter of its own and changes one
+module while it is imported there.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ithaca.sim import mutant
+from ithaca.sim.bug import Bug
+from ithaca.sim.planted_client import CLIENT
+from ithaca.sim.planted_order import ORDER
+from ithaca.sim.planted_raft import RAFT
+from ithaca.sim.planted_replica import REPLICA
+from ithaca.sim.planted_storage import STORAGE
+
+__all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
+
+BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *REPLICA, *STORAGE, *CLIENT)
+
+SEEDS = range(1, 101)
+"""Where a bug is looked for. More than any takes: what a seed means changes with every change of the simulator."""
+
+_SEED_S = 600.0
+"""A seed that takes longer never ends."""
+_TEXT_MAX = 160
+
+
+@dataclass(frozen=True)
+class Caught:
+    """The first seed that a bug did not get past, and the rule that it broke there; None when it got past all."""
+
+    seed: int | None
+    rule: str | None
+    seeds_run: int
+    text: str
+
+    def __str__(self) -> str:
+        if self.seed is None:
+            return f"NOT CAUGHT by {self.seeds_run} seeds"
+        return f"seed {self.seed:3}  {self.text}"
+
+
+def hunt(bug: Bug, seeds: range | None = None) -> Caught:
+    """Run seeds with this bug in the product until one is violated; raises when the bug cannot be planted."""
+    chosen = seeds or SEEDS
+    task = json.dumps({**asdict(bug), "first": chosen[0], "last": chosen[-1]})
+    command = [sys.executable, "-P", str(Path(mutant.__file__))]
+    with (
+        tempfile.TemporaryFile("w+") as complaints,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
+        ) as process,
+    ):
+        assert process.stdin is not None
+        process.stdin.write(task)
+        process.stdin.close()
+        run = 0
+        while line := _next_line(process):
+            said = json.loads(line)
+            run += 1
+            if said["rule"] is not None:
+                return Caught(said["seed"], said["rule"], run, _one_line(said["text"]))
+        if process.wait() == -signal.SIGKILL:
+            return Caught(chosen[run], "hangs", run + 1, f"hangs: the seed does not end within {_SEED_S:g} s")
+        if process.returncode:
+            complaints.seek(0)
+            raise RuntimeError(f"the bug {bug.name!r} could not be hunted:\n{complaints.read()}")
+        return Caught(None, None, run, "")
+
+
+def _next_line(process: "subprocess.Popen[str]") -> str:
+    """What the process says next; it is killed when that takes too long."""
+    assert process.stdout is not None
+    timer = threading.Timer(_SEED_S, process.kill)
+    timer.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        timer.cancel()
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _TEXT_MAX else flat[: _TEXT_MAX - 1] + "…"

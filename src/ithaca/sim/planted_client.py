@@ -1,0 +1,98 @@
+"""Planted bugs of the client: retries, sessions that move, reads, and the merge of the shards."""
+
+from ithaca.sim.bug import Bug
+
+CLIENT = (
+    Bug(
+        "client-new-number",
+        "a batch that was sent and not answered is sent elsewhere, under a new number",
+        "ithaca.client.appends",
+        """    def _unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
+        self._lanes.leave(accumulator.lane)
+""",
+        """    def _unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
+        self._lanes.leave(accumulator.lane)
+        if accumulator._producer is not None:
+            for sent in accumulator._producer._queue:
+                self.take_batch(sent.batch, asyncio.get_running_loop().create_future())
+""",
+    ),
+    Bug(
+        "client-unknown-is-done",
+        "a batch whose connection was lost counts as appended, behind the last one that was",
+        "ithaca.client.producer",
+        """        if link is self._link:
+            self._detach()
+""",
+        """        if link is self._link:
+            while self._sent:
+                self._settle(0, 1, self.session.home.shard)
+            self._detach()
+""",
+    ),
+    Bug(
+        "client-not-sent-again",
+        "what was on its way when a connection was lost is not sent again over the next",
+        "ithaca.client.producer",
+        """            self._link.leave(self)
+            self._link = None
+        self._unsend(0)
+""",
+        """            self._link.leave(self)
+            self._link = None
+""",
+    ),
+    Bug(
+        "client-move-forgets",
+        "a session that moves takes along only what it did in its last home",
+        "ithaca.client.home",
+        "return tuple(merged_carried(decode_carried(session.carried), placed))",
+        "return placed",
+    ),
+    Bug(
+        "client-moves-without-asking",
+        "a session moves without asking what was ordered of it in its former home",
+        "ithaca.client.home",
+        "placed = await self._placed(known, deadline)",
+        "placed = tuple(decode_carried(known.carried))",
+    ),
+    Bug(
+        "client-absent-by-replica",
+        "that a position is not written is believed of replicas, which may not know better",
+        "ithaca.client.reading",
+        """            tail = await self._order.tail(deadline)
+            self._check(tail, position, waiting)
+""",
+        """            raise NotWritten(f"position {position} is not written yet", tail=position)
+            tail = await self._order.tail(deadline)
+""",
+    ),
+    Bug(
+        "client-no-watermark",
+        "a filtered subscription passes on what it has without waiting for the other shards",
+        "ithaca.client.merge",
+        "return best if start < self._watermark() else None",
+        "return best",
+    ),
+    Bug(
+        "client-watermark-of-one",
+        "a filtered subscription believes the shard that is ahead",
+        "ithaca.client.merge",
+        "return min((state.up_to for state in self._shards.values()), default=self.position)",
+        "return max((state.up_to for state in self._shards.values()), default=self.position)",
+    ),
+    Bug(
+        "client-stream-skips",
+        "a stream that goes on at another replica leaves out the next record",
+        "ithaca.client.stream",
+        "question = Subscribe(self._position, self._stop, self._where)",
+        "question = Subscribe(self._position + bool(self._failures), self._stop, self._where)",
+    ),
+    Bug(
+        "client-stream-repeats",
+        "a stream that goes on at another replica begins with the last delivery once more",
+        "ithaca.client.stream",
+        "self._position = max(message.up_to, after)",
+        "self._position = pieces[0].start if pieces else message.up_to",
+    ),
+)

@@ -1,0 +1,106 @@
+"""Planted bugs of the ordering layer: cuts, reports, sessions, trims, and what its servers answer."""
+
+from ithaca.sim.bug import Bug
+
+ORDER = (
+    Bug(
+        "order-longest-report",
+        "a cut takes the longest length that any replica reports, and not the one that f+1 have",
+        "ithaca.ordering.reports",
+        "return sorted(values)[-rank] if len(values) >= rank else 0",
+        "return sorted(values)[-1] if len(values) >= rank else 0",
+    ),
+    Bug(
+        "order-missing-reports",
+        "a cut is made of the reports that are there, however few",
+        "ithaca.ordering.reports",
+        "return sorted(values)[-rank] if len(values) >= rank else 0",
+        "return sorted(values)[-min(rank, len(values))] if values else 0",
+    ),
+    Bug(
+        "order-any-boot",
+        "what a replica reported before it was started again still counts",
+        "ithaca.ordering.reports",
+        """        if held is None or report.boot > held.boot:
+            if not _may_start(group, report):
+                return False
+""",
+        """        if held is None:
+            if not _may_start(group, report):
+                return False
+""",
+    ),
+    Bug(
+        "order-seal-forgotten",
+        "when a replica starts again, the lane of its former life is not closed",
+        "ithaca.ordering.shards",
+        """        outcomes: list[Outcome] = [self._close(lane)] if replica.is_open else []
+        lane = lane._replace(incarnation=lane.incarnation + 1)
+""",
+        """        outcomes: list[Outcome] = []
+        lane = lane._replace(incarnation=lane.incarnation + 1)
+""",
+    ),
+    Bug(
+        "order-closed-length-forgotten",
+        "a lane is closed at the length that was last reported, and not at the one that is ordered",
+        "ithaca.ordering.lanes",
+        "closed = ClosedLane(int(self.lengths[row]), int(self._ends[row]))",
+        "closed = ClosedLane(int(self.lengths[row]) + 1, int(self._ends[row]))",
+    ),
+    Bug(
+        "order-trim-one-too-far",
+        "a trim takes the position along that should be the first one left",
+        "ithaca.ordering.state",
+        "self.first = max(self.first, entry.position)",
+        "self.first = max(self.first, min(entry.position + 1, self.tail))",
+    ),
+    Bug(
+        "order-time-falls",
+        "the time of a cut is what the leader's clock says, whatever the cuts before it said",
+        "ithaca.ordering.state",
+        "self.time_us = max(self.time_us, entry.time_us)",
+        "self.time_us = entry.time_us",
+    ),
+    Bug(
+        "order-snapshot-without-sessions",
+        "a restored snapshot has lost the sessions",
+        "ithaca.ordering.sessions",
+        "table.by_id = {session.producer_id: session for session in packed.sessions}",
+        "table.by_id = {}",
+    ),
+    Bug(
+        "order-producer-ids-again",
+        "a restored snapshot gives out the ids of producers anew",
+        "ithaca.ordering.sessions",
+        "table._next_producer_id = packed.next_producer_id",
+        "table._next_producer_id = 1",
+    ),
+    Bug(
+        "order-epoch-not-raised",
+        "a session that is opened again keeps its epoch, so that the former handle is not fenced",
+        "ithaca.ordering.sessions",
+        "self._put(msgspec.structs.replace(session, epoch=session.epoch + 1))",
+        "self._put(session)",
+    ),
+    Bug(
+        "order-tail-by-anyone",
+        "any orderer says where the log ends, as far as it knows",
+        "ithaca.server.orderer_requests",
+        """            connection.answer(request, TailIs(state.tail, state.first, state.time_us, state.shards.version))
+
+        self._read(connection, request, answer)
+""",
+        """            connection.answer(request, TailIs(state.tail, state.first, state.time_us, state.shards.version))
+
+        answer(0)
+""",
+    ),
+    Bug(
+        "order-joined-without-cuts",
+        "a replica that joins is not told the cuts that it missed",
+        "ithaca.server.orderer_requests",
+        "cuts = tuple(state.cuts_since(message.shard, 0))",
+        "cuts = ()",
+    ),
+)

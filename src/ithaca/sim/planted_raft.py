@@ -1,0 +1,117 @@
+"""Planted bugs of consensus, and of the disk under it."""
+
+from ithaca.sim.bug import Bug
+
+RAFT = (
+    Bug(
+        "raft-vote-not-kept",
+        "terms and votes are not written down, but in snapshots: a server that was restarted votes a second time",
+        "ithaca.raft.persistence",
+        "changed = hard_state if snapshot or hard_state != self._hard_state else None",
+        "changed = hard_state if snapshot else None",
+    ),
+    Bug(
+        "raft-two-votes",
+        "a server votes for everybody who asks",
+        "ithaca.raft.election",
+        "granted = up_to_date and node.vote in (None, request.sender)",
+        "granted = up_to_date",
+    ),
+    Bug(
+        "raft-old-log-elected",
+        "a candidate gets votes although its log lacks committed entries: the order is rebuilt from a half-healed node",
+        "ithaca.raft.election",
+        "return (request.last_term, request.last_index) >= (log.last_term, log.last_index)",
+        "return request.last_index >= self._node.snapshot.index",
+    ),
+    Bug(
+        "raft-conflict-kept",
+        "a follower keeps entries that contradict its leader's, and says that it has the leader's",
+        "ithaca.raft.follower",
+        """            node.truncate(entry.index)
+            node.append(entries[place:])
+            return
+""",
+        """            return
+""",
+    ),
+    Bug(
+        "raft-no-consistency-check",
+        "a follower takes entries without looking at the one before them",
+        "ithaca.raft.follower",
+        "return node.log.term_at(message.previous_index) == message.previous_term",
+        "return node.log.term_at(message.previous_index) is not None",
+    ),
+    Bug(
+        "raft-reply-before-sync",
+        "a follower promises entries that are not on its disk yet",
+        "ithaca.raft.follower",
+        "node.send_durably(message.sender, AppendReply(node.id, node.term, accepted=True, index=agreed, "
+        "round=message.round))",
+        "node.send(message.sender, AppendReply(node.id, node.term, accepted=True, index=agreed, round=message.round))",
+    ),
+    Bug(
+        "raft-commit-at-proposal",
+        "an entry counts as committed when it is proposed: positions are given out before a majority has them",
+        "ithaca.raft.leader",
+        "index = node.membership.majority_value(self._durable_index)",
+        "index = node.log.last_index",
+    ),
+    Bug(
+        "raft-read-unconfirmed",
+        "a leader answers reads without asking a majority whether it still leads",
+        "ithaca.raft.reads",
+        "self._waiting.append(event.request)",
+        "self._node.persistence.now.append(ReadReady(event.request, self._node.commit_index))",
+    ),
+    Bug(
+        "raft-wall-clock",
+        "elections are timed by the time of day, which jumps",
+        "ithaca.runtime.raft_driver",
+        """def _now_ms() -> int:
+    return monotonic_ns() // 1_000_000
+""",
+        """def _now_ms() -> int:
+    from ithaca.runtime.machine import wall_us
+
+    return wall_us() // 1000
+""",
+    ),
+    Bug(
+        "raft-log-not-synced",
+        "entries, terms and votes are written and not synced",
+        "ithaca.storage.raftlog",
+        """            if zeroed:
+                file.write(self._end, group)
+            else:
+                file.write_durably(self._end, group)
+""",
+        """            zeroed = False
+            file.write(self._end, group)
+""",
+    ),
+    Bug(
+        "raft-log-sync-retried",
+        "a sync of the Raft log that failed is done once more, and then believed",
+        "ithaca.storage.raftlog",
+        """            if not _is_full(error):
+                self._fence(error)
+            try:
+                file.truncate(self._end)
+""",
+        """            if not _is_full(error):
+                file.sync()
+                self._written = max(self._written, end)
+                return
+            try:
+                file.truncate(self._end)
+""",
+    ),
+    Bug(
+        "raft-compaction-drops-entries",
+        "when the log is rewritten behind a snapshot, the entries after it are left out",
+        "ithaca.storage.raftlog",
+        "self._rewrite(DurableState(effect.hard_state, effect.snapshot, effect.entries))",
+        "self._rewrite(DurableState(effect.hard_state, effect.snapshot, ()))",
+    ),
+)

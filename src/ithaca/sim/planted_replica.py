@@ -1,0 +1,101 @@
+"""Planted bugs of storage servers: what they report, acknowledge, accept, repeat, serve and repair."""
+
+from ithaca.sim.bug import Bug
+
+REPLICA = (
+    Bug(
+        "replica-reports-received",
+        "a replica reports what it has received, and not what it has synced",
+        "ithaca.replica.reporting",
+        "lengths = tuple((lane.lane, lane.durable) for lane in self._told)",
+        "lengths = tuple((lane.lane, lane.received) for lane in self._told)",
+    ),
+    Bug(
+        "replica-runs-not-synced",
+        "positions are reported as durable before they are",
+        "ithaca.replica.reporting",
+        "elif not self._unsynced and not self._is_syncing:",
+        "else:",
+    ),
+    Bug(
+        "replica-reads-beyond-held",
+        "a replica serves everything that is ordered, also what it does not hold",
+        "ithaca.replica.readable",
+        "limit = min((copy.limit(self.first) for copy in self._behind.values()), default=self.tail)",
+        "limit = self.tail",
+    ),
+    Bug(
+        "replica-repeat-accepted",
+        "a batch that was sent again is appended again",
+        "ithaca.replica.sessions",
+        "if placed.first_seq == batch.first_seq and placed.count == batch.count:\n                return placed",
+        "if placed.first_seq == batch.first_seq and placed.count == batch.count:\n                return None",
+    ),
+    Bug(
+        "replica-epoch-ignored",
+        "a handle that was fenced may go on appending",
+        "ithaca.replica.sessions",
+        "if epoch < known.epoch:",
+        "if epoch < 0:",
+    ),
+    Bug(
+        "replica-answer-by-lsn",
+        "a batch from a former home is answered with whatever has its LSN in the present lane",
+        "ithaca.replica.sessions",
+        "Placed(batch[0], batch[1], -1, batch[2])",
+        "Placed(batch[0], batch[1], 0, batch[2])",
+    ),
+    Bug(
+        "replica-next-number-too-early",
+        "the next number of a session is told while batches before it may still be lost",
+        "ithaca.replica.appends",
+        "if last in self._pending_at:",
+        "if last in ():",
+    ),
+    Bug(
+        "replica-unknown-is-absent",
+        "a replica that lacks part of a closed lane says that what it lacks was never there",
+        "ithaca.replica.core",
+        "return copy is not None and copy.is_settled and not copy.has_holes",
+        "return copy is not None and copy.is_closed and copy.is_present",
+    ),
+    Bug(
+        "replica-closed-lane-not-cut",
+        "what a closed lane holds beyond its ordered length stays in it",
+        "ithaca.server.replica_disk",
+        "await asyncio.to_thread(self._store.truncate, lane, length)",
+        "await asyncio.to_thread(self._store.lanes[lane].lane.close)",
+    ),
+    Bug(
+        "replica-boot-again",
+        "a replica starts with the boot that it had before, and so writes on in the same lane",
+        "ithaca.storage.replica_meta",
+        "return _store(disk, directory, msgspec.structs.replace(known, boot=known.boot + 1))",
+        "return _store(disk, directory, msgspec.structs.replace(known, boot=max(known.boot, 1)))",
+    ),
+    Bug(
+        "replica-fetch-not-repeated",
+        "a copy that was cut short is not taken up again",
+        "ithaca.server.replica_copies",
+        """            moved = self._taker.received(wanted.lane) > start
+""",
+        """            if wanted.stop is not None:
+                return
+            moved = self._taker.received(wanted.lane) > start
+""",
+    ),
+    Bug(
+        "replica-trims-by-lsn",
+        "a trim takes positions for LSNs",
+        "ithaca.server.replica_disk",
+        "lsn = min(held.runs.floor_position(first), held.lane.length)",
+        "lsn = min(first, held.lane.length)",
+    ),
+    Bug(
+        "replica-runs-of-first-lane",
+        "a cut with runs of several lanes has only the first one noted",
+        "ithaca.replica.positions",
+        "self._effects.append(NoteRuns(tuple(runs), time_us))",
+        "self._effects.append(NoteRuns(tuple(runs[:1]), time_us))",
+    ),
+)

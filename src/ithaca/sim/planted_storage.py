@@ -1,0 +1,86 @@
+"""Planted bugs of lanes on a disk."""
+
+from ithaca.sim.bug import Bug
+
+STORAGE = (
+    Bug(
+        "lane-not-synced",
+        "records are acknowledged when they are written, and not when they are synced",
+        "ithaca.storage.lane",
+        "self._writer.write(group.offset, group.buffers, group.end_offset - group.offset, durably=durably)",
+        "self._writer.write(group.offset, group.buffers, group.end_offset - group.offset, durably=False)",
+    ),
+    Bug(
+        "lane-sync-retried",
+        "a sync that failed is done once more, and then believed",
+        "ithaca.storage.lane",
+        """            if durably and error.errno not in _FULL:
+                raise self._sync_failed(error) from error
+            self._take_back(group.offset)
+            raise _translated(error, self._writer.segment.path) from error
+""",
+        """            if error.errno in _FULL:
+                self._take_back(group.offset)
+                raise _translated(error, self._writer.segment.path) from error
+            self._writer.file.sync()
+""",
+    ),
+    Bug(
+        "lane-full-disk-acknowledged",
+        "what found no space counts as written",
+        "ithaca.runtime.lane_writer",
+        """            queue.extendleft(reversed(group))
+            raise
+""",
+        """            return _Written(group[-1].end_lsn, monotonic_s() - started_s, len(group), size_bytes)
+""",
+    ),
+    Bug(
+        "lane-segment-name-not-synced",
+        "a new segment is written to before its name is durable",
+        "ithaca.storage.lane",
+        "    _synced(lambda: disk.sync_directory(directory))\n",
+        "",
+    ),
+    Bug(
+        "lane-tail-dropped",
+        "a restart keeps of each lane only what it knows the positions of",
+        "ithaca.storage.lane_store",
+        "_length_of(self._hold(lane))  # whoever opens the store asks for it, and it reads the newest runs",
+        "truncation.truncate(self._disk, self._path(lane), lane, Runs(self._disk, self._path(lane)).end_lsn)\n"
+        "                _length_of(self._hold(lane))",
+    ),
+    Bug(
+        "lane-checksum-ignored",
+        "batches are taken for whole without a look at their checksums, torn ones included",
+        "ithaca.wire.batch",
+        "if _crc_of(batch.head, batch.body) != batch.body_crc:",
+        "if batch.body_crc < 0:",
+    ),
+    Bug(
+        "lane-cut-one-batch-short",
+        "a lane that is cut back loses the last batch that it should keep",
+        "ithaca.storage.truncation",
+        "lsn, offset = segment.offset_of(length - 1) if length > segment.first_lsn else (length, 0)",
+        "length = max(segment.first_lsn, length - 1)\n"
+        "    lsn, offset = segment.offset_of(length - 1) if length > segment.first_lsn else (length, 0)",
+    ),
+    Bug(
+        "lane-recycled-entries",
+        "what a recycled segment held before is taken for what follows in the lane",
+        "ithaca.storage.segment",
+        "if batch.base_lsn != lsn or not batch.belongs_to(self.seed):",
+        "if not batch.belongs_to(self.seed):",
+    ),
+    Bug(
+        "meta-not-synced",
+        "a start of a replica is counted in the page cache only: after a power loss the same boot comes again",
+        "ithaca.storage.checked_file",
+        """    file.sync()
+    disk.rename(path + ".new", path)
+    disk.sync_directory(directory)
+""",
+        """    disk.rename(path + ".new", path)
+""",
+    ),
+)

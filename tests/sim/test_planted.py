@@ -1,0 +1,75 @@
+"""The planted bugs can be planted, and are found."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from ithaca.sim import mutant
+from ithaca.sim.mutant import CannotPlant, patched
+from ithaca.sim.planted import BUGS, Bug, Caught, hunt
+
+_BY_NAME = {bug.name: bug for bug in BUGS}
+_QUICK = ("lane-not-synced",)
+"""Found by one of the first seeds."""
+
+
+def _named(bug: Bug) -> str:
+    return bug.name
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=_named)
+def test_the_text_of_a_bug_is_in_its_module_once(bug: Bug) -> None:
+    spec = find_spec(bug.module)
+    assert spec is not None
+    assert spec.origin is not None
+    source = Path(spec.origin).read_text()
+    compile(patched(bug.name, source, bug.old, bug.new), spec.origin, "exec")
+
+
+def test_bugs_are_many_and_their_names_differ() -> None:
+    assert len(BUGS) >= 25
+    assert [name for name, count in Counter(bug.name for bug in BUGS).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("source", ["nothing of the kind", "count = 1\ncount = 1"], ids=["missing", "twice"])
+def test_a_text_that_is_not_there_once_is_an_error_that_names_the_bug(source: str) -> None:
+    with pytest.raises(CannotPlant, match="'some-bug'"):
+        patched("some-bug", source, "count = 1", "count = 2")
+
+
+def test_a_bug_that_cannot_be_planted_ends_the_hunt() -> None:
+    rotten = Bug("rotten", "a text that was changed since", "ithaca.raft.node", "no such text", "")
+    with pytest.raises(RuntimeError, match="'rotten'"):
+        hunt(rotten, range(1, 2))
+
+
+def test_a_module_that_nothing_imports_is_an_error() -> None:
+    unused = Bug("unused", "in a module that no cluster needs", "ithaca.embedded.verify", '"""', '"""')
+    task = json.dumps({"name": unused.name, "module": "ithaca.cli.demo", "old": "", "new": "", "first": 1, "last": 1})
+    command = [sys.executable, "-P", mutant.__file__]
+    ended = subprocess.run(command, input=task, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode != 0
+    assert "was imported 0 times" in ended.stderr
+
+
+def test_a_change_that_changes_nothing_is_not_caught() -> None:
+    harmless = Bug("harmless", "nothing", "ithaca.replica.readable", "limit = min(", "limit = min(")
+    assert hunt(harmless, range(1, 2)) == Caught(None, None, 1, "")
+
+
+@pytest.mark.parametrize("name", _QUICK)
+def test_a_bug_is_caught(name: str) -> None:
+    assert hunt(_BY_NAME[name]).seed is not None
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("bug", BUGS, ids=_named)
+def test_every_bug_is_caught(bug: Bug) -> None:
+    caught = hunt(bug)
+    assert caught.seed is not None, f"{bug.name}: {caught}"
