@@ -340,8 +340,12 @@ async def test_a_write_in_the_middle_of_the_report_of_another_is_not_taken_for_a
             if event.sequence == first.sequence:
                 driver._persist(second, [])
 
+        def write(effect: Persist) -> None:
+            if effect is second:
+                driver._persisted(0.0)
+
         monkeypatch.setattr(driver, "step", step)
-        monkeypatch.setattr(driver._disk, "write", lambda effect: effect is second and driver._persisted(0.0))
+        monkeypatch.setattr(driver._disk, "write", write)
         driver._persist(first, [])
         driver._persist(barrier, [])
         driver._persisted(0.0)
