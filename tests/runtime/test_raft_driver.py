@@ -18,7 +18,7 @@ from ithaca.runtime.raft_driver import RaftDriver
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.raftlog import RaftLog
 
-SETTINGS = Settings(election_timeout_ms=60, heartbeat_ms=15)
+SETTINGS = Settings(election_timeout_ms=250, heartbeat_ms=40)
 DEADLINE_S = 20.0
 
 
@@ -146,7 +146,7 @@ async def test_all_servers_apply_the_same_and_only_the_leader_takes_requests() -
 
 
 async def test_a_restart_finds_what_was_applied() -> None:
-    async with running(1, Settings(election_timeout_ms=60, heartbeat_ms=15, snapshot_entries=5)) as group:
+    async with running(1, Settings(election_timeout_ms=250, heartbeat_ms=40, snapshot_entries=5)) as group:
         server = group.servers[1]
         await until(lambda: server.driver.is_leader)
         for number in range(12):
@@ -163,7 +163,7 @@ async def test_a_restart_finds_what_was_applied() -> None:
 
 
 async def test_a_follower_that_was_away_for_long_gets_a_snapshot() -> None:
-    settings = Settings(election_timeout_ms=60, heartbeat_ms=15, snapshot_entries=5, trailing_entries=0)
+    settings = Settings(election_timeout_ms=250, heartbeat_ms=40, snapshot_entries=5, trailing_entries=0)
     async with running(3, settings) as group:
         leader = await group.leader()
         away = next(each for each in group.servers.values() if each is not leader)

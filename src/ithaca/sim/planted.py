@@ -25,7 +25,7 @@ __all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
 
 BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *REPLICA, *STORAGE, *CLIENT)
 
-SEEDS = range(1, 101)
+SEEDS = range(1, 201)
 """Where a bug is looked for. More than any takes: what a seed means changes with every change of the simulator."""
 
 _SEED_S = 600.0
