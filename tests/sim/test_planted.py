@@ -1,20 +1,16 @@
 """The planted bugs can be planted, and are found."""
 
-import json
-import subprocess
-import sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from ithaca.sim import mutant
 from ithaca.sim.mutant import CannotPlant, patched
 from ithaca.sim.planted import BUGS, Bug, Caught, hunt
 
 _BY_NAME = {bug.name: bug for bug in BUGS}
-_QUICK = ("lane-not-synced",)
+_QUICK = ("lane-not-synced", "lane-segment-name-not-synced", "order-tail-by-anyone", "client-watermark-of-one")
 """Found by one of the first seeds."""
 
 
@@ -48,13 +44,10 @@ def test_a_bug_that_cannot_be_planted_ends_the_hunt() -> None:
         hunt(rotten, range(1, 2))
 
 
-def test_a_module_that_nothing_imports_is_an_error() -> None:
-    unused = Bug("unused", "in a module that no cluster needs", "ithaca.embedded.verify", '"""', '"""')
-    task = json.dumps({"name": unused.name, "module": "ithaca.cli.demo", "old": "", "new": "", "first": 1, "last": 1})
-    command = [sys.executable, "-P", mutant.__file__]
-    ended = subprocess.run(command, input=task, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode != 0
-    assert "was imported 0 times" in ended.stderr
+def test_a_bug_in_a_module_that_nothing_imports_ends_the_hunt() -> None:
+    unused = Bug("unused", "in a module that no cluster needs", "ithaca.cli.demo", "def demo(", "def demo(")
+    with pytest.raises(RuntimeError, match="was imported 0 times"):
+        hunt(unused, range(1, 2))
 
 
 def test_a_change_that_changes_nothing_is_not_caught() -> None:

@@ -28,8 +28,12 @@ _LANES = "lanes"
 """Where a replica's directory has them."""
 
 
+class NoPayload(Corrupt):
+    """The log takes a value for sound, and it is none that a client has appended."""
+
+
 def dump_replica(disk: Disk, directory: str, node: str) -> Final:
-    """The records of all lanes with their positions; `Corrupt` for damage, and for a value that is no payload."""
+    """The records of all lanes with their positions; `Corrupt` for damage, `NoPayload` for a value that is none."""
     if not disk.exists(f"{directory}/{replica_meta.NAME}"):
         raise NoSuchLog(f"{directory} is not the directory of a replica: it has no {replica_meta.NAME}")
     found: list[tuple[int, list[Id]]] = []
@@ -90,7 +94,7 @@ def _ids(batch: Batch, position: int, low: int, high: int, path: str) -> list[Id
         try:
             ids.append(payload.decode(record.value))
         except ValueError as error:
-            raise Corrupt(f"the record at position {record.position}: {error}", file=path) from error
+            raise NoPayload(f"the record at position {record.position}: {error}", file=path) from error
     return ids
 
 

@@ -280,7 +280,8 @@ class Faults:
         if not files:
             return None
         path = self._random.choice(files)
-        offset = self._random.randrange(host.disk.open(path).size())
+        data = host.disk.open(path).read(0, host.disk.open(path).size())
+        offset = self._random.randrange(len(data.rstrip(bytes(1))) or len(data))  # not in what is held ahead
         host.disk.flip_bit(path, offset, self._random.randrange(8))
         host.is_broken = host.was_flipped = True
         return f"{host.name} {path} at {offset}"

@@ -5,7 +5,6 @@ module while it is imported there.
 """
 
 import json
-import signal
 import subprocess
 import sys
 import tempfile
@@ -63,28 +62,33 @@ def hunt(bug: Bug, seeds: range | None = None) -> Caught:
         process.stdin.write(task)
         process.stdin.close()
         run = 0
-        while line := _next_line(process):
+        while (line := _next_line(process)) != "":
+            if line is None:
+                return Caught(chosen[run], "hangs", run + 1, f"hangs: the seed does not end within {_SEED_S:g} s")
             said = json.loads(line)
             run += 1
             if said["rule"] is not None:
                 return Caught(said["seed"], said["rule"], run, _one_line(said["text"]))
-        if process.wait() == -signal.SIGKILL:
-            return Caught(chosen[run], "hangs", run + 1, f"hangs: the seed does not end within {_SEED_S:g} s")
-        if process.returncode:
+        if process.wait():
             complaints.seek(0)
             raise RuntimeError(f"the bug {bug.name!r} could not be hunted:\n{complaints.read()}")
         return Caught(None, None, run, "")
 
 
-def _next_line(process: "subprocess.Popen[str]") -> str:
-    """What the process says next; it is killed when that takes too long."""
+def _next_line(process: "subprocess.Popen[str]") -> str | None:
+    """What the process says next; None when that took too long, and it was killed."""
     assert process.stdout is not None
-    timer = threading.Timer(_SEED_S, process.kill)
+    is_stuck = threading.Event()
+
+    def give_up() -> None:
+        is_stuck.set()
+        process.kill()
+
+    timer = threading.Timer(_SEED_S, give_up)
     timer.start()
-    try:
-        return process.stdout.readline()
-    finally:
-        timer.cancel()
+    line = process.stdout.readline()
+    timer.cancel()
+    return None if is_stuck.is_set() else line
 
 
 def _one_line(text: str) -> str:

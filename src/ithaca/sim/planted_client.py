@@ -31,18 +31,6 @@ CLIENT = (
 """,
     ),
     Bug(
-        "client-not-sent-again",
-        "what was on its way when a connection was lost is not sent again over the next",
-        "ithaca.client.producer",
-        """            self._link.leave(self)
-            self._link = None
-        self._unsend(0)
-""",
-        """            self._link.leave(self)
-            self._link = None
-""",
-    ),
-    Bug(
         "client-move-forgets",
         "a session that moves takes along only what it did in its last home",
         "ithaca.client.home",

@@ -66,13 +66,6 @@ STORAGE = (
         "    lsn, offset = segment.offset_of(length - 1) if length > segment.first_lsn else (length, 0)",
     ),
     Bug(
-        "lane-recycled-entries",
-        "what a recycled segment held before is taken for what follows in the lane",
-        "ithaca.storage.segment",
-        "if batch.base_lsn != lsn or not batch.belongs_to(self.seed):",
-        "if not batch.belongs_to(self.seed):",
-    ),
-    Bug(
         "meta-not-synced",
         "a start of a replica is counted in the page cache only: after a power loss the same boot comes again",
         "ithaca.storage.checked_file",

@@ -16,7 +16,7 @@ from random import Random
 
 from ithaca.model.errors import Corrupt
 from ithaca.proof.checker import check
-from ithaca.proof.dump import dump_replica
+from ithaca.proof.dump import NoPayload, dump_replica
 from ithaca.proof.history import Final, Plan
 from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.faults import Faults, is_whole
@@ -147,6 +147,8 @@ class _Run:
                 continue
             try:
                 finals.append(dump_replica(host.disk, host.directory, f"{host.place.shard}/{host.place.number}"))
+            except NoPayload as error:
+                raise Violation("sound-disks", f"{host.name} takes damage for a record: {error}") from error
             except Corrupt as error:
                 if not host.was_flipped:
                     raise Violation("sound-disks", f"{host.name} holds damage that nobody did: {error}") from error

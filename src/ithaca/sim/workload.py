@@ -237,6 +237,8 @@ class Producer:
                 lambda: session.append_many(values, keys=keys, seq=numbers.offset + seq),
             )
         except SequenceGap as error:
+            if min(numbers.unsettled) < seq:
+                raise  # the one before it was refused, or is still on its way
             raise AssertionError(f"number {seq} of {self.name} follows what it was told, and is refused") from error
         except SessionError:
             raise
