@@ -123,7 +123,11 @@ class Faults:
         for shard in world.file.shards:
             hosts = [host for host in world.hosts.values() if host.place and host.place.shard == shard.shard]
             broken = [
-                host for host in hosts if host.disk.will_fail_sync or (host.is_broken and not is_whole(world, host))
+                host
+                for host in hosts
+                if host.was_flipped  # it may not have met the damage yet
+                or host.disk.will_fail_sync
+                or (host.is_broken and not is_whole(world, host))
             ]
             for host in hosts:
                 host.is_broken = host in broken

@@ -58,13 +58,6 @@ RAFT = (
         "index = node.log.last_index",
     ),
     Bug(
-        "raft-read-unconfirmed",
-        "a leader answers reads without asking a majority whether it still leads",
-        "ithaca.raft.reads",
-        "self._waiting.append(event.request)",
-        "self._node.persistence.now.append(ReadReady(event.request, self._node.commit_index))",
-    ),
-    Bug(
         "raft-wall-clock",
         "elections are timed by the time of day, which jumps",
         "ithaca.runtime.raft_driver",
