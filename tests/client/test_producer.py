@@ -66,6 +66,16 @@ async def test_connections_that_end_all_the_time_lose_and_repeat_nothing(cluster
     assert cluster.values() == expected
 
 
+async def test_an_orderer_without_space_fails_appends_and_not_the_handle(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    assert cluster.leader is not None
+    cluster.leader.refusals.append(StorageFull("the ordering layer has no space"))
+    with pytest.raises(StorageFull):
+        await log.append(b"refused")
+    await log.append(b"there is space again")
+    assert cluster.values() == [b"there is space again"]
+
+
 async def test_what_was_sent_beside_a_refused_batch_may_have_happened(cluster: FakeCluster) -> None:
     log = await cluster.connect()
     replica = await home_of(cluster, log)

@@ -171,12 +171,13 @@ class Appends:
                 await self._look()
                 self._give_up(accumulator)
                 return
-            except Overloaded as error:
+            except IthacaError as error:
+                if isinstance(error, Unavailable) and not isinstance(error, Overloaded):
+                    await pauses.pause()
+                    continue
                 self._drop(accumulator)
                 accumulator.fail_waiting(error)
                 return
-            except Unavailable:
-                await pauses.pause()
             else:
                 accumulator.opened(session)
                 return

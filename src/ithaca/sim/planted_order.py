@@ -42,8 +42,8 @@ ORDER = (
 """,
     ),
     Bug(
-        "order-closed-length-forgotten",
-        "a lane is closed at the length that was last reported, and not at the one that is ordered",
+        "order-closed-one-too-long",
+        "a lane is closed one record behind what is ordered of it",
         "ithaca.ordering.lanes",
         "closed = ClosedLane(int(self.lengths[row]), int(self._ends[row]))",
         "closed = ClosedLane(int(self.lengths[row]) + 1, int(self._ends[row]))",

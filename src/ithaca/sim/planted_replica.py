@@ -46,13 +46,6 @@ REPLICA = (
         "Placed(batch[0], batch[1], 0, batch[2])",
     ),
     Bug(
-        "replica-next-number-too-early",
-        "the next number of a session is told while batches before it may still be lost",
-        "ithaca.replica.appends",
-        "if last in self._pending_at:",
-        "if last in ():",
-    ),
-    Bug(
         "replica-unknown-is-absent",
         "a replica that lacks part of a closed lane says that what it lacks was never there",
         "ithaca.replica.core",
