@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, ModuleType
@@ -97,7 +98,7 @@ class InterruptingDisk:
         self._perform(lambda: self._disk.sync_directory(directory))
 
 
-class _Tracer:
+class _Tracer(ABC):
     """Follows what runs while `tracing`, until it has fired."""
 
     def __init__(self, at: int) -> None:
@@ -114,8 +115,9 @@ class _Tracer:
         finally:
             sys.settrace(before)
 
+    @abstractmethod
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
-        raise NotImplementedError
+        """The trace function."""
 
 
 class LineInterrupter(_Tracer):

@@ -67,7 +67,7 @@ from ithaca.replica.events import (
 )
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.runtime.machine import monotonic_ns, monotonic_s, process_id, wall_us
+from ithaca.runtime.machine import monotonic_ns, monotonic_s, wall_us
 from ithaca.runtime.metrics import ReplicaMetrics, exposition
 from ithaca.server.replica_copies import Copies, Wanted
 from ithaca.server.replica_damage import Damage
@@ -75,6 +75,7 @@ from ithaca.server.replica_disk import LaneKeeper
 from ithaca.server.replica_feed import OwnLaneFeed
 from ithaca.server.replica_gateway import GatewayPeer
 from ithaca.server.replica_order import OrderLink
+from ithaca.server.replica_status import ReplicaPlaced, replica_status
 from ithaca.server.replica_streams import Shelf
 from ithaca.server.status import encode_status
 from ithaca.storage import replica_meta
@@ -406,30 +407,9 @@ class ReplicaServer:
     # What others learn of this server
 
     def status(self) -> dict[str, Any]:
-        core = self.core
-        return {
-            "role": "replica",
-            "shard": self._shard,
-            "replica": self._replica,
-            "pid": process_id(),
-            "address": str(self.address),
-            "state": core.state,
-            "boot": self._boot,
-            "lane": None if core.own_lane is None else str(core.own_lane),
-            "cut": core.cut_number,
-            "tail": core.tail,
-            "readable": core.readable,
-            "first": core.first,
-            "view": core.view_version,
-            "lanes": [
-                {"lane": str(lane), "open": is_open, "durable": durable, "ordered": ordered}
-                for lane, is_open, durable, ordered in core.lanes()
-            ],
-            "damaged": self.damage.status(),
-            "pending_bytes": core.pending_bytes,
-            "connections": 0 if self._listener is None else self._listener.connection_count,
-            "log": None if self._log_id is None else str(self._log_id),
-        }
+        connections = 0 if self._listener is None else self._listener.connection_count
+        place = ReplicaPlaced(self._shard, self._replica, self._boot, self.address, self._log_id)
+        return replica_status(place, self.core, self.damage.status(), connections)
 
     def _observe(self, listener: Listener) -> None:
         metrics, core = self.metrics, self.core

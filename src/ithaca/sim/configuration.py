@@ -47,7 +47,7 @@ class Configuration:
     shards: int
     replicas: int
     masking: bool
-    durable_s: float
+    troubled_s: float
     """How long faults go on."""
     producers: int
     readers: int
@@ -134,7 +134,7 @@ def configuration_of(seed: int) -> Configuration:
         shards=random.choice((1, 1, 2, 2, 3)),
         replicas=replicas,
         masking=replicas == 3 and random.random() < 0.5,
-        durable_s=random.uniform(4, 16),
+        troubled_s=random.uniform(4, 16),
         producers=random.randint(1, 3),
         readers=random.randint(1, 2),
         faults=tuple(sorted(faults)),

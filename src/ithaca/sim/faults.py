@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from ithaca.proof.history import Fault
 from ithaca.server.replica import ReplicaServer
+from ithaca.sim.host import Host
 from ithaca.sim.scheduler import NS_PER_S
-from ithaca.sim.world import Host, World
+from ithaca.sim.world import World
 
 _MS = 1_000_000
 
@@ -122,13 +123,7 @@ class Faults:
         candidates = []
         for shard in world.file.shards:
             hosts = [host for host in world.hosts.values() if host.place and host.place.shard == shard.shard]
-            broken = [
-                host
-                for host in hosts
-                if host.was_flipped  # it may not have met the damage yet
-                or host.disk.will_fail_sync
-                or (host.is_broken and not is_whole(world, host))
-            ]
+            broken = [host for host in hosts if is_destroyed(world, host)]
             for host in hosts:
                 host.is_broken = host in broken
             if len(broken) < shard.f:
@@ -298,3 +293,13 @@ def is_whole(world: World, host: Host) -> bool:
         return False
     last = max(server.core.tail, world.recorder.last_position + 1)
     return server.core.state == "serving" and server.core.readable >= last
+
+
+def is_destroyed(world: World, host: Host) -> bool:
+    """Whether a replica's data is gone or damaged, or may be so by the time that this is known."""
+    return (
+        host.was_flipped  # it may not have met the damage yet
+        or host.disk.will_fail_sync
+        or host.sync_failed_ns is not None  # it ends soon
+        or (host.is_broken and not is_whole(world, host))
+    )

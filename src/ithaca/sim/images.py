@@ -10,8 +10,10 @@ from random import Random
 from ithaca.model.errors import Corrupt
 from ithaca.proof.dump import held_ids
 from ithaca.proof.history import Id
-from ithaca.sim.faults import is_whole
-from ithaca.sim.world import Host, Violation, World
+from ithaca.sim.faults import is_destroyed
+from ithaca.sim.host import Host
+from ithaca.sim.violation import Violation
+from ithaca.sim.world import World
 
 
 def check_images(world: World, random: Random) -> None:
@@ -22,7 +24,7 @@ def check_images(world: World, random: Random) -> None:
         held: Counter[Id] = Counter()
         excused = 0
         for host in hosts:
-            if _is_destroyed(world, host):
+            if is_destroyed(world, host):
                 excused += 1
             else:
                 held.update(_ids(host, random))
@@ -34,10 +36,6 @@ def check_images(world: World, random: Random) -> None:
                     f"{record[0]}/{record[1]}, acknowledged at position {position}, is on {held[record]} of "
                     f"{len(hosts)} disks of shard {shard.shard} after a power loss, not on {wanted}",
                 )
-
-
-def _is_destroyed(world: World, host: Host) -> bool:
-    return host.was_flipped or host.disk.will_fail_sync or (host.is_broken and not is_whole(world, host))
 
 
 def _ids(host: Host, random: Random) -> set[Id]:

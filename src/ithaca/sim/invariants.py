@@ -9,9 +9,11 @@ from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
-from ithaca.sim.world import Host, Violation, World
+from ithaca.sim.host import Host
+from ithaca.sim.violation import Violation
+from ithaca.sim.world import World
 
-FENCED_NS = 1_000_000_000
+_FENCED_NS = 1_000_000_000
 _FENCED_STEPS = 300
 """After a failed sync a server that could do so much in so long has ended."""
 
@@ -51,8 +53,18 @@ class Invariants:
             self._steps_after.pop(host.name, None)
             return
         steps = self._steps_after[host.name] = self._steps_after.get(host.name, 0) + 1
-        if steps > _FENCED_STEPS and host.world.scheduler.now_ns - host.sync_failed_ns > FENCED_NS:
-            raise Violation("fenced", f"a sync of {host.name} failed at {host.sync_failed_ns}, and it goes on")
+        if steps > _FENCED_STEPS:
+            self._has_had_time(host)
+
+    def check_fenced(self) -> None:
+        """At the end: nobody goes on whose sync failed, however little it had to do since."""
+        for host in self._hosts.values():
+            self._has_had_time(host)
+
+    def _has_had_time(self, host: Host) -> None:
+        failed_ns = host.sync_failed_ns
+        if failed_ns is not None and host.world.scheduler.now_ns - failed_ns > _FENCED_NS:
+            raise Violation("fenced", f"a sync of {host.name} failed at {failed_ns}, and it goes on")
 
     def _check_orderer(self, host: Host, server: OrdererServer) -> None:
         driver = server._driver
@@ -76,7 +88,8 @@ class Invariants:
         """What a follower has told its leader that it has is on its disk: a term takes nothing of that back."""
         node = core.node
         term, durable = self._durable.get(node.id, (0, 0))
-        self._durable[node.id] = (node.term, max(durable if term == node.term else 0, node.persistence.index))
+        has = max(node.persistence.index, node.snapshot.index)  # one that is on its way replaces what was on the disk
+        self._durable[node.id] = (node.term, max(durable if term == node.term else 0, has))
         if core.leadership is None:
             return
         for server, progress in core.leadership.progress.items():

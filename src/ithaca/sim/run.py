@@ -21,10 +21,11 @@ from ithaca.proof.history import Final, Plan
 from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.faults import Faults, is_whole
 from ithaca.sim.images import check_images
-from ithaca.sim.invariants import FENCED_NS, Invariants
+from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
 from ithaca.sim.scheduler import NS_PER_S
-from ithaca.sim.world import Violation, World
+from ithaca.sim.violation import Violation
+from ithaca.sim.world import World
 
 EVENTS_MAX = 20_000
 """Of the troubled phase, and of each step of healing."""
@@ -87,7 +88,8 @@ class _Run:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._check = Invariants(world).check
+        self._invariants = Invariants(world)
+        self._check = self._invariants.check
 
     def trouble_and_heal(self) -> None:
         world = self._world
@@ -97,9 +99,9 @@ class _Run:
         faults.begin()
         images = Random(f"{world.configuration.seed} images")
         for _ in range(_IMAGES):
-            at_s = images.uniform(0, world.configuration.durable_s)
+            at_s = images.uniform(0, world.configuration.troubled_s)
             world.scheduler.plan(int(at_s * NS_PER_S), None, lambda: check_images(world, images))
-        seconds = world.configuration.durable_s
+        seconds = world.configuration.troubled_s
         world.run_until(lambda: False, within_s=seconds, events_max=EVENTS_MAX, check=self._check)
         world.tell("everything is mended")
         faults.heal()
@@ -120,9 +122,7 @@ class _Run:
 
     def judge(self) -> None:
         world = self._world
-        for host in world.hosts.values():
-            if host.sync_failed_ns is not None and world.scheduler.now_ns - host.sync_failed_ns > FENCED_NS:
-                raise Violation("fenced", f"a sync of {host.name} failed at {host.sync_failed_ns}, and it goes on")
+        self._invariants.check_fenced()
         for client in world.clients:
             world.leave(client)
         for host in world.hosts.values():

@@ -1,7 +1,6 @@
 """The clients of a simulated cluster: real handles in processes of their own, and what they were told."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 import ithaca.client.log
 from ithaca.model.errors import IthacaError, NotWritten, PositionError, SequenceGap, SessionError, Trimmed
 from ithaca.model.interface_aio import ClusterLog, Session
-from ithaca.model.records import KeyFilter, Receipt, Record
+from ithaca.model.records import KeyFilter
 from ithaca.proof import payload
-from ithaca.proof.history import AnyEvent, Append, Deliver, Id, Read, Sub, Tail, Trim
+from ithaca.proof.history import Read, Tail, Trim
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
@@ -21,68 +20,6 @@ T = TypeVar("T")
 KEYS = (b"blue", b"green", b"red")
 _CALL_S = 8.0
 _AGAIN_S = 0.2
-
-
-class Recorder:
-    """The history of a run, in memory. What a process was doing when it died becomes `info`."""
-
-    def __init__(self, now_ns: Callable[[], int]) -> None:
-        self.now_ns = now_ns
-        self.events: list[AnyEvent] = []
-        self.acknowledged = 0
-        """Records."""
-        self.last_position = 0
-        self.placed: dict[Id, tuple[int, int]] = {}
-        """Records that were acknowledged: their shards and positions."""
-        self.trimmed = 0
-        """Positions below may be gone."""
-        self._open: dict[tuple[object, int], Append] = {}
-        self._sessions = 0
-        self._subscriptions = 0
-
-    def new_session(self) -> int:
-        self._sessions += 1
-        return self._sessions
-
-    def subscribed(self, start: int, where: str | None) -> int:
-        self._subscriptions += 1
-        self.events.append(Sub(self._subscriptions, start, where))
-        return self._subscriptions
-
-    async def append(
-        self, who: object, session: int, seq: int, count: int, key: bytes | None, call: Callable[[], Awaitable[Receipt]]
-    ) -> Receipt:
-        """Carry out an append, and note what came of it: what is raised says whether its outcome is known."""
-        inv = self.now_ns()
-        text = None if key is None else key.decode()
-        asked = Append((session, seq), count, inv, inv, "info", None, text)
-        self._open[who, session << 40 | seq] = asked
-        try:
-            receipt = await call()
-        except IthacaError as error:
-            self._close(who, asked, "info" if error.outcome_unknown else "fail", None)
-            raise
-        self._close(who, asked, "ok", receipt.position)
-        self.acknowledged += count
-        for row in range(count):
-            self.placed[session, seq + row] = (receipt.shard, receipt.position + row)
-        self.last_position = max(self.last_position, receipt.position + count - 1)
-        return receipt
-
-    def _close(self, who: object, asked: Append, outcome: str, position: int | None) -> None:
-        del self._open[who, asked.id[0] << 40 | asked.id[1]]
-        self.events.append(Append(asked.id, asked.n, asked.inv, self.now_ns(), outcome, position, asked.key))  # type: ignore[arg-type]
-
-    def died(self, who: object) -> None:
-        """A process has ended in the middle of its calls."""
-        for key, asked in [item for item in self._open.items() if item[0][0] is who]:
-            del self._open[key]
-            self.events.append(Append(asked.id, asked.n, asked.inv, self.now_ns(), "info", None, asked.key))
-
-    def delivered(self, subscription: int, records: Iterable[Record]) -> None:
-        now = self.now_ns()
-        for record in records:
-            self.events.append(Deliver(subscription, now, record.position, payload.decode(record.value)))
 
 
 async def connected(world: "World") -> ClusterLog:

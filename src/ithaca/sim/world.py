@@ -13,7 +13,7 @@ from signal import SIGTERM
 from typing import Any
 
 from ithaca.client.log import AsyncClusterLog
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of
+from ithaca.cluster.layout import bootstrap_of, servers_of
 from ithaca.model.errors import IthacaError
 from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
 from ithaca.protocol.messages import RaftSays, ReportIs
@@ -22,87 +22,17 @@ from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.server.replica import ReplicaServer
 from ithaca.sim.configuration import Configuration
-from ithaca.sim.disk import SimDisk
-from ithaca.sim.inode import Inode
+from ithaca.sim.disk import Tear
+from ithaca.sim.host import Host
 from ithaca.sim.network import SimNetwork
-from ithaca.sim.process import Clocks, Killed, Process, SimMachine
+from ithaca.sim.process import Killed, Process, SimMachine
+from ithaca.sim.recorder import Recorder
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
-from ithaca.sim.workload import Producer, Reader, Recorder
+from ithaca.sim.violation import Violation
+from ithaca.sim.workload import Producer, Reader
 
 _STORY_LINES = 400
 _RESTART_S = (0.1, 3.0)
-
-
-class Violation(Exception):
-    """Something that must never happen has happened; `rule` is its number in docs/proof.md."""
-
-    def __init__(self, rule: str, text: str) -> None:
-        super().__init__(f"{rule}: {text}")
-        self.rule = rule
-
-
-class HostDisk(SimDisk):
-    """The disk of a host: slow at times, and the place where a process dies in the middle of a write."""
-
-    def __init__(self, host: "Host") -> None:
-        super().__init__()
-        self.dies_after: int | None = None
-        """So many operations from now the process is killed."""
-        self._host = host
-
-    def tick(self) -> None:
-        super().tick()
-        if self.dies_after is not None:
-            self.dies_after -= 1
-            if self.dies_after < 0:
-                self.dies_after = None
-                self._host.world.kill(self._host, "in the middle of a write")
-                raise Killed
-
-    def take_sync_failure(self, inode: Inode | None) -> bool:
-        if self._host.process is not None:
-            self._host.process.synced()
-        failed = super().take_sync_failure(inode)
-        if failed:
-            self._host.sync_failed_ns = self._host.world.scheduler.now_ns
-        return failed
-
-
-class Host:
-    """A machine with one server or one client."""
-
-    def __init__(self, world: "World", name: str, address: str, place: ServerPlace | None) -> None:
-        self.world = world
-        self.name = name
-        self.address = address
-        self.place = place
-        self.disk = HostDisk(self)
-        self.process: Process | None = None
-        self.server: Server | None = None
-        self.is_broken = False
-        """Its data was lost or damaged, and has not been made good yet."""
-        self.was_flipped = False
-        """A bit of its present disk was flipped."""
-        self.must_restart = True
-        self.is_stopping = False
-        self.sync_failed_ns: int | None = None
-        """When a sync of its present process failed."""
-        self.slow_ns = 0
-        self.lives = 0
-        self.clocks = Clocks(Random(f"{world.configuration.seed} clocks of {name}"))
-
-    def replace_disk(self) -> None:
-        """Everything it held is gone."""
-        self.is_broken, self.was_flipped = True, False
-        self.disk = HostDisk(self)
-
-    @property
-    def directory(self) -> str:
-        return f"/{self.name}"
-
-    @property
-    def is_up(self) -> bool:
-        return self.process is not None and self.process.is_alive
 
 
 class _Story(logging.Handler):
@@ -251,12 +181,12 @@ class World:
             self._end(host, host.process, silently=False)
             self.restart_later(host)
 
-    def lose_power(self, host: Host, tear: str = "sector") -> None:
+    def lose_power(self, host: Host, tear: Tear = "sector") -> None:
         """The host goes dark; what was not synced may be gone, in whole or in part."""
         self.tell(f"{host.name} loses its power")
         if host.process is not None:
             self._end(host, host.process, silently=True)
-        host.disk.crash(self.random, tear="byte" if tear == "byte" else "sector")
+        host.disk.crash(self.random, tear=tear)
         self.network.dark_hosts.add(host.address)
         self.restart_later(host)
 

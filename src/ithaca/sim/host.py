@@ -1,0 +1,77 @@
+"""A machine of a simulated cluster: its disk and clocks, and the process that runs on it now."""
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from ithaca.cluster.layout import ServerPlace
+from ithaca.server.process import Server
+from ithaca.sim.disk import SimDisk
+from ithaca.sim.inode import Inode
+from ithaca.sim.process import Clocks, Killed, Process
+
+if TYPE_CHECKING:
+    from ithaca.sim.world import World
+
+
+class HostDisk(SimDisk):
+    """The disk of a host: slow at times, and the place where a process dies in the middle of a write."""
+
+    def __init__(self, host: "Host") -> None:
+        super().__init__()
+        self.dies_after: int | None = None
+        """So many operations from now the process is killed."""
+        self._host = host
+
+    def tick(self) -> None:
+        super().tick()
+        if self.dies_after is not None:
+            self.dies_after -= 1
+            if self.dies_after < 0:
+                self.dies_after = None
+                self._host.world.kill(self._host, "in the middle of a write")
+                raise Killed
+
+    def take_sync_failure(self, inode: Inode | None) -> bool:
+        if self._host.process is not None:
+            self._host.process.synced()
+        failed = super().take_sync_failure(inode)
+        if failed:
+            self._host.sync_failed_ns = self._host.world.scheduler.now_ns
+        return failed
+
+
+class Host:
+    """A machine with one server or one client."""
+
+    def __init__(self, world: "World", name: str, address: str, place: ServerPlace | None) -> None:
+        self.world = world
+        self.name = name
+        self.address = address
+        self.place = place
+        self.disk = HostDisk(self)
+        self.process: Process | None = None
+        self.server: Server | None = None
+        self.is_broken = False
+        """Its data was lost or damaged, and has not been made good yet."""
+        self.was_flipped = False
+        """A bit of its present disk was flipped."""
+        self.must_restart = True
+        self.is_stopping = False
+        self.sync_failed_ns: int | None = None
+        """When a sync of its present process failed."""
+        self.slow_ns = 0
+        self.lives = 0
+        self.clocks = Clocks(Random(f"{world.configuration.seed} clocks of {name}"))
+
+    def replace_disk(self) -> None:
+        """Everything it held is gone."""
+        self.is_broken, self.was_flipped = True, False
+        self.disk = HostDisk(self)
+
+    @property
+    def directory(self) -> str:
+        return f"/{self.name}"
+
+    @property
+    def is_up(self) -> bool:
+        return self.process is not None and self.process.is_alive
