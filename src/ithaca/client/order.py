@@ -7,10 +7,14 @@ client proposes may be.
 
 from collections import deque
 from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 
 from ithaca.client.links import Links
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.model.cluster_config import parse_address
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.view import Address, ClusterConfiguration, View
@@ -21,11 +25,13 @@ from ithaca.protocol.messages import (
     Applied,
     AppliedOutcome,
     GetSession,
+    GetStatus,
     GetTail,
     GetView,
     Propose,
     Redirect,
     SessionIs,
+    StatusIs,
     TailIs,
     ViewIs,
 )
@@ -102,6 +108,16 @@ class Order:
         if not isinstance(answer, Applied):
             raise ProtocolError(f"an orderer answered Propose with {type(answer).__name__}")
         return answer.outcomes
+
+    async def said(self, deadline: Deadline) -> dict[str, Any]:
+        """What an orderer says of itself, the leader if it is known."""
+        answer = await self._ask(GetStatus(), deadline)
+        if not isinstance(answer, StatusIs):
+            raise ProtocolError(f"an orderer answered GetStatus with {type(answer).__name__}")
+        try:
+            return msgspec.json.decode(answer.json, type=dict[str, Any])
+        except UNDECODABLE as error:
+            raise ProtocolError(f"an orderer says of itself what cannot be read: {error}") from error
 
     async def session(self, producer_id: int, deadline: Deadline) -> Session | None:
         """Where a session lives now; None when it has expired."""

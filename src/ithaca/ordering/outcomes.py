@@ -25,6 +25,8 @@ Reason = Literal[
     "another engine",
     "no such shard",
     "another shard has this number",
+    "another replica has this address",
+    "no other shard is live",
     "too many replicas",
     "no such replica",
     "replica number was used",

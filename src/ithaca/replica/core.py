@@ -139,6 +139,11 @@ class ReplicaCore:
         return self._readable.tail
 
     @property
+    def leaving_view(self) -> int:
+        """The version of a view in which the shard takes nothing new; 0 while it is live."""
+        return 0 if self.shard_view is not None and self.shard_view.phase == "live" else self.view_version
+
+    @property
     def pending_bytes(self) -> int:
         """Accepted and not yet ordered."""
         return self._appends.pending_bytes

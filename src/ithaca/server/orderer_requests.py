@@ -43,6 +43,7 @@ from ithaca.protocol.messages import (
     ViewIs,
 )
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.orderer_leading import Leading
@@ -151,7 +152,8 @@ class Requests:
     def _get_tail(self, connection: Connection, request: Received, message: GetTail) -> None:
         def answer(index: int) -> None:
             state = self._state
-            connection.answer(request, TailIs(state.tail, state.first, state.time_us, state.shards.version))
+            time_us = max(state.time_us, wall_us())
+            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
         self._read(connection, request, answer)
 

@@ -273,8 +273,9 @@ class ReplicaServer:
         """What is said once, however many events there were."""
         if self._acks:
             acks, self._acks = self._acks, {}
+            leaving = self.core.leaving_view
             for connection, items in acks.items():
-                connection.send(Acks(tuple(items)))
+                connection.send(Acks(tuple(items), leaving))
         if self._has_advanced:
             self._has_advanced = False
             self.shelf.advanced()
