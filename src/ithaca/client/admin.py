@@ -103,7 +103,7 @@ class AsyncClusterAdmin(interface_aio.Admin):
         """Wait until it is, or even reclaimed."""
         pauses = Pauses()
         while True:
-            known = find_shard(await self._order.fresh_view(deadline), shard)
+            known = find_shard(await self._order.fresh_view(Deadline(self._context.timeout_s)), shard)
             if known is None or known.phase == "finalized":
                 return
             if deadline.passed:

@@ -66,6 +66,7 @@ class Appends:
         self._looked_s = self._loop.time()
         self.set_policy(policy)
         replicas.on_leaving(self._told)
+        order.on_view = self._leave_shards
 
     def set_policy(self, policy: ShardPolicy) -> None:
         check_policy(policy)
@@ -267,7 +268,6 @@ class Appends:
             except IthacaError:
                 await pauses.pause()
                 continue
-            self._leave_shards(view)
             homeless, self._homeless = self._homeless, deque()
             for waiting in homeless:
                 self._put_again(waiting)

@@ -6,7 +6,7 @@ client proposes may be.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -64,6 +64,8 @@ class Order:
         self.view = View()
         """The newest that is known."""
         self.configuration: ClusterConfiguration | None = None
+        self.on_view: Callable[[View], None] = lambda view: None
+        """Called with each view that is newer than those before."""
 
     @property
     def orderers(self) -> tuple[Address, ...]:
@@ -84,8 +86,9 @@ class Order:
         self._links.log = answer.configuration.log
         self._orderers = answer.orderers
         self._leader = answer.leader or self._leader
-        if answer.view.version >= self.view.version:
+        if answer.view.version > self.view.version:
             self.view = answer.view
+            self.on_view(answer.view)
         return self.view
 
     async def fresh_view(self, deadline: Deadline) -> View:

@@ -56,6 +56,7 @@ from ithaca.replica.events import (
     Request,
     RunsFetched,
     SendReport,
+    ShardReclaimed,
     SkipRuns,
     Synced,
     SyncRuns,
@@ -365,6 +366,9 @@ class ReplicaServer:
     def order_knows(self, boot: int) -> None:
         if self._log_id is None:  # else another server is this replica now, and must not be pushed out
             replica_meta.skip_boots(self._disk, self._directory, boot)
+
+    def order_gone(self) -> None:
+        self.step(ShardReclaimed())
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None:
         for item in items:
