@@ -2,6 +2,9 @@
 
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -208,3 +211,23 @@ def test_every_emulated_record_is_ordered_exactly_once(
     assert any("round 1 of 1" in text for text in told)
     assert list(tmp_path.iterdir()) == []
     assert multiprocessing.active_children() == []
+
+
+def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "ithaca", "bench", "emulate", "--shards", "6", "--seconds", "600"]
+    with subprocess.Popen(
+        [*command, "--orderers", "1", "--dir", str(tmp_path / "bench")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as bench:
+        assert bench.stdout is not None
+        while "round 1 of 3" not in (line := bench.stdout.readline()):
+            assert line, "the run ended before it began"
+        os.killpg(bench.pid, signal.SIGINT)
+        bench.communicate(timeout=60)
+    assert bench.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
+    assert not any(os.fsencode(tmp_path) in command for command in commands)
