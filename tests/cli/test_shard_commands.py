@@ -34,7 +34,7 @@ def phases(*where: str | Path) -> list[tuple[int, str]]:
 
 
 def test_shards_of_a_local_cluster(directory: Path) -> None:
-    here = ["--dir", directory]
+    here: list[str | Path] = ["--dir", directory]
     refused = ithaca("shard", "finalize", "0", *here, status=1).stderr.decode()
     assert "shard 0 is the last one that takes appends: add another first" in refused
     assert b"shard 1 was added" in ithaca("shard", "add", *here).stdout

@@ -212,14 +212,16 @@ class OrderingState:
         return self._forget()
 
     def _let_go(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """A session has left its home: if that was kept for it alone, it goes, as it would with a trim."""
+        """A session has left its home. If that was kept for it alone and is of a finalized shard, it goes: there may
+        be no further trim with which it would."""
         left = outcomes[0]
         lane = left.source if isinstance(left, SessionMoved) else None
         lane = left.session.home if isinstance(left, SessionExpired) else lane
         closed = None if lane is None else self.lanes.closed.get(lane)
-        if closed is None or closed.end > self.first:
+        if lane is None or closed is None or closed.end > self.first:
             return outcomes
-        return [*outcomes, *self._forget()]
+        shard = self.shards.by_number.get(lane.shard)
+        return [*outcomes, *self._forget()] if shard is not None and shard.phase == "finalized" else outcomes
 
     def _forget(self) -> list[Outcome]:
         """Forget the lanes of which nothing can be read, and the finalized shards of which no lane is left."""

@@ -87,7 +87,8 @@ class _Run:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._check = Invariants(world).check
+        self._invariants = Invariants(world)
+        self._check = self._invariants.check
 
     def trouble_and_heal(self) -> None:
         world = self._world
@@ -103,6 +104,7 @@ class _Run:
         world.run_until(lambda: False, within_s=seconds, events_max=EVENTS_MAX, check=self._check)
         world.tell("everything is mended")
         faults.heal()
+        self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         before = [producer.succeeded for producer in world.producers]
         self._converge(
             "appends go on",
@@ -111,7 +113,7 @@ class _Run:
         world.is_loaded = False
         self._converge("nothing is left over", lambda: all(each.is_settled for each in world.producers))
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
-        replicas = [host for host in world.hosts.values() if host.place and host.place.shard is not None]
+        replicas = world.replicas()
         self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))
 
     def _converge(self, wanted: str, done: Callable[[], bool]) -> None:
@@ -126,6 +128,7 @@ class _Run:
             host.must_restart = False
             world.stop(host)
         self._converge("servers stop", lambda: not any(host.is_up for host in world.hosts.values()))
+        self._invariants.check_final_ends()
         finals = self._finals()
         copies = self._world.configuration.copies - any(final is None for final in finals)
         events = [Plan(copies=copies, ok_min=1), *world.recorder.events, *filter(None, finals)]
