@@ -9,10 +9,13 @@ import pytest
 from tests.cluster.supervising import eventually
 
 import ithaca
+from ithaca.cluster.layout import local_cluster
 from ithaca.cluster.local import take_down
 from ithaca.cluster.running import start_detached
-from ithaca.cluster.shards import add_local_shard
+from ithaca.cluster.shards import add_local_shard, append_shard
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
+from ithaca.model.cluster_config import ReplicaPlace, ShardPlace, dump_cluster, load_cluster
+from ithaca.model.view import Address
 from ithaca.testing import Cluster
 
 Appended = dict[int, tuple[bytes, int]]
@@ -163,7 +166,20 @@ def test_a_shard_that_was_trimmed_whole_is_reclaimed(tmp_path: Path) -> None:
         assert cluster.add_shard() == 2
 
 
-def test_a_replica_waits_until_its_shard_is_registered(tmp_path: Path) -> None:
+def test_a_shard_that_cannot_be_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.toml"
+    path.write_text(dump_cluster(local_cluster(shards=1, replicas=1, orderers=1, ports=[1, 2], durability="fsync")))
+    before = path.read_bytes()
+    taken = ShardPlace(1, 0, False, (ReplicaPlace(0, Address("127.0.0.1", 2)),))
+    with pytest.raises(ithaca.ConfigError, match="the address of replica 0 of shard 0, too"):
+        append_shard(path, taken)
+    assert path.read_bytes() == before
+    free = ShardPlace(1, 0, False, (ReplicaPlace(0, Address("127.0.0.1", 3)),))
+    assert append_shard(path, free).shards == load_cluster(path).shards
+    assert path.read_bytes().startswith(before)
+
+
+def test_a_replica_that_was_away_when_its_shard_was_finalized_serves_what_it_has(tmp_path: Path) -> None:
     with Cluster(tmp_path / "data") as cluster:
         cluster.add_shard(replicas=1)
         name = "shard-1-replica-0"

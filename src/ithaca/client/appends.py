@@ -183,6 +183,7 @@ class Appends:
                 await pauses.pause()
             else:
                 accumulator.opened(session)
+                self._leave_shards(self._order.view)  # it may have begun to leave meanwhile
                 return
 
     def _give_up(self, accumulator: Accumulator) -> None:
@@ -212,10 +213,11 @@ class Appends:
     def _leave_shards(self, view: View) -> None:
         """Send nothing more to shards that take nothing new; the sessions there end once all is settled."""
         leaving = {shard.shard for shard in view.shards if shard.phase != "live"}
-        for lane in [lane for lane in self._accumulators if lane.shard in leaving]:
-            accumulator = self._accumulators.pop(lane)
-            self._retiring[accumulator] = None
-            self._reroute(accumulator)
+        for lane, accumulator in list(self._accumulators.items()):
+            if lane.shard in leaving and accumulator.session is not None:
+                del self._accumulators[lane]
+                self._retiring[accumulator] = None
+                self._reroute(accumulator)
         if leaving:
             self.settled(0)
 
