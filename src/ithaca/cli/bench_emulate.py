@@ -15,7 +15,7 @@ from ithaca.cli.progress import status_line
 EMULATE_EXAMPLES = examples(
     "ithaca bench emulate",
     "ithaca bench emulate --shards 600 --replicas-per-connection 1 --order-interval-us 20000",
-    "ithaca bench emulate --shards 60 --report-interval-ms 20 --scale-records 1,10,100",
+    "ithaca bench emulate --shards 60 --report-interval-ms 50 --order-interval-us 20000 --scale-records 1,10,100",
     "ithaca bench emulate --shards 600 --profile ./flames --json",
 )
 MEMORY_DISK = Path("/dev/shm/ithaca-bench")
