@@ -96,6 +96,17 @@ async def test_a_shard_is_finalized_once() -> None:
         assert not any(replica.is_open for replica in (await log.admin.shards())[0].replicas)
 
 
+async def test_finalizing_a_shard_that_is_reclaimed_by_now_is_done() -> None:
+    async with FakeCluster(shards=2) as cluster:
+        log = await cluster.connect()
+        await log.admin.finalize_shard(0)
+        cluster.apply(TrimTo(1))
+        await log.admin.finalize_shard(0)
+        assert [each.shard for each in await log.admin.shards()] == [1]
+        with pytest.raises(InvalidInput):
+            await log.admin.finalize_shard(-1)
+
+
 async def test_the_last_shard_and_one_that_is_not_there() -> None:
     async with FakeCluster(shards=1) as cluster:
         log = await cluster.connect()

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 from tests.client.fake_cluster import FakeCluster, until
 
-from ithaca.model.errors import ShardFinalized
+from ithaca.model.errors import ShardFinalized, Trimmed
 from ithaca.model.interface_aio import Session
-from ithaca.ordering.entries import Finalize
+from ithaca.ordering.entries import Finalize, TrimTo
 
 
 @pytest.fixture
@@ -97,3 +98,26 @@ async def test_a_grace_is_told_with_the_acknowledgement_and_only_new_records_mov
         await log.append_to_shard(0, b"d")
     await until(lambda: len(cluster.state.sessions.by_id) == 1)
     assert await values(cluster) == [b"a", b"b", b"c"]
+
+
+async def reclaim_shard_0(cluster: FakeCluster) -> None:
+    """Finalize it, and trim all that it has; nobody may have a session there."""
+    cluster.apply(Finalize(0))
+    cluster.apply(TrimTo(cluster.state.tail))
+    assert [shard.shard for shard in cluster.state.view.shards] == [1]
+
+
+async def test_a_read_that_waits_for_a_shard_which_goes_is_told_trimmed(cluster: FakeCluster) -> None:
+    writer = await cluster.connect()
+    await writer.append_to_shard(0, b"a")
+    await writer.close()
+    log = await cluster.connect()
+    cluster.replicas[0][0].is_mute = True
+    reading = asyncio.ensure_future(log.read(1))
+    seeking = asyncio.ensure_future(log.subscribe(datetime.fromtimestamp(0, UTC)).poll(timeout=0.1))
+    await until(lambda: len(cluster.replicas[0][0].connections) >= 1)
+    await reclaim_shard_0(cluster)
+    await cluster.replicas[0][0].stop()
+    with pytest.raises(Trimmed):
+        await reading
+    assert await seeking == []

@@ -12,7 +12,7 @@ from ithaca.client.log import AsyncClusterLog
 from ithaca.model.errors import Corrupt, InvalidInput, Lost, NotWritten, Trimmed, Unavailable
 from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX
 from ithaca.model.records import KeyFilter, Record
-from ithaca.ordering.entries import TrimTo
+from ithaca.ordering.entries import Finalize, TrimTo
 
 
 @pytest.fixture
@@ -339,3 +339,21 @@ async def test_shards_come_and_go_under_a_subscription(cluster: FakeCluster) -> 
     assert [record.value for record in records] == values
     assert {record.shard for record in records[-12:]} <= {2, 3}
     assert {record.shard for record in records} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("where", [None, KeyFilter.equals(b"k")])
+async def test_all_shards_of_a_subscription_may_go_at_once(where: KeyFilter | None) -> None:
+    async with FakeCluster(shards=1, replicas=1) as cluster:
+        log = await cluster.connect()
+        async with log.subscribe("earliest", where=where) as subscription:
+            assert await subscription.poll(timeout=0.05) == []
+            for replica in cluster.replicas[0]:
+                replica.is_mute = True
+                replica.drop_connections()
+            await cluster.add_shard()
+            cluster.apply(Finalize(0))
+            cluster.apply(TrimTo(1))
+            assert [shard.shard for shard in cluster.state.view.shards] == [1]
+            await cluster.replicas[0][0].stop()
+            await log.append(b"new", key=b"k")
+            assert [record.value for record in await subscription.poll(timeout=10)] == [b"new"]

@@ -80,17 +80,15 @@ class AsyncClusterAdmin(interface_aio.Admin):
         self, shard: int, *, grace_cuts: int = 0, grace: float = 0.0, wait: bool = True, force: bool = False
     ) -> None:
         self._context.check()
+        if not 0 <= shard <= SHARD_NUMBER_MAX:
+            raise InvalidInput(f"shard is {shard}: use 0 to {SHARD_NUMBER_MAX}")
         if grace_cuts < 0 or not 0 <= grace < math.inf:
             raise InvalidInput(f"a grace of {grace_cuts} cuts and {grace} s cannot be given: use 0 or more")
         deadline = Deadline(self._context.timeout_s)
-        view = await self._order.fresh_view(deadline)
-        known = find_shard(view, shard)
-        if known is None:
-            raise no_such_shard(view, shard)
-        if known.phase == "finalized":
-            return
         until_us = (await self._order.tail(deadline)).time_us + int(grace * 1e6) if grace else 0
         for outcome in await self._order.propose(Finalize(shard, grace_cuts, until_us, force), deadline):
+            if isinstance(outcome, Refused) and outcome.reason == "no such shard":
+                raise no_such_shard(await self._order.fresh_view(deadline), shard)
             if isinstance(outcome, Refused) and outcome.reason == "no other shard is live":
                 raise LastShard(
                     f"shard {shard} is the last one that takes appends: add another first, or say force to leave a "

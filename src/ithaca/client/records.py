@@ -60,6 +60,11 @@ class _Feed:
         if records is not None:
             records.received(shard, pieces, up_to, view)
 
+    def gone(self, shard: int) -> None:
+        records = self._records()
+        if records is not None:
+            records.renew()
+
     def failed(self, shard: int, error: IthacaError) -> None:
         records = self._records()
         if records is not None:
@@ -184,19 +189,26 @@ class AsyncClusterRecords(interface_aio.Records):
         assert self._ahead is not None
         merge = self._ahead.source.merge
         merge.receive(shard, pieces, up_to, view)
-        if merge.wanted_view and (self._renewing is None or self._renewing.done()):
-            self._renewing = asyncio.ensure_future(self._renew())
+        if merge.wanted_view:
+            self.renew()
         self._wake.set()
 
     def failed(self, error: IthacaError) -> None:
         self._error = error
         self._wake.set()
 
+    def renew(self) -> None:
+        """Another view holds: look for it in the background."""
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.ensure_future(self._renew())
+
     async def _renew(self) -> None:
-        """Get the view that a stream has named; what it adds is streamed too."""
+        """Get the view that a stream has named, or in which its shard is gone; what it adds is streamed too."""
         assert self._ahead is not None
         merge = self._ahead.source.merge
-        while not self._closed and not self._context.is_closed and merge.wanted_view:
+        is_first = True
+        while not self._closed and not self._context.is_closed and (is_first or merge.wanted_view):
+            is_first = False
             deadline = Deadline(self._context.timeout_s)
             try:
                 view = await self._context.order.refresh(deadline, merge.wanted_view)

@@ -24,6 +24,7 @@ Reason = Literal[
     "another log",
     "another engine",
     "no such shard",
+    "the shard was reclaimed",
     "another shard has this number",
     "another replica has this address",
     "no other shard is live",

@@ -158,7 +158,7 @@ class ShardTable:
         """At once, or with a grace from cut number `cut` on; at once also cuts a grace short."""
         shard = self.by_number.get(entry.shard)
         if shard is None:
-            return [Refused(entry, "no such shard")]
+            return [Refused(entry, "the shard was reclaimed" if self.was_reclaimed(entry.shard) else "no such shard")]
         if shard.phase == "finalized":
             return [ShardFinalized(shard.shard, shard.final_cut)]
         if not entry.may_be_last and not any(self.is_live(other) for other in self.by_number if other != shard.shard):

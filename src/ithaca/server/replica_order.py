@@ -54,7 +54,8 @@ class OrderLink:
     async def run(self) -> None:
         """Join, and join again whenever the link ends; raises only what makes joining pointless.
 
-        A shard may be registered after its replicas have started, so that is waited for.
+        A shard may be registered after its replicas have started, so that is waited for. Returns when nothing is left
+        of the shard.
         """
         pause_s = RECONNECT_PAUSE_S_MIN
         addresses = itertools.cycle(self._orderers)
@@ -63,9 +64,11 @@ class OrderLink:
             had_joined = await self._attend(hint or next(addresses))
             if isinstance(self._refusal, NoSuchShard):
                 self._follower.order_gone()
-            elif self._refusal is not None and not self._refusal.retry:
+                return
+            if self._refusal is not None and not self._refusal.retry:
                 raise self._refusal
-            pause_s = RECONNECT_PAUSE_S_MIN if had_joined or hint else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
+            is_near = had_joined or (hint is not None and self._refusal is None)
+            pause_s = RECONNECT_PAUSE_S_MIN if is_near else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
             if self._hint is None or hint is not None:  # a hint is followed at once, but never in a tight circle
                 await asyncio.sleep(pause_s)
 

@@ -205,7 +205,7 @@ class Faults:
             return None
         task = Task(self._random.choice(shards), is_new=False, waits=self._random.random() < 0.7)
         if self._random.random() < 0.5:
-            task.grace_cuts, task.grace_s = self._random.randint(0, 30), self._random.choice((0.0, 0.3, 2.0))
+            task.grace_cuts, task.grace_s = self._random.randint(0, 30), self._random.choice((0.0, 0.3, 1.0))
         administrator.ask(task)
         return f"{task.shard}, with a grace of {task.grace_cuts} cuts and {task.grace_s} s"
 

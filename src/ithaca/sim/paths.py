@@ -31,6 +31,7 @@ PATHS: dict[str, str] = {
     "replica: lane cut back": "ithaca.replica.core:ReplicaCore._truncated",
     "replica: lane dropped": "ithaca.replica.core:ReplicaCore._drop",
     "replica: positions fetched": "ithaca.replica.core:ReplicaCore._runs_fetched",
+    "replica: shard reclaimed": "ithaca.replica.core:ReplicaCore._reclaimed",
     "replica: disk full": "ithaca.replica.core:ReplicaCore._disk_full",
     "replica: wrong lane": "ithaca.replica.appends:Appends._wrong_lane",
     "replica: repeated append": "ithaca.replica.appends:Appends._repeat",

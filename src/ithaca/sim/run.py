@@ -104,7 +104,6 @@ class _Run:
         world.run_until(lambda: False, within_s=seconds, events_max=EVENTS_MAX, check=self._check)
         world.tell("everything is mended")
         faults.heal()
-        self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         before = [producer.succeeded for producer in world.producers]
         self._converge(
             "appends go on",
@@ -112,6 +111,7 @@ class _Run:
         )
         world.is_loaded = False
         self._converge("nothing is left over", lambda: all(each.is_settled for each in world.producers))
+        self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
         replicas = world.replicas()
         self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))
