@@ -156,3 +156,17 @@ async def test_nothing_is_written_behind_a_failure(closes_at_once: bool) -> None
     assert disk.held == [1]
     assert disk.tries == 2
     assert last.is_set()
+
+
+@on_both_loops
+async def test_a_job_that_finds_nothing_writes_nothing_and_leaves_the_queue_idle() -> None:
+    """So it happens when the job before takes the last item just after the loop has looked at the queue."""
+    disk = Disk()
+    disk.queue.hand_over()
+    await until(lambda: disk.queue.is_idle)
+    assert disk.tries == 0
+    disk.put(1)
+    await until(lambda: disk.told == [1])
+    await disk.queue.close()
+    assert disk.held == [1]
+    assert disk.failures == []

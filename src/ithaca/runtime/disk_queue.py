@@ -8,6 +8,7 @@ Between the loop and a job:
 1. One job at a time takes items; the loop may take some itself only while the queue `is_idle`.
 2. Whoever queues something while a job says that it takes it need not do anything. A job takes that back before
    it tells of its last write, and whoever hears of that looks at the queue again: nothing is forgotten.
+3. A job may be asked for although the one before it is about to take the last item: then it finds nothing.
 """
 
 import asyncio
@@ -86,6 +87,11 @@ class DiskQueue(Generic[Item, Written]):
             self.hand_over()
         self._written(written)
 
+    def _found_nothing(self) -> None:
+        self._jobs_unheard -= 1
+        if self.items:
+            self.hand_over()
+
     def _wait_for_space(self, error: StorageFull) -> None:
         self._jobs_unheard -= 1
         if not self._is_closing:
@@ -100,6 +106,10 @@ class DiskQueue(Generic[Item, Written]):
     # The jobs.
 
     def _work(self) -> None:
+        if not self.items:  # the job before took them, between the loop's look at the queue and its asking for this job
+            self._has_taker = False
+            self._thread.tell(self._found_nothing)
+            return
         is_last = False
         while not is_last:
             try:
