@@ -7,9 +7,9 @@ imports `sim`.
 Whole clusters: `scheduler` is time, `loop` an event loop over it, `process` one process with its clocks,
 `network` and `transport` a TCP between hosts, `disk` a disk in memory that forgets what was not synced (`inode` is one
 file of it). `world` puts servers and clients on them, `workload` is what clients do, `administrator` what is done to
-shards, `faults` what befalls them all, `configuration` what a seed draws of all this. `run` takes a seed through trouble
-and healing to the checker, `invariants` looks on after every step, `paths` counts what came up, `campaign` runs many.
-`planted` has bugs of our own that all this must find.
+shards, `faults` what befalls them all, `configuration` what a seed draws of all this. `run` takes a seed through
+trouble and healing to the checker, `invariants` looks on after every step, `paths` counts what came up, `campaign` runs
+many. `planted` has bugs of our own that all this must find.
 
 Raft alone, with events that a network cannot bring about: `raft_network` sends a group through bad days,
 `raft_world` holds it, `raft_checker` checks the properties of `ithaca.raft` after every step.
