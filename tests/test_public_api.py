@@ -14,7 +14,7 @@ import ithaca
 import ithaca.aio
 from ithaca.model import errors, interface, interface_aio, records
 
-TWINS = ["ClusterLog", "Log", "Pending", "Records", "Session", "Subscription"]
+TWINS = ["Admin", "ClusterLog", "Log", "Pending", "Records", "Session", "Subscription"]
 # What a class needs to be iterated, entered and awaited is spelled differently, and means the same.
 PROTOCOL = {
     "__aiter__": "__iter__",
@@ -53,6 +53,7 @@ def test_twins_take_the_same_parameters(name: str) -> None:
 
 
 WAITING = {
+    "Admin": "add_shard finalize_shard shards",
     "Log": "append append_many submit submit_many flush read first tail trim session close",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
     "append_to_shard status",

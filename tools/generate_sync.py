@@ -3,7 +3,7 @@
     python tools/generate_sync.py           write the file
     python tools/generate_sync.py --check   say whether it is up to date, by the exit status
 
-Every abstract member of a class in `model/interface_aio.py` becomes one line through the portal, unless a
+Every abstract member of a class in `SOURCES` becomes one line through the portal, unless a
 hand-written base class has it already.
 """
 
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ithaca.client import sync_appends
-from ithaca.model import interface_aio
+from ithaca.model import interface_admin_aio, interface_aio
 
+SOURCES = (interface_aio, interface_admin_aio)
 TARGET = Path(sync_appends.__file__).with_name("sync_log.py")
 
 HEAD = '''\
@@ -48,6 +49,7 @@ class Face:
 
 FACES = [
     Face("SyncSession", "Session", "interface.Session"),
+    Face("SyncAdmin", "Admin", "interface.Admin"),
     Face("SyncLog", "Log", "SyncAppends[LogTwin]", sync_appends.SyncAppends),
     Face(
         "SyncClusterLog",
@@ -56,7 +58,7 @@ FACES = [
         sync_appends.SyncAppends,
     ),
 ]
-WRAPPED = {"Session": "SyncSession", "Records": "SyncRecords", "Subscription": "SyncSubscription"}
+WRAPPED = {"Admin": "SyncAdmin", "Session": "SyncSession", "Records": "SyncRecords", "Subscription": "SyncSubscription"}
 """What the twin gives, and what is given for it."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -64,18 +66,18 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def generated() -> str:
     """The whole file, in the house format."""
-    module = ast.parse(inspect.getsource(interface_aio))
-    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    statements = [node for each in SOURCES for node in ast.parse(inspect.getsource(each)).body]
+    classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
     body = "\n\n".join(face_class(face, classes[face.of]) for face in FACES)
-    text = HEAD.format(imports=imports_for(body, module)) + body
+    text = HEAD.format(imports=imports_for(body, statements)) + body
     return formatted(text)
 
 
-def imports_for(body: str, module: ast.Module) -> str:
+def imports_for(body: str, statements: list[ast.stmt]) -> str:
     """Those names that the interface imports and the body uses."""
     used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
     lines = []
-    for statement in module.body:
+    for statement in statements:
         if isinstance(statement, ast.ImportFrom):
             names = sorted({alias.name for alias in statement.names} & used)
             if names:
@@ -121,7 +123,7 @@ def method(node: Function) -> list[str]:
     waited = f"self._portal.{'run' if awaited else 'call'}(lambda: {twin})"
     if wrapper is None:
         body = waited if returns == "None" else f"return {waited}"
-    elif awaited:
+    elif awaited or is_property:
         body = f"return {wrapper}(self._portal, {waited})"
     else:
         body = f"return {wrapper}(self._portal, lambda: {twin})"

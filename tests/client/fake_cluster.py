@@ -517,8 +517,9 @@ class FakeCluster:
             if position is not None:
                 for connection, correlation in self.pending.pop(key):
                     acks.setdefault(connection, []).append((correlation, position))
+        leaving = any(shard.phase != "live" for shard in self.state.view.shards)
         for connection, items in acks.items():
-            connection.send(Acks(tuple(items)))
+            connection.send(Acks(tuple(items), self.state.view.version if leaving else 0))
 
     def position_of(self, lane: LaneId, lsn: int) -> int | None:
         for entry in reversed(self.stores[lane.shard]):

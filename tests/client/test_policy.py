@@ -4,15 +4,16 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ithaca.client.policy import Lanes
 from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import LANE_STALLED_S
 from ithaca.model.positions import LaneId
-from ithaca.model.records import HASH_SPACE
 from ithaca.model.view import Address, Replica, Shard, View
-from ithaca.wire.keys import hash_key
 
 
 def view_of(shards: int, replicas: int = 2, *, version: int = 1, closed: frozenset[LaneId] = frozenset()) -> View:
@@ -71,16 +72,62 @@ def test_round_robin_takes_every_lane_in_turn() -> None:
     assert [lanes.choose(view, None) for _ in range(8)] == view.live_lanes() * 2
 
 
-def test_key_hash_divides_the_hash_space_among_the_shards() -> None:
+def shards_of(keys: list[bytes], shards: list[int]) -> list[int]:
     lanes, _ = lanes_by("key_hash")
+    whole = view_of(max(shards) + 1)
+    view = View(1, tuple(each for each in whole.shards if each.shard in shards))
+    found = [lanes.choose(view, key) for key in keys]
+    assert found == [lanes.choose(view, key) for key in keys]
+    return [lane.shard for lane in found if lane is not None]
+
+
+KEYS = [b"key-%d" % n for n in range(4000)]
+
+
+def test_key_hash_divides_the_keys_evenly_among_the_shards() -> None:
+    for count in (1, 2, 3, 7):
+        found = shards_of(KEYS, list(range(count)))
+        assert len(found) == len(KEYS)
+        shares = [found.count(shard) * count / len(KEYS) for shard in range(count)]
+        assert all(0.8 < share < 1.2 for share in shares), shares
+    assert lanes_by("key_hash")[0].choose(view_of(3), None) is not None
+
+
+@given(st.sets(st.integers(0, 60), min_size=1, max_size=12), st.integers(0, 60))
+def test_only_the_keys_of_a_shard_that_comes_or_goes_move(others: set[int], shard: int) -> None:
+    without, having = sorted(others - {shard}), sorted(others | {shard})
+    assume(without)
+    keys = KEYS[:500]
+    before, after = shards_of(keys, without), shards_of(keys, having)
+    moved = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert {new for _, new in moved} <= {shard}
+    assert len(moved) == after.count(shard) < 2.5 * len(keys) / len(having)
+
+
+def test_keys_are_placed_as_ever() -> None:
+    """Clients of different versions must agree."""
+    assert shards_of(KEYS[:12], [0, 1, 2, 3]) == [1, 0, 3, 3, 2, 2, 2, 0, 2, 2, 1, 1]
+
+
+def test_shards_that_take_nothing_new_are_not_chosen() -> None:
     view = view_of(3)
-    for n in range(200):
-        key = b"key-%d" % n
-        lane = lanes.choose(view, key)
-        assert lane is not None
-        assert lane.shard == hash_key(key) * 3 // HASH_SPACE
-        assert lanes.choose(view, key) == lane
-    assert lanes.choose(view, None) is not None
+    leaving = [replace(view.shards[0], phase="finalizing"), replace(view.shards[1], phase="finalized")]
+    rest = View(2, (*leaving, view.shards[2]))
+    seen: set[tuple[int, ...]] = set()
+
+    def choose(key: bytes | None, shards: Any) -> int:
+        seen.add(tuple(shards))
+        return int(shards[0])
+
+    policies: list[ShardPolicy] = ["sticky", "round_robin", "key_hash", "nearest", choose]
+    for policy in policies:
+        lanes, _ = lanes_by(policy)
+        lanes.distances_s = {lane: lane.shard for lane in view.live_lanes()}
+        for n in range(20):
+            lanes.choose(view, b"%d" % n)
+        chosen = {lanes.choose(rest, b"%d" % n) for n in range(20)}
+        assert chosen <= set(view.shards[2].open_lanes()), policy
+    assert seen == {(0, 1, 2), (2,)}
 
 
 def test_nearest_takes_the_closest_that_was_measured() -> None:

@@ -12,6 +12,7 @@ from ithaca.client.log import AsyncClusterLog
 from ithaca.model.errors import Corrupt, InvalidInput, Lost, NotWritten, Trimmed, Unavailable
 from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX
 from ithaca.model.records import KeyFilter, Record
+from ithaca.ordering.entries import Finalize, TrimTo
 
 
 @pytest.fixture
@@ -301,3 +302,58 @@ async def test_what_is_lost_is_said_and_not_asked_elsewhere(cluster: FakeCluster
     with pytest.raises(Lost) as caught:
         await log.read(receipt.position)
     assert (caught.value.start, caught.value.stop) == (1, 2)
+
+
+@pytest.mark.parametrize("where", [None, KeyFilter.equals(b"k")])
+async def test_who_waits_for_a_shard_that_is_trimmed_and_gone_is_told(
+    cluster: FakeCluster, where: KeyFilter | None
+) -> None:
+    log, other = await cluster.connect(), await cluster.connect()
+    await log.append_to_shard(0, b"old", key=b"k")
+    await log.append_to_shard(1, b"new", key=b"k")
+    for replica in cluster.replicas[0]:
+        replica.is_mute = True
+    async with other.subscribe(1, where=where) as subscription:
+        assert await subscription.poll(timeout=0.05) == []
+        await log.admin.finalize_shard(0)
+        await log.append_to_shard(1, b"newer")  # the handle learns of it, and its session in the shard ends
+        await until(lambda: all(session.home.shard for session in cluster.state.sessions.by_id.values()))
+        cluster.apply(TrimTo(2))
+        with pytest.raises(Trimmed):
+            await subscription.poll(timeout=10)
+    async with log.subscribe("earliest", where=where) as subscription:
+        assert (await subscription.poll(timeout=10))[0].value == b"new"
+
+
+async def test_shards_come_and_go_under_a_subscription(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy="round_robin")
+    slow_down(cluster, 3)
+    async with log.subscribe("earliest") as subscription:
+        values = await fill(log, 12)
+        await cluster.add_shard()
+        await log.admin.finalize_shard(1)
+        values += await fill(log, 12)
+        await log.admin.finalize_shard(0)
+        values += await fill(log, 12)
+        records = await take(subscription, len(values))
+    assert [record.value for record in records] == values
+    assert {record.shard for record in records[-12:]} <= {2, 3}
+    assert {record.shard for record in records} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("where", [None, KeyFilter.equals(b"k")])
+async def test_all_shards_of_a_subscription_may_go_at_once(where: KeyFilter | None) -> None:
+    async with FakeCluster(shards=1, replicas=1) as cluster:
+        log = await cluster.connect()
+        async with log.subscribe("earliest", where=where) as subscription:
+            assert await subscription.poll(timeout=0.05) == []
+            for replica in cluster.replicas[0]:
+                replica.is_mute = True
+                replica.drop_connections()
+            await cluster.add_shard()
+            cluster.apply(Finalize(0))
+            cluster.apply(TrimTo(1))
+            assert [shard.shard for shard in cluster.state.view.shards] == [1]
+            await cluster.replicas[0][0].stop()
+            await log.append(b"new", key=b"k")
+            assert [record.value for record in await subscription.poll(timeout=10)] == [b"new"]

@@ -21,7 +21,8 @@ from tests.cluster.supervising import (
 
 from ithaca.cluster import supervisor as supervisor_module
 from ithaca.cluster.log_files import log_path
-from ithaca.cluster.supervisor import Backoff, Program, Supervisor, describe_status
+from ithaca.cluster.supervisor import RELOAD_SIGNAL, Backoff, Program, Supervisor, describe_status
+from ithaca.model.errors import NoSuchLog
 from ithaca.model.limits import RESTART_FORGET_S, RESTART_PAUSE_S_MAX
 
 
@@ -108,6 +109,31 @@ async def test_a_child_that_will_not_stop_is_killed(tmp_path: Path, monkeypatch:
     supervisor.ask_to_stop()
     await running
     assert child_of(tmp_path, "stubborn").status == -signal.SIGKILL
+
+
+async def test_programs_that_are_new_are_started_on_a_signal(tmp_path: Path) -> None:
+    told: list[str] = []
+    wanted: list[Program] = [program("one", SLEEP)]
+
+    def reread() -> list[Program]:
+        if not wanted:
+            raise NoSuchLog("the file is gone")
+        return wanted
+
+    supervisor = Supervisor(tmp_path, list(wanted), told.append, reread=reread)
+    running = asyncio.create_task(supervisor.run())
+    await eventually_awaited(lambda: (tmp_path / "supervisor.json").exists(), "it runs")
+    wanted.append(program("two", SLEEP))
+    os.kill(os.getpid(), RELOAD_SIGNAL)
+    await eventually_awaited(lambda: len(state_of(tmp_path).children) == 2, "the other one runs, too")
+    await eventually_awaited(lambda: child_of(tmp_path, "two").phase == "running", "the other one runs, too")
+    assert [child.restarts for child in state_of(tmp_path).children] == [0, 0]
+    wanted.clear()
+    os.kill(os.getpid(), RELOAD_SIGNAL)
+    await eventually_awaited(lambda: any("the file is gone" in text for text in told), "it says so, and goes on")
+    supervisor.ask_to_stop()
+    await running
+    assert [child.phase for child in state_of(tmp_path).children] == ["stopped", "stopped"]
 
 
 async def test_asking_twice_kills_at_once(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ def address(replica: int) -> Address:
 
 def shard_entry(shard: int, *, f: int = 1, masking: bool = False) -> RegisterShard:
     size = 2 * f + 1 if masking else f + 1
-    return RegisterShard(shard, f, masking, tuple((replica, address(replica)) for replica in range(size)))
+    replicas = tuple((replica, address(100 * shard + replica)) for replica in range(size))
+    return RegisterShard(shard, f, masking, replicas)
 
 
 class Driver:

@@ -115,9 +115,31 @@ def test_a_learner_has_caught_up_when_it_holds_every_ordered_length() -> None:
     assert not reports.has_caught_up(1, 2)
     reports.receive(report(1, 1, {b: 9}, epoch=2))
     reports.receive(report(1, 2, {b: 2}, epoch=2))
+    assert not reports.has_caught_up(1, 2), "it does not know the positions yet"
+    reports.receive(report(1, 2, {}, epoch=2, runs_cut=1))
     assert reports.has_caught_up(1, 2)
     assert durable(reports) == [0]
     assert not reports.has_caught_up(7, 2)
+
+
+def test_a_learner_has_caught_up_when_it_has_the_runs_of_the_last_cut_of_its_shard() -> None:
+    """Invariant 10: cuts of other shards are not waited for, those of its own are."""
+    driver = Driver()
+    (a,) = driver.shard(1, f=0)
+    (b,) = driver.shard(2, f=0)
+    reports = Reports(driver.state)
+    reports.ordered(driver.cut({a: 3}))
+    reports.ordered(driver.cut({b: 1}))
+    reports.receive(report(1, 2, {a: 3}))
+    assert not reports.has_caught_up(1, 2)
+    reports.receive(report(1, 2, {}, runs_cut=1))
+    assert reports.has_caught_up(1, 2)
+    reports.ordered(driver.cut({a: 4}))
+    reports.receive(report(1, 2, {a: 4}, runs_cut=2))
+    assert not reports.has_caught_up(1, 2)
+    reports.receive(report(1, 2, {}, runs_cut=3))
+    assert reports.has_caught_up(1, 2)
+    assert not Reports(driver.state).has_caught_up(1, 2), "another leader knows nothing"
 
 
 def test_learners_are_bounded() -> None:

@@ -9,11 +9,24 @@ from ithaca.ordering import shards
 from ithaca.ordering.entries import (
     AddReplica,
     CloseLane,
+    ExpireSession,
     Finalize,
+    MoveSession,
     OpenLane,
+    OpenSession,
+    RegisterShard,
     RemoveReplica,
+    TrimTo,
 )
-from ithaca.ordering.outcomes import LaneClosed, LaneOpened, ShardFinalized, ViewChanged
+from ithaca.ordering.outcomes import (
+    LaneClosed,
+    LaneOpened,
+    SessionExpired,
+    SessionMoved,
+    ShardFinalized,
+    TrimmedTo,
+    ViewChanged,
+)
 
 
 def test_a_new_shard_appears_in_the_next_view_and_nobody_else_notices() -> None:
@@ -209,3 +222,58 @@ def test_a_lane_opened_while_the_shard_is_short_orders_nothing() -> None:
     assert placed([driver.cut({new: 1})]) == []
     driver.apply(AddReplica(1, 2, 2, address(2)))
     assert placed([driver.cut({new: 1})]) == [(1, new, 0)]
+
+
+def test_the_last_live_shard_is_finalized_only_if_that_is_wanted() -> None:
+    driver = Driver()
+    driver.shard(1)
+    assert driver.reason(Finalize(1, may_be_last=False)) == "no other shard is live"
+    driver.shard(2)
+    assert driver.reason(Finalize(1, cuts=9, may_be_last=False)) is None
+    assert driver.reason(Finalize(2, may_be_last=False)) == "no other shard is live", "the other one is leaving"
+    assert driver.reason(Finalize(1, may_be_last=False)) is None
+    assert driver.apply(Finalize(1, may_be_last=False)) == [ShardFinalized(1, 0)]
+    assert driver.reason(Finalize(2)) is None
+
+
+def test_an_address_has_one_replica() -> None:
+    driver = Driver()
+    driver.shard(1)
+    taken = driver.state.shards.by_number[1].replicas[1].address
+    other = RegisterShard(2, 1, False, ((0, address(7)), (1, taken)))
+    assert driver.reason(other) == "another replica has this address"
+    driver.apply(Finalize(1))
+    assert driver.reason(other) == "another replica has this address", "it is still read from"
+    driver.apply(TrimTo(1))
+    assert driver.state.shards.was_reclaimed(1)
+    assert driver.reason(other) is None
+
+
+def test_an_added_replica_has_an_address_of_its_own() -> None:
+    driver = Driver()
+    driver.shard(1)
+    driver.apply(RemoveReplica(1, 1, 0))
+    taken = driver.state.shards.by_number[1].replicas[0].address
+    assert driver.reason(AddReplica(1, 2, 2, taken)) == "another replica has this address"
+    assert driver.reason(AddReplica(1, 2, 2, address(9))) is None
+
+
+def test_a_trimmed_lane_is_kept_for_its_session_alone() -> None:
+    driver = Driver()
+    a, b = driver.shard(1)
+    driver.shard(2)
+    for lane in (a, b):
+        driver.apply(OpenSession(f"of {lane}", lane))
+    driver.cut({a: 3, b: 2})
+    driver.apply(Finalize(1))
+    assert driver.apply(TrimTo(6)) == [TrimmedTo(6)]
+    target = driver.state.shards.by_number[2].open_lanes()[0]
+    moved, trimmed = driver.apply(MoveSession(1, 1, a, target))
+    assert isinstance(moved, SessionMoved)
+    assert trimmed == TrimmedTo(6, (a,))
+    expired, trimmed, changed = driver.apply(ExpireSession(2, 1))
+    assert isinstance(expired, SessionExpired)
+    assert trimmed == TrimmedTo(6, (b,))
+    assert isinstance(changed, ViewChanged)
+    assert changed.now is None
+    assert len(driver.apply(ExpireSession(1, 1))) == 1

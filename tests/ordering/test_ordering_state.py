@@ -321,8 +321,10 @@ def test_a_session_keeps_its_closed_home_from_being_forgotten() -> None:
     driver.cut({a: 2})
     driver.apply(Finalize(1))
     assert driver.apply(TrimTo(3)) == [TrimmedTo(3)]
-    driver.apply(ExpireSession(1, 1))
-    assert driver.apply(TrimTo(3))[0] == TrimmedTo(3, (a,))
+    _, trimmed, changed = driver.apply(ExpireSession(1, 1))
+    assert trimmed == TrimmedTo(3, (a,))
+    assert isinstance(changed, ViewChanged)
+    assert (changed.shard, changed.now) == (1, None)
 
 
 def test_lost_ranges_are_merged_and_bounded_by_the_order() -> None:

@@ -28,6 +28,7 @@ from ithaca.replica.events import (
     Request,
     RunsFetched,
     SendReport,
+    ShardReclaimed,
     SkipRuns,
     Synced,
     Truncate,
@@ -354,9 +355,25 @@ def test_a_finalized_shard_serves_what_it_has() -> None:
     driven.written(2)
     driven.cut({driven.own: 2})
     driven.append()
-    assert isinstance(one(Refuse, driven.apply(Finalize(SHARD))).error, WrongLane)
-    assert driven.core.state == "finalized"
+    effects = driven.apply(Finalize(SHARD))
+    assert isinstance(one(Refuse, effects).error, WrongLane)
+    states = [driven.core.state]
+    assert driven.core.leaving_view == driven.core.view_version
+    assert one(Truncate, driven.step(Synced(driven.own, 3))).length == 2
+    driven.step(Truncated(driven.own))
+    assert [*states, driven.core.state] == ["catching up", "finalized"]
     assert driven.core.readable == 3
+
+
+def test_a_shard_that_was_reclaimed_while_away_leaves_nothing() -> None:
+    driven = joined()
+    driven.written(2)
+    driven.cut({driven.own: 2})
+    driven.step(OrderLost())
+    effects = driven.step(ShardReclaimed())
+    assert {effect.lane for effect in effects if isinstance(effect, DropLane)} == {driven.own, driven.peer}
+    assert driven.core.state == "reclaimed"
+    assert not driven.core.lanes()
 
 
 # 6. What can be read.

@@ -72,7 +72,10 @@ def cluster_file(orderers: int = 3, shards: int = 1, replicas: int = 2, *, order
                 shard,
                 replicas - 1,
                 False,
-                tuple(ReplicaPlace(replica, Address("127.0.0.1", 9 + replica)) for replica in range(replicas)),
+                tuple(
+                    ReplicaPlace(replica, Address("127.0.0.1", 20 + 100 * shard + replica))
+                    for replica in range(replicas)
+                ),
             )
             for shard in range(shards)
         ),

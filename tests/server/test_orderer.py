@@ -242,7 +242,7 @@ async def test_status_health_and_metrics(tmp_path: Path) -> None:
         assert (status["cut"], status["tail"], status["first"], status["configured"]) == (1, 3, 1, True)
         assert status["shards"][0]["replicas"][1] == {
             "replica": 1,
-            "address": "127.0.0.1:10",
+            "address": "127.0.0.1:21",
             "lane": "0-1-1",
             "open": True,
             "joined": True,

@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import bench, check_history, cluster, consume, demo, logs, produce, serve, sim, status, torture, upkeep
+from ithaca.cli import (
+    bench,
+    check_history,
+    cluster,
+    consume,
+    demo,
+    logs,
+    produce,
+    serve,
+    shard,
+    sim,
+    status,
+    torture,
+    upkeep,
+)
 from ithaca.model.errors import IthacaError
 
 app = typer.Typer(
@@ -51,6 +65,7 @@ app.command(epilog=demo.DEMO_EXAMPLES)(demo.demo)
 app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)
 app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
 app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
+app.add_typer(shard.app, name="shard")
 app.add_typer(bench.app, name="bench")
 
 

@@ -18,13 +18,14 @@ from ithaca.client.nearest import measure
 from ithaca.client.order import Order
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.policy import Lanes, check_policy
-from ithaca.client.replicas import Replicas
+from ithaca.client.replicas import Replicas, check_live
 from ithaca.client.seen import SeenRanges
 from ithaca.model.errors import IthacaError, Overloaded, SessionError, Unavailable, WrongLane
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import EXPIRE_TIMEOUT_S, VIEW_AGE_S_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Compression
+from ithaca.model.view import View
 from ithaca.ordering.entries import ExpireSession
 from ithaca.ordering.outcomes import Session
 from ithaca.runtime.machine import chance, new_uuid
@@ -64,6 +65,8 @@ class Appends:
         self._looking: asyncio.Task[None] | None = None
         self._looked_s = self._loop.time()
         self.set_policy(policy)
+        replicas.on_leaving(self._told)
+        order.on_view = self._leave_shards
 
     def set_policy(self, policy: ShardPolicy) -> None:
         check_policy(policy)
@@ -106,6 +109,7 @@ class Appends:
             key = None if self._lanes.policy == "sticky" else _first_key(waiting.batch)
             return self._lanes.choose(view, key)
         if waiting.shard is not None:
+            check_live(view, waiting.shard)
             return self._lanes.in_shard(view, waiting.shard)
         return self._lanes.choose(view, waiting.key)
 
@@ -180,6 +184,7 @@ class Appends:
                 return
             else:
                 accumulator.opened(session)
+                self._leave_shards(self._order.view)  # it may have begun to leave meanwhile
                 return
 
     def _give_up(self, accumulator: Accumulator) -> None:
@@ -206,6 +211,17 @@ class Appends:
         else:
             self._put(lane, waiting)
 
+    def _leave_shards(self, view: View) -> None:
+        """Send nothing more to shards that take nothing new; the sessions there end once all is settled."""
+        leaving = {shard.shard for shard in view.shards if shard.phase != "live"}
+        for lane, accumulator in list(self._accumulators.items()):
+            if lane.shard in leaving and accumulator.session is not None:
+                del self._accumulators[lane]
+                self._retiring[accumulator] = None
+                self._reroute(accumulator)
+        if leaving:
+            self.settled(0)
+
     # What an accumulator calls
 
     def _unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
@@ -215,6 +231,8 @@ class Appends:
 
     def _moved(self, accumulator: Accumulator, source: LaneId) -> None:
         """The session lives in another lane: it serves that lane now, or ends if that has a session already."""
+        if accumulator in self._retiring:
+            return
         if self._accumulators.get(source) is accumulator:
             del self._accumulators[source]
         if self._accumulators.setdefault(accumulator.lane, accumulator) is not accumulator:
@@ -230,6 +248,11 @@ class Appends:
             self._start(self._expire(session))
 
     # New lanes
+
+    def _told(self, view: int) -> None:
+        """A shard takes nothing new in this view."""
+        if view > self._order.view.version:
+            self._look_for_lanes()
 
     def _look_for_lanes(self) -> None:
         """Get a newer view in the background."""
@@ -250,11 +273,7 @@ class Appends:
                 continue
             homeless, self._homeless = self._homeless, deque()
             for waiting in homeless:
-                lane = self._lane_of(waiting)
-                if lane is None:
-                    self._homeless.append(waiting)
-                else:
-                    self._accumulator(lane).add(waiting)
+                self._put_again(waiting)
             if not self._homeless:
                 return
             await pauses.pause()

@@ -1,6 +1,7 @@
 """Connections by address: shared by all that a handle does, dialled on demand, and dialled anew when one ends."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 from uuid import UUID
 
@@ -30,8 +31,10 @@ class Appender(Protocol):
 class Link:
     """One connection to a server, and who waits for which append on it."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, leaving: Callable[[int], None]) -> None:
+        """`leaving` is told the version of a view in which the server's shard takes nothing new."""
         self.address = address
+        self._leaving = leaving
         self._connection: Connection | None = None
         self._appenders: dict[int, Appender] = {}
         self._users: dict[Appender, None] = {}
@@ -82,6 +85,8 @@ class Link:
                 appender = self._appenders.pop(correlation, None)
                 if appender is not None:
                     appender.acknowledged(correlation, position)
+            if message.leaving:
+                self._leaving(message.leaving)
         elif isinstance(message, Failure):
             appender = self._appenders.pop(received.correlation, None)
             if appender is not None:
@@ -100,6 +105,7 @@ class Links:
     def __init__(self) -> None:
         self.log: UUID | None = None
         """Once it is known, servers of another log are refused."""
+        self.on_leaving: Callable[[int], None] = lambda view: None
         self._links: dict[Address, Link] = {}
         self._dialling: dict[Address, asyncio.Task[Link]] = {}
         self._closed = False
@@ -131,7 +137,7 @@ class Links:
             raise
 
     async def _dial(self, address: Address) -> Link:
-        link = Link(address)
+        link = Link(address, lambda view: self.on_leaving(view))
         await link.open(self.hello(), CONNECT_TIMEOUT_S)
         self._links[address] = link
         return link

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
+from ithaca.client.admin import AsyncClusterAdmin
 from ithaca.client.appends import Appends
 from ithaca.client.context import Context
 from ithaca.client.intake import Slot
@@ -66,9 +67,14 @@ class AsyncClusterLog(interface_aio.ClusterLog):
             inflight_bytes_max=inflight_bytes_max,
             timeout_s=context.timeout_s,
         )
+        self._admin = AsyncClusterAdmin(context)
         self._submitted = Submitted()
         self._sessions: list[AsyncClusterSession] = []
         forks.watch(self)
+
+    @property
+    def admin(self) -> AsyncClusterAdmin:
+        return self._admin
 
     def forked(self) -> None:
         self._context.is_forked = True

@@ -6,11 +6,15 @@ client proposes may be.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
 
 from ithaca.client.links import Links
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.model.cluster_config import parse_address
+from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.view import Address, ClusterConfiguration, View
@@ -21,11 +25,13 @@ from ithaca.protocol.messages import (
     Applied,
     AppliedOutcome,
     GetSession,
+    GetStatus,
     GetTail,
     GetView,
     Propose,
     Redirect,
     SessionIs,
+    StatusIs,
     TailIs,
     ViewIs,
 )
@@ -58,6 +64,8 @@ class Order:
         self.view = View()
         """The newest that is known."""
         self.configuration: ClusterConfiguration | None = None
+        self.on_view: Callable[[View], None] = lambda view: None
+        """Called with each view that is newer than those before."""
 
     @property
     def orderers(self) -> tuple[Address, ...]:
@@ -78,8 +86,9 @@ class Order:
         self._links.log = answer.configuration.log
         self._orderers = answer.orderers
         self._leader = answer.leader or self._leader
-        if answer.view.version >= self.view.version:
+        if answer.view.version > self.view.version:
             self.view = answer.view
+            self.on_view(answer.view)
         return self.view
 
     async def fresh_view(self, deadline: Deadline) -> View:
@@ -102,6 +111,16 @@ class Order:
         if not isinstance(answer, Applied):
             raise ProtocolError(f"an orderer answered Propose with {type(answer).__name__}")
         return answer.outcomes
+
+    async def said(self, deadline: Deadline) -> dict[str, Any]:
+        """What an orderer says of itself, the leader if it is known."""
+        answer = await self._ask(GetStatus(), deadline)
+        if not isinstance(answer, StatusIs):
+            raise ProtocolError(f"an orderer answered GetStatus with {type(answer).__name__}")
+        try:
+            return msgspec.json.decode(answer.json, type=dict[str, Any])
+        except UNDECODABLE as error:
+            raise ProtocolError(f"an orderer says of itself what cannot be read: {error}") from error
 
     async def session(self, producer_id: int, deadline: Deadline) -> Session | None:
         """Where a session lives now; None when it has expired."""

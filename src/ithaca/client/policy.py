@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import get_args
 
+from ithaca.client.placement import Placement
 from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import LANE_STALLED_S
 from ithaca.model.positions import LaneId
-from ithaca.model.records import HASH_SPACE
 from ithaca.model.view import View
-from ithaca.wire.keys import hash_key
 
 POLICIES = get_args(get_args(ShardPolicy)[0])
 
@@ -39,6 +38,7 @@ class Lanes:
         self._left_until_s: dict[LaneId, float] = {}
         self._kept: dict[int | None, LaneId] = {}
         self._turn = -1
+        self._placement = Placement()
         self.distances_s: Mapping[LaneId, float] = {}
         """How far away lanes are, of those that were measured."""
 
@@ -77,8 +77,7 @@ class Lanes:
             lanes = self._working(self._all())
             return lanes[self._turn % len(lanes)]
         if policy == "key_hash" and key is not None:
-            # Ranges of hashes rather than remainders, so that a KeyFilter can ask for one shard's keys.
-            shard = self._shards[hash_key(key) * len(self._shards) // HASH_SPACE]
+            shard = self._placement.shard_of(key, self._shards)
             return self._keep(shard, self._by_shard[shard])
         if policy == "nearest" and self.distances_s:
             near = [lane for lane in self._working(self._all()) if lane in self.distances_s]

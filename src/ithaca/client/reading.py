@@ -12,7 +12,7 @@ from ithaca.client.order import Order
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import Replicas, find_shard
 from ithaca.client.seen import SeenRanges
-from ithaca.model.errors import Corrupt, NotWritten, PositionError, ProtocolError, Trimmed, Unavailable
+from ithaca.model.errors import Corrupt, NoSuchShard, NotWritten, PositionError, ProtocolError, Trimmed, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX
 from ithaca.model.records import Record
 from ithaca.protocol.codec import Received
@@ -119,7 +119,10 @@ class Reading:
         def take(received: Received) -> Record | None:
             return self._taken(received, shard, position)
 
-        return await self._replicas.ask(shard, Read(position, wait_ms), deadline, take, wait_s=wait_ms / 1000)
+        try:
+            return await self._replicas.ask(shard, Read(position, wait_ms), deadline, take, wait_s=wait_ms / 1000)
+        except NoSuchShard:
+            return None  # it was trimmed whole meanwhile, as the leader will say of the position
 
     def _taken(self, received: Received, shard: int, position: int) -> Record | None:
         message = received.message
@@ -151,10 +154,14 @@ class Reading:
             raise Unavailable(f"a replica answered SeekTime with {type(received.message).__name__}: it is behind")
 
         question = SeekTime(time_us, tail.tail)
-        asking = [
-            self._replicas.ask(shard.shard, question, deadline, take, wait_s=ATTEMPT_TIMEOUT_S)
-            for shard in self._order.view.shards
-        ]
+
+        async def ask(shard: int) -> int | None:
+            try:
+                return await self._replicas.ask(shard, question, deadline, take, wait_s=ATTEMPT_TIMEOUT_S)
+            except NoSuchShard:
+                return None  # all that it had was trimmed meanwhile
+
+        asking = [ask(shard.shard) for shard in self._order.view.shards]
         found = [position for position in await asyncio.gather(*asking) if position is not None]
         return max(tail.first, min(found, default=tail.tail))
 

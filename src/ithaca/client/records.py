@@ -15,6 +15,7 @@ from ithaca.model import interface, interface_aio
 from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import DELIVER_BYTES_MAX, POLL_RECORDS_MAX, STREAM_SILENT_S
 from ithaca.model.records import KeyFilter, Record, Start
+from ithaca.model.view import View
 from ithaca.protocol.messages import Filter, TailIs
 from ithaca.runtime.checks import time_us_of
 from ithaca.runtime.read_ahead import ReadAhead
@@ -58,6 +59,11 @@ class _Feed:
         records = self._records()
         if records is not None:
             records.received(shard, pieces, up_to, view)
+
+    def gone(self, shard: int) -> None:
+        records = self._records()
+        if records is not None:
+            records.renew()
 
     def failed(self, shard: int, error: IthacaError) -> None:
         records = self._records()
@@ -149,7 +155,7 @@ class AsyncClusterRecords(interface_aio.Records):
         self._stop = stop
         self._ahead = ReadAhead(_Merged(merge, self._streams, self._context))
         if not merge.is_finished and not self._closed:
-            self._follow()
+            self._follow(order.view)
         return self._ahead
 
     async def _settled(self, tail: TailIs, deadline: Deadline) -> tuple[int, int | None]:
@@ -160,10 +166,10 @@ class AsyncClusterRecords(interface_aio.Records):
 
     # Streams
 
-    def _follow(self) -> None:
-        """Stream from every shard of the newest view."""
+    def _follow(self, view: View) -> None:
+        """Stream from every shard of the view."""
         assert self._ahead is not None
-        context, merge, view = self._context, self._ahead.source.merge, self._context.order.view
+        context, merge = self._context, self._ahead.source.merge
         added, removed = merge.know(view.version, [shard.shard for shard in view.shards])
         for shard in removed:
             self._streams.pop(shard).close()
@@ -183,28 +189,43 @@ class AsyncClusterRecords(interface_aio.Records):
         assert self._ahead is not None
         merge = self._ahead.source.merge
         merge.receive(shard, pieces, up_to, view)
-        if merge.wanted_view and (self._renewing is None or self._renewing.done()):
-            self._renewing = asyncio.ensure_future(self._renew())
+        if merge.wanted_view:
+            self.renew()
         self._wake.set()
 
     def failed(self, error: IthacaError) -> None:
         self._error = error
         self._wake.set()
 
+    def renew(self) -> None:
+        """Another view holds: look for it in the background."""
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.ensure_future(self._renew())
+
     async def _renew(self) -> None:
-        """Get the view that a stream has named; what it adds is streamed too."""
+        """Get the view that a stream has named, or in which its shard is gone; what it adds is streamed too."""
         assert self._ahead is not None
         merge = self._ahead.source.merge
-        while not self._closed and not self._context.is_closed and merge.wanted_view:
+        is_first = True
+        while not self._closed and not self._context.is_closed and (is_first or merge.wanted_view):
+            is_first = False
+            deadline = Deadline(self._context.timeout_s)
             try:
-                await self._context.order.refresh(Deadline(self._context.timeout_s), merge.wanted_view)
+                view = await self._context.order.refresh(deadline, merge.wanted_view)
+                if not self._streams.keys() <= {shard.shard for shard in view.shards}:
+                    await self._check_passed(merge, deadline)
             except IthacaError as error:
                 if not isinstance(error, Unavailable):
                     self.failed(error)
                     return
             else:
-                self._follow()
+                self._follow(view)
                 self._wake.set()
+
+    async def _check_passed(self, merge: Merge, deadline: Deadline) -> None:
+        """A shard is gone, since all that it had was trimmed: `Trimmed` if some of that was still to come."""
+        self._context.reading.trimmed((await self._context.order.tail(deadline)).first)
+        self._context.reading.check_not_trimmed(merge.position)
 
     # Going on
 

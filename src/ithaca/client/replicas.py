@@ -6,7 +6,15 @@ from typing import TypeVar
 from ithaca.client.links import Link, Links
 from ithaca.client.order import Order
 from ithaca.client.patience import Deadline, Pauses
-from ithaca.model.errors import Corrupt, InvalidInput, IthacaError, ProtocolError, StorageError, Unavailable
+from ithaca.model.errors import (
+    Corrupt,
+    IthacaError,
+    NoSuchShard,
+    ProtocolError,
+    ShardFinalized,
+    StorageError,
+    Unavailable,
+)
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard, View
@@ -59,6 +67,10 @@ class Replicas:
         if self._preferred.get(shard) == address:
             del self._preferred[shard]
 
+    def on_leaving(self, told: Callable[[int], None]) -> None:
+        """Have a function called with the version of a view in which a shard that was appended to takes no more."""
+        self._links.on_leaving = told
+
     async def link(self, address: Address) -> Link:
         return await self._links.link(address)
 
@@ -101,11 +113,11 @@ class Replicas:
             await pauses.pause(deadline)
             await self._order.refresh(deadline)
             if find_shard(self._order.view, shard) is None:
-                raise InvalidInput(f"there is no shard {shard}: the cluster has {_numbers(self._order.view)}")
+                raise no_such_shard(self._order.view, shard)
 
     def check_shard(self, shard: int) -> None:
         if find_shard(self._order.view, shard) is None:
-            raise InvalidInput(f"there is no shard {shard}: the cluster has {_numbers(self._order.view)}")
+            raise no_such_shard(self._order.view, shard)
 
 
 def damaged_everywhere(places: Sequence[Address], problems: Mapping[Address, IthacaError]) -> Corrupt | None:
@@ -115,8 +127,18 @@ def damaged_everywhere(places: Sequence[Address], problems: Mapping[Address, Ith
     return damage[0] if damage and len(damage) == len(found) else None
 
 
-def _numbers(view: View) -> str:
-    return ", ".join(str(shard.shard) for shard in view.shards) or "none"
+def check_live(view: View, shard: int) -> None:
+    """Raise unless the shard takes new records."""
+    found = find_shard(view, shard)
+    if found is None:
+        raise no_such_shard(view, shard)
+    if found.phase != "live":
+        raise ShardFinalized(f"shard {shard} is {found.phase}, and takes no more records: append to another")
+
+
+def no_such_shard(view: View, shard: int) -> NoSuchShard:
+    numbers = ", ".join(str(each.shard) for each in view.shards) or "none"
+    return NoSuchShard(f"there is no shard {shard}: the cluster has {numbers}")
 
 
 def _nobody(shard: int, problems: dict[Address, IthacaError], deadline: Deadline) -> Unavailable:

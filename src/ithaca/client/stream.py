@@ -31,6 +31,9 @@ class Sink(Protocol):
 
     def received(self, shard: int, pieces: list[Piece], up_to: int, view: int) -> None: ...
 
+    def gone(self, shard: int) -> None:
+        """There is no such shard any more."""
+
     def failed(self, shard: int, error: IthacaError) -> None:
         """The stream has ended with an error that no other replica would spare it."""
 
@@ -98,6 +101,7 @@ class ShardStream:
             places = self._replicas.places(self.shard)
             if not places:
                 self.problem = Unavailable(f"shard {self.shard} has no replica")
+                self._sink.gone(self.shard)
             else:
                 self._place = next((place for place in places if place != self._place), places[0])
                 try:

@@ -45,6 +45,22 @@ def free_ports(count: int) -> list[int]:
     raise Unavailable(f"fewer than {count} ports from {_PORTS.start} to {_PORTS.stop - 1} are free")
 
 
+def next_ports(count: int, above: int) -> list[int]:
+    """The next ports of the loopback interface above this one at which nobody listens."""
+    found: list[int] = []
+    for port in range(above + 1, 65536):
+        if len(found) == count:
+            break
+        try:
+            _listen(Address(LOOPBACK, port)).close()
+        except OSError:
+            continue
+        found.append(port)
+    if len(found) < count:
+        raise Unavailable(f"fewer than {count} ports above {above} are free")
+    return found
+
+
 def _listen(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     return socket.create_server((address.host, address.port), family=family)

@@ -13,7 +13,7 @@ from ithaca.cluster.layout import ServerPlace, servers_of
 from ithaca.cluster.local import cluster_file, programs_of
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.status import WELL, ClusterStatus, cluster_status
-from ithaca.cluster.supervisor import Supervisor, Tell
+from ithaca.cluster.supervisor import Program, Supervisor, Tell
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
@@ -27,7 +27,11 @@ async def run_cluster(
     directory: Path, file: ClusterFile, *, tell: Tell, progress: Tell, ready: Callable[[], object]
 ) -> None:
     """Supervise the cluster of a locked directory until a signal asks to stop. `ready` is called once it is healthy."""
-    supervisor = Supervisor(directory, programs_of(directory, file), tell)
+
+    def reread() -> list[Program]:
+        return programs_of(directory, cluster_file(directory))
+
+    supervisor = Supervisor(directory, programs_of(directory, file), tell, reread=reread)
 
     async def await_health() -> None:
         await healthy(servers_of(file), progress)

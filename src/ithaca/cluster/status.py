@@ -20,7 +20,7 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, GetView, Hello, StatusIs, ViewIs
 from ithaca.runtime.connection import Connection, dial
 
-WELL = {"leader", "follower", "serving", "finalized"}
+WELL = {"leader", "follower", "serving", "finalized", "reclaimed"}
 """States in which a server does all that it is there for."""
 
 

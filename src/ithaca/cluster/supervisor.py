@@ -1,5 +1,6 @@
 """Keeps a set of programs running: starts them, starts them again when they die, stops them all.
 
+More may be added while it runs, with a signal (`RELOAD_SIGNAL`).
 A child that dies is started again after a pause, doubled each time (`limits.RESTART_PAUSE_S_MIN` and `_MAX`);
 one that ran for a while starts over with the shortest pause. A child that ends with status 3 has fenced
 itself and stays down. Children print to files of their own and have sessions of their own, so that a Ctrl-C
@@ -19,6 +20,7 @@ from pathlib import Path
 from ithaca.cluster.log_files import log_path, open_log, put_aside
 from ithaca.cluster.state import NAME as STATE_FILE
 from ithaca.cluster.state import ChildPhase, ChildState, SupervisorState, save_state
+from ithaca.model.errors import IthacaError
 from ithaca.model.limits import (
     RESTART_FORGET_S,
     RESTART_PAUSE_S_MAX,
@@ -30,6 +32,8 @@ from ithaca.server.process import FAILED, FENCED, SUPERVISOR
 LOG_CHECK_S = 1.0
 """How often the sizes of logs are looked at."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+RELOAD_SIGNAL = signal.SIGUSR1
+"""Has a supervisor look again what it is to run."""
 
 Tell = Callable[[str], object]
 """To be told, in a sentence, what happens to a child."""
@@ -74,8 +78,18 @@ class _Child:
 class Supervisor:
     """The children of one directory, which the caller has locked."""
 
-    def __init__(self, directory: Path, programs: Sequence[Program], tell: Tell) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        programs: Sequence[Program],
+        tell: Tell,
+        *,
+        reread: Callable[[], Sequence[Program]] | None = None,
+    ) -> None:
+        """`reread`: what is to be run now, asked for after `RELOAD_SIGNAL`; programs that are new are started."""
         self._directory = directory
+        self._reread = reread
+        self._keepers: list[asyncio.Task[None]] = []
         self._tell = tell
         self._children = [_Child(program, ChildState(program.name)) for program in programs]
         self._since_us = _now_us()
@@ -92,16 +106,35 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, self.ask_to_stop)
-        keepers = [asyncio.create_task(self._keep_or_give_up(child)) for child in self._children]
+        if self._reread is not None:
+            loop.add_signal_handler(RELOAD_SIGNAL, self._reload)
+        self._keepers = [asyncio.create_task(self._keep_or_give_up(child)) for child in self._children]
         rotating = asyncio.create_task(self._rotate_logs())
         try:
             await self._asked.wait()
         finally:
             self._asked.set()
             rotating.cancel()
-            await self._stop(keepers)
-            for number in STOP_SIGNALS:
+            await self._stop(self._keepers)
+            for number in (*STOP_SIGNALS, RELOAD_SIGNAL):
                 loop.remove_signal_handler(number)
+
+    def _reload(self) -> None:
+        assert self._reread is not None
+        if self._asked.is_set():
+            return
+        try:
+            programs = self._reread()
+        except (IthacaError, OSError) as error:
+            self._tell(f"what is to be run cannot be read, and stays as it is: {error}")
+            return
+        known = {child.program.name for child in self._children}
+        for program in programs:
+            if program.name not in known:
+                self._tell(f"{program.name} is new, and is started")
+                child = _Child(program, ChildState(program.name))
+                self._children.append(child)
+                self._keepers.append(asyncio.create_task(self._keep_or_give_up(child)))
 
     async def _keep_or_give_up(self, child: _Child) -> None:
         try:

@@ -78,7 +78,7 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
         segment_bytes=shape.segment_bytes,
     )
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
-    with _terminations_raised():
+    with terminations_raised():
         try:
             _start(directory, progress)
             yield TemporaryCluster(directory, file)
@@ -122,7 +122,7 @@ def _end(directory: Path) -> None:
 
 
 @contextmanager
-def _terminations_raised() -> Iterator[None]:
+def terminations_raised() -> Iterator[None]:
     """SIGTERM raises SystemExit, where Python alone would end without another word."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -128,11 +128,14 @@ def dump_cluster(file: ClusterFile) -> str:
     ]
     for orderer in file.orderers:
         lines += ["", "[[orderer]]", f"server = {orderer.server}", f'address = "{orderer.address}"']
-    for shard in file.shards:
-        replicas = ", ".join(f'"{replica.address}"' for replica in shard.replicas)
-        masking = str(shard.masking).lower()
-        lines += ["", "[[shard]]", f"shard = {shard.shard}", f"masking = {masking}", f"replicas = [{replicas}]"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + "".join(map(dump_shard, file.shards))
+
+
+def dump_shard(shard: ShardPlace) -> str:
+    """The text of one shard, to be put behind what a file says already."""
+    replicas = ", ".join(f'"{replica.address}"' for replica in shard.replicas)
+    masking = str(shard.masking).lower()
+    return f"\n[[shard]]\nshard = {shard.shard}\nmasking = {masking}\nreplicas = [{replicas}]\n"
 
 
 def parse_address(text: str) -> Address:

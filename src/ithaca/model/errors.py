@@ -3,6 +3,7 @@
 ```
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
+│                                NoSuchShard ShardFinalized LastShard AddressInUse
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop)
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
 │                                NoSuchLog Unsupported
@@ -67,6 +68,22 @@ class ConfigError(InvalidInput):
         super().__init__(where + message)
         self.file = file
         self.line = line
+
+
+class NoSuchShard(InvalidInput):
+    """There is no shard of this number; one that was finalized and trimmed whole is gone."""
+
+
+class ShardFinalized(InvalidInput):
+    """The shard takes no more records; what it has can be read."""
+
+
+class LastShard(InvalidInput):
+    """No other shard takes appends: add one first."""
+
+
+class AddressInUse(InvalidInput):
+    """Another server of the cluster has this address."""
 
 
 class PositionError(IthacaError, LookupError):

@@ -11,8 +11,24 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from ithaca.model.interface_admin import Admin, ReplicaInfo, ShardInfo
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+
+__all__ = [
+    "Admin",
+    "Batch",
+    "ClusterLog",
+    "ClusterStatus",
+    "Log",
+    "Pending",
+    "Records",
+    "ReplicaInfo",
+    "Session",
+    "ShardInfo",
+    "ShardPolicy",
+    "Subscription",
+]
 
 ShardPolicy = Literal["sticky", "round_robin", "key_hash", "nearest"] | Callable[[bytes | None, Sequence[int]], int]
 """Where a record goes: by the name of a policy, or by a function of its key and the numbers of the live shards."""
@@ -263,11 +279,20 @@ class ClusterLog(Log):
     ...         return log.append_many(values).position
     """
 
+    @property
+    @abstractmethod
+    def admin(self) -> Admin:
+        """What changes the cluster: its shards."""
+
     @abstractmethod
     def append_to_shard(
         self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
     ) -> Receipt:
-        """Append one record to this shard, whatever the policy says."""
+        """Append one record to this shard, whatever the policy says.
+
+        `NoSuchShard`, or `ShardFinalized` when it takes no more. If that comes while the record is under way it goes
+        to another shard, as the receipt says.
+        """
 
     @abstractmethod
     def set_shard_policy(self, policy: ShardPolicy) -> None:

@@ -11,18 +11,22 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from ithaca.model.interface import Batch, ClusterStatus, ShardPolicy
+from ithaca.model.interface import Batch, ClusterStatus, ReplicaInfo, ShardInfo, ShardPolicy
+from ithaca.model.interface_admin_aio import Admin
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
 
 __all__ = [
+    "Admin",
     "Batch",
     "ClusterLog",
     "ClusterStatus",
     "Log",
     "Pending",
     "Records",
+    "ReplicaInfo",
     "Session",
+    "ShardInfo",
     "ShardPolicy",
     "Subscription",
 ]
@@ -245,11 +249,20 @@ class ClusterLog(Log):
     ...         return (await log.append_many(values)).position
     """
 
+    @property
+    @abstractmethod
+    def admin(self) -> Admin:
+        """What changes the cluster: its shards."""
+
     @abstractmethod
     async def append_to_shard(
         self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
     ) -> Receipt:
-        """Append one record to this shard, whatever the policy says."""
+        """Append one record to this shard, whatever the policy says.
+
+        `NoSuchShard`, or `ShardFinalized` when it takes no more. If that comes while the record is under way it goes
+        to another shard, as the receipt says.
+        """
 
     @abstractmethod
     def set_shard_policy(self, policy: ShardPolicy) -> None:

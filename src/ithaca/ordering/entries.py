@@ -9,7 +9,7 @@ Every entry is a msgpack array: its tag, then its fields in the order below.
 | `open-lane`      | shard, replica, boot                                                       | §2            |
 | `close-lane`     | lane                                                                       | §2            |
 | `cut`            | keys and lengths: 8 bytes per lane, little-endian (`model.cut`), time, view, forget | Scalog §4.1 |
-| `finalize`       | shard, cuts, until                                                         | Scalog §4.4.1 |
+| `finalize`       | shard, cuts, until, may be last                                            | Scalog §4.4.1 |
 | `remove-replica` | shard, epoch, replica                                                      | Scalog §4.4.2 |
 | `add-replica`    | shard, epoch, replica, address                                             | Scalog §4.4.2 |
 | `trim`           | position                                                                   | Scalog §4.3   |
@@ -83,6 +83,8 @@ class RegisterShard(msgspec.Struct, frozen=True, array_like=True, tag="register-
             )
         if numbers != sorted(set(numbers)):
             raise InvalidInput(f"the replicas of shard {self.shard} are not in order, each once: {numbers}")
+        if len({address for _, address in self.replicas}) < len(numbers):
+            raise InvalidInput(f"two replicas of shard {self.shard} have one address: give each its own")
 
 
 class OpenLane(msgspec.Struct, frozen=True, array_like=True, tag="open-lane"):
@@ -129,11 +131,14 @@ class Cut(msgspec.Struct, frozen=True, array_like=True, tag="cut"):
 class Finalize(msgspec.Struct, frozen=True, array_like=True, tag="finalize"):
     """The shard orders nothing more after `cuts` further cuts and not before the order's time is `until_us`;
     with neither, at once. It carries no length: that is what earlier entries ordered.
+
+    Unless it `may_be_last` it is refused where no other shard is live, since nothing could be appended any more.
     """
 
     shard: _Shard
     cuts: _Natural = 0
     until_us: _Time = 0
+    may_be_last: bool = True
 
 
 class RemoveReplica(msgspec.Struct, frozen=True, array_like=True, tag="remove-replica"):

@@ -60,7 +60,8 @@ class LaneTable:
         self._ends: Vector = np.empty(0, np.int64)
         self._since: Vector = np.empty(0, np.int64)
         """The first version of the view whose cuts count for the lane: when its shard's epoch began."""
-        self._row_of: dict[int, int] = {}
+        self._row_of: dict[int, int] | None = None
+        """Rows by key, made when they are asked for: lanes that are opened one after the other ask for none."""
         self.closed: dict[LaneId, ClosedLane] = {}
 
     def open(self, lane: LaneId, since: int) -> None:
@@ -144,8 +145,9 @@ class LaneTable:
     def _few_grown(self, moved: LaneLengths, view: int) -> tuple[Vector, LaneLengths]:
         rows: list[int] = []
         pairs: list[tuple[int, int]] = []
+        row_of = self._rows()
         for key, length in moved.pairs():
-            row = self._row_of.get(key)
+            row = row_of.get(key)
             if row is not None and self._since[row] <= view and self.lengths[row] < length:
                 rows.append(row)
                 pairs.append((key, length))
@@ -177,8 +179,13 @@ class LaneTable:
         return table
 
     def _row(self, lane: LaneId) -> int | None:
-        return self._row_of.get(lane_key(lane))
+        return self._rows().get(lane_key(lane))
+
+    def _rows(self) -> dict[int, int]:
+        if self._row_of is None:
+            self._row_of = {key: row for row, key in enumerate(self.keys.tolist())}
+        return self._row_of
 
     def _set(self, keys: Vector, lengths: Vector, ends: Vector, since: Vector) -> None:
         self.keys, self.lengths, self._ends, self._since = keys, lengths, ends, since
-        self._row_of = {key: row for row, key in enumerate(keys.tolist())}
+        self._row_of = None

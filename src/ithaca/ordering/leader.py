@@ -54,6 +54,7 @@ class Leader:
         for outcome in outcomes:
             if isinstance(outcome, OrderedCut):
                 self._retention.keep(outcome)
+                self._reports.ordered(outcome)
                 self._in_flight -= own
             elif isinstance(outcome, ViewChanged):
                 self._view_changed(outcome)

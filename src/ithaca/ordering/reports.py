@@ -21,6 +21,7 @@ from ithaca.model.limits import (
 )
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Shard
+from ithaca.ordering.outcomes import OrderedCut
 from ithaca.ordering.state import OrderingState
 
 
@@ -91,6 +92,14 @@ class Reports:
     def __init__(self, state: OrderingState) -> None:
         self._state = state
         self._groups: dict[int, _Group] = {}
+        self._cut_before = state.cut_number
+        self._newest_cut: dict[int, int] = {}
+        """Of each shard that was ordered something of since `_cut_before`."""
+
+    def ordered(self, cut: OrderedCut) -> None:
+        """A cut was applied."""
+        for shard in cut.shards:
+            self._newest_cut[shard] = cut.number
 
     def receive(self, report: Report) -> bool:
         """Keep the maxima; False for a report that is stale or from nowhere."""
@@ -125,11 +134,15 @@ class Reports:
         return list(self._groups)
 
     def has_caught_up(self, shard: int, replica: int) -> bool:
-        """Whether a replica has synced every lane of its shard as far as it is ordered."""
+        """Whether a replica has synced every lane of its shard as far as it is ordered, with the positions.
+
+        Which cut was the last for the shard before this leader began is not known: then all of those count.
+        """
         group = self._group(shard)
-        if group is None or replica not in group.held:
+        held = None if group is None else group.held.get(replica)
+        if held is None or held.runs_cut < self._newest_cut.get(shard, self._cut_before):
             return False
-        lengths = group.held[replica].lengths
+        lengths = held.lengths
         ordered = self._state.lanes.ordered_lengths(shard)
         return all(lengths.get(lane, 0) >= length for lane, length in ordered.items())
 

@@ -5,6 +5,7 @@ epoch, and from then on only cuts count that were proposed by a leader which kne
 the *present* configuration have synced what is ordered.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Meta
 
 from ithaca.model.limits import INCARNATION_MAX, ORDERING_REPLICAS_MAX, SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Replica, Shard, View
+from ithaca.model.view import Address, Replica, Shard, View
 from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RegisterShard, RemoveReplica
 from ithaca.ordering.lanes import NEVER, LaneTable
 from ithaca.ordering.outcomes import LaneClosed, LaneOpened, Outcome, Refused, ShardFinalized, ViewChanged
@@ -65,6 +66,8 @@ class ShardTable:
             return [Refused(entry, "another shard has this number")]
         if entry.shard in self._reclaimed:
             return [Refused(entry, "another shard has this number")]
+        if self._is_taken(address for _, address in entry.replicas):
+            return [Refused(entry, "another replica has this address")]
         open_to_appends = sum(shard.size for shard in self.by_number.values() if shard.phase != "finalized")
         if open_to_appends + len(entry.replicas) > ORDERING_REPLICAS_MAX:
             return [Refused(entry, "too many replicas")]
@@ -146,6 +149,8 @@ class ShardTable:
             return [Refused(entry, "the configuration has changed")]
         if len(shard.replicas) >= (SHARD_REPLICAS_MAX if shard.phase == "finalized" else shard.size):
             return [Refused(entry, "the shard is complete")]
+        if self._is_taken([entry.address]):
+            return [Refused(entry, "another replica has this address")]
         grown = msgspec.structs.replace(shard, replica_last=entry.replica)
         return [self._reconfigure(grown, (*shard.replicas, Replica(entry.replica, entry.address)))]
 
@@ -153,9 +158,11 @@ class ShardTable:
         """At once, or with a grace from cut number `cut` on; at once also cuts a grace short."""
         shard = self.by_number.get(entry.shard)
         if shard is None:
-            return [Refused(entry, "no such shard")]
+            return [Refused(entry, "the shard was reclaimed" if self.was_reclaimed(entry.shard) else "no such shard")]
         if shard.phase == "finalized":
             return [ShardFinalized(shard.shard, shard.final_cut)]
+        if not entry.may_be_last and not any(self.is_live(other) for other in self.by_number if other != shard.shard):
+            return [Refused(entry, "no other shard is live")]
         if entry.cuts == 0 and entry.until_us == 0:
             return self._finalize(shard, cut)
         if shard.phase == "finalizing":
@@ -193,6 +200,15 @@ class ShardTable:
         table.graces = dict(packed.graces)
         table._reclaimed = set(packed.reclaimed)
         return table
+
+    def was_reclaimed(self, shard: int) -> bool:
+        """Whether there was a shard of this number, of which nothing is left."""
+        return shard in self._reclaimed
+
+    def _is_taken(self, addresses: Iterable[Address]) -> bool:
+        """Whether a replica has one of them; those of finalized shards are there, too."""
+        taken = {each.address for shard in self.by_number.values() for each in shard.replicas}
+        return not taken.isdisjoint(addresses)
 
     def _finalize(self, shard: Shard, cut: int) -> list[Outcome]:
         self.graces.pop(shard.shard, None)

@@ -36,6 +36,8 @@ from ithaca.ordering.outcomes import (
     RangeLost,
     Refused,
     Session,
+    SessionExpired,
+    SessionMoved,
     TrimmedTo,
 )
 from ithaca.ordering.sessions import SessionTable
@@ -114,9 +116,9 @@ class OrderingState:
             case OpenSession():
                 return self.sessions.open(entry)
             case MoveSession():
-                return self.sessions.move(entry)
+                return self._let_go(self.sessions.move(entry))
             case ExpireSession():
-                return self.sessions.expire(entry)
+                return self._let_go(self.sessions.expire(entry))
             case Lost():
                 return self._lose(entry)
 
@@ -207,6 +209,22 @@ class OrderingState:
         if entry.position > self.tail:
             return [Refused(entry, "beyond the tail")]
         self.first = max(self.first, entry.position)
+        return self._forget()
+
+    def _let_go(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """A session has left its home. If that was kept for it alone and is of a finalized shard, it goes: there may
+        be no further trim with which it would."""
+        left = outcomes[0]
+        lane = left.source if isinstance(left, SessionMoved) else None
+        lane = left.session.home if isinstance(left, SessionExpired) else lane
+        closed = None if lane is None else self.lanes.closed.get(lane)
+        if lane is None or closed is None or closed.end > self.first:
+            return outcomes
+        shard = self.shards.by_number.get(lane.shard)
+        return [*outcomes, *self._forget()] if shard is not None and shard.phase == "finalized" else outcomes
+
+    def _forget(self) -> list[Outcome]:
+        """Forget the lanes of which nothing can be read, and the finalized shards of which no lane is left."""
         gone = self.lanes.forget(self.first, pinned=self.sessions.homes())
         for lane in gone:
             self.lost.pop(lane, None)

@@ -189,6 +189,8 @@ class GetTail(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TailIs(msgspec.Struct, frozen=True, array_like=True):
+    """Where the order stands; `time_us` is what its time would be with a cut that is proposed now."""
+
     tail: _Counted
     first: _Counted
     time_us: _Natural
@@ -261,9 +263,13 @@ class Append(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Acks(msgspec.Struct, frozen=True, array_like=True):
-    """These requests' batches are durable and ordered: (correlation, position of the first record)."""
+    """These requests' batches are durable and ordered: (correlation, position of the first record).
+
+    `leaving` is 0, or the version of a view in which the shard takes nothing new: clients look for another.
+    """
 
     items: tuple[tuple[_Natural, _Counted], ...]
+    leaving: _Natural = 0
 
 
 class GetNextSeq(msgspec.Struct, frozen=True, array_like=True):

@@ -34,6 +34,7 @@ from ithaca.replica.events import (
     Replicated,
     RunsFetched,
     RunsSynced,
+    ShardReclaimed,
     Synced,
     Tick,
     Truncated,
@@ -45,7 +46,7 @@ from ithaca.replica.readable import Readable
 from ithaca.replica.reporting import Reporting, RunsSync
 from ithaca.replica.settling import Settling
 
-State = Literal["joining", "catching up", "serving", "full", "finalized"]
+State = Literal["joining", "catching up", "serving", "full", "finalized", "reclaimed"]
 
 
 class ReplicaCore:
@@ -63,6 +64,7 @@ class ReplicaCore:
         self._effects: list[Effect] = []
         self._lanes = {lane: LaneCopy(lane, found) for lane, found in sorted(held.items())}
         self._is_joined = False
+        self._is_reclaimed = False
         self._readable = Readable(self._lanes)
         self._appends = Appends(self._effects)
         self._runs = RunsSync(self._effects)
@@ -80,6 +82,7 @@ class ReplicaCore:
             Tick: self._tick,
             OrderJoined: self._join,
             OrderLost: lambda _: self._leave(),
+            ShardReclaimed: lambda _: self._reclaimed(),
             Created: self._created,
             Truncated: self._truncated,
             RunsFetched: self._runs_fetched,
@@ -139,20 +142,26 @@ class ReplicaCore:
         return self._readable.tail
 
     @property
+    def leaving_view(self) -> int:
+        """The version of a view in which the shard takes nothing new; 0 while it is live."""
+        return 0 if self.shard_view is not None and self.shard_view.phase == "live" else self.view_version
+
+    @property
     def pending_bytes(self) -> int:
         """Accepted and not yet ordered."""
         return self._appends.pending_bytes
 
     @property
     def state(self) -> State:
+        if self._is_reclaimed:
+            return "reclaimed"
         if not self._is_joined:
             return "joining"
-        if self.shard_view is None or self.shard_view.phase == "finalized":
-            return "finalized"
-        if self._appends.is_full:
+        is_final = self.shard_view is not None and self.shard_view.phase == "finalized"
+        if self._appends.is_full and not is_final:
             return "full"
         if all(copy.is_ready and (copy.is_open or copy.is_settled) for copy in self._lanes.values()):
-            return "serving"
+            return "finalized" if is_final else "serving"
         return "catching up"
 
     def received(self, lane: LaneId) -> int:
@@ -396,11 +405,18 @@ class ReplicaCore:
         if event.shard != self._shard:
             return
         self.shard_view = event.now
-        if event.now is not None:
+        if event.now is None:
+            self._reclaimed()
+        else:
             self._settling.follow(event.now)
             for copy in self._lanes.values():
                 self._settling.pursue(copy)
             self._reporting.follow(event.now, self._now_us)
+
+    def _reclaimed(self) -> None:
+        self._is_reclaimed = True
+        for lane in list(self._lanes):
+            self._drop(lane)
 
     def _trimmed(self, event: TrimmedTo) -> None:
         if event.first > self.tail:

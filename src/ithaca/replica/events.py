@@ -56,6 +56,10 @@ class OrderJoined(NamedTuple):
     cuts: tuple[ShardCut, ...]
 
 
+class ShardReclaimed(NamedTuple):
+    """The shard was finalized and trimmed whole while this replica was away: nothing is left to join."""
+
+
 class OrderLost(NamedTuple):
     """The connection to the leader has ended: nothing is reported until it is joined again."""
 
@@ -123,6 +127,7 @@ Event = (
     Tick
     | OrderJoined
     | OrderLost
+    | ShardReclaimed
     | ShardNews  # whatever the leader streams is an event as it is
     | Appended
     | Replicated

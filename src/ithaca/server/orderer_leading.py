@@ -153,7 +153,7 @@ def _missing(file: ClusterFile, state: OrderingState) -> list[OrderingEntry]:
     elif known.order_interval_us != file.order_interval_us:
         entries.append(Configure(replace(known, order_interval_us=file.order_interval_us)))
     for shard in file.shards:
-        if shard.shard not in state.shards.by_number:
+        if shard.shard not in state.shards.by_number and not state.shards.was_reclaimed(shard.shard):
             replicas = tuple((place.replica, place.address) for place in shard.replicas)
             entries.append(RegisterShard(shard.shard, shard.f, shard.masking, replicas))
     return entries

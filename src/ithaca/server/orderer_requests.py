@@ -4,10 +4,18 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ithaca.model.errors import InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable, WrongLane
+from ithaca.model.errors import (
+    InvalidInput,
+    IthacaError,
+    NoSuchShard,
+    Overloaded,
+    ProtocolError,
+    Unavailable,
+    WrongLane,
+)
 from ithaca.model.limits import SESSION_ROOM_TRIES_MAX, VIEW_WAIT_S_MAX, VIEW_WAITS_MAX
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Replica
 from ithaca.ordering.entries import (
     CloseLane,
     ExpireSession,
@@ -43,6 +51,7 @@ from ithaca.protocol.messages import (
     ViewIs,
 )
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.orderer_leading import Leading
@@ -151,7 +160,8 @@ class Requests:
     def _get_tail(self, connection: Connection, request: Received, message: GetTail) -> None:
         def answer(index: int) -> None:
             state = self._state
-            connection.answer(request, TailIs(state.tail, state.first, state.time_us, state.shards.version))
+            time_us = max(state.time_us, wall_us())
+            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
         self._read(connection, request, answer)
 
@@ -216,11 +226,9 @@ class Requests:
     def _join(self, connection: Connection, request: Received, message: Join) -> None:
         if not self._may_lead(connection, request):
             return
-        shard = self._state.shards.by_number.get(message.shard)
-        replica = None if shard is None else shard.find(message.replica)
-        if replica is None:
-            error = InvalidInput(f"there is no replica {message.replica} of shard {message.shard} in this log")
-            self._fail(connection, request, error)
+        replica = self._member(message.shard, message.replica)
+        if isinstance(replica, IthacaError):
+            self._fail(connection, request, replica)
             return
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
@@ -234,6 +242,17 @@ class Requests:
                 self._answer_joined(connection, request, message, lane)
 
         self._submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
+
+    def _member(self, number: int, replica: int) -> Replica | IthacaError:
+        """A replica of the view, or why there is none."""
+        shards = self._state.shards
+        shard = shards.by_number.get(number)
+        if shard is None and shards.was_reclaimed(number):
+            return NoSuchShard(f"shard {number} was finalized and trimmed whole: nothing is left of it")
+        if shard is None:
+            return Unavailable(f"shard {number} is not registered yet: add it with ithaca shard add")
+        found = shard.find(replica)
+        return found or InvalidInput(f"there is no replica {replica} of shard {number} in this log")
 
     def _answer_joined(self, connection: Connection, request: Received, message: Join, lane: LaneId | None) -> None:
         """Say where the shard stands; all that is applied from here on follows as news."""
@@ -249,7 +268,7 @@ class Requests:
         report = message.report
         if self.leading is None:
             return  # the connection is about to end
-        if self._streams.who(connection) != (report.shard, report.replica):
+        if not self._streams.has_joined(connection, report.shard, report.replica):
             raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
         self.leading.receive(report)
 

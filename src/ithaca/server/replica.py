@@ -57,6 +57,7 @@ from ithaca.replica.events import (
     Request,
     RunsFetched,
     SendReport,
+    ShardReclaimed,
     SkipRuns,
     Synced,
     SyncRuns,
@@ -275,8 +276,9 @@ class ReplicaServer:
         """What is said once, however many events there were."""
         if self._acks:
             acks, self._acks = self._acks, {}
+            leaving = self.core.leaving_view
             for connection, items in acks.items():
-                connection.send(Acks(tuple(items)))
+                connection.send(Acks(tuple(items), leaving))
         if self._has_advanced:
             self._has_advanced = False
             self.shelf.advanced()
@@ -378,6 +380,9 @@ class ReplicaServer:
             self.fail(Fenced(f"{self._directory}: {error.strerror}; nothing more is written, replace this replica"))
             return False
         return True
+
+    def order_gone(self) -> None:
+        self.step(ShardReclaimed())
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None:
         for item in items:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
+from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, Unavailable
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address
 from ithaca.ordering.reports import Report
@@ -25,6 +25,9 @@ class Follower(Protocol):
 
     def order_knows(self, boot: int) -> None:
         """A later start of this replica is known, so that it cannot join."""
+
+    def order_gone(self) -> None:
+        """The shard was finalized and trimmed whole: there is nothing to join any more."""
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None: ...
 
@@ -45,17 +48,27 @@ class OrderLink:
         self._joined = False
         self._hint: Address | None = None
         self._refusal: IthacaError | None = None
+        self._said = ""
+        """The last reason for which it could not join."""
 
     async def run(self) -> None:
-        """Join, and join again whenever the link ends; raises only what makes joining pointless."""
+        """Join, and join again whenever the link ends; raises only what makes joining pointless.
+
+        A shard may be registered after its replicas have started, so that is waited for. Returns when nothing is left
+        of the shard.
+        """
         pause_s = RECONNECT_PAUSE_S_MIN
         addresses = itertools.cycle(self._orderers)
         while True:
             hint, self._hint = self._hint, None
             had_joined = await self._attend(hint or next(addresses))
+            if isinstance(self._refusal, NoSuchShard):
+                self._follower.order_gone()
+                return
             if self._refusal is not None and not self._refusal.retry:
                 raise self._refusal
-            pause_s = RECONNECT_PAUSE_S_MIN if had_joined or hint else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
+            is_near = had_joined or (hint is not None and self._refusal is None)
+            pause_s = RECONNECT_PAUSE_S_MIN if is_near else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
             if self._hint is None or hint is not None:  # a hint is followed at once, but never in a tight circle
                 await asyncio.sleep(pause_s)
 
@@ -105,7 +118,9 @@ class OrderLink:
                 connection.close()
             case Failure() as failure:
                 self._refusal = error_of(failure)
-                _log.warning("%s refused to let this replica join: %s", connection.name, failure.message)
+                if failure.message != self._said:  # it is asked again and again
+                    _log.warning("%s refused to let this replica join: %s", connection.name, failure.message)
+                self._said = failure.message
                 connection.close()
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:

@@ -34,6 +34,8 @@ FAULTS = (
     "clock",
     "stop",
     "client",
+    "add-shard",
+    "finalize",
 )
 """Kinds of faults; `sim.faults` says what each does."""
 
@@ -71,6 +73,8 @@ class Configuration:
     """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
     focus: str = "everybody"
     """Whom faults befall: `everybody`, `orderers` or `replicas`."""
+    spares: int = 0
+    """Shards whose servers run from the beginning, and wait to be added."""
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
@@ -84,7 +88,8 @@ class Configuration:
         """Replicas that hold each record once everything has come to rest."""
         return self.replicas
 
-    def cluster(self) -> ClusterFile:
+    def cluster(self, spares: int = 0) -> ClusterFile:
+        """The cluster's file, with so many of the spare shards in it."""
         addresses = iter(range(1, 1000))
 
         def place() -> Address:
@@ -103,7 +108,7 @@ class Configuration:
                     self.masking,
                     tuple(ReplicaPlace(replica, place()) for replica in range(self.replicas)),
                 )
-                for shard in range(self.shards)
+                for shard in range(self.shards + spares)
             ),
         )
 
@@ -126,6 +131,8 @@ def configuration_of(seed: int) -> Configuration:
     replicas = random.choice((1, 2, 2, 2, 3))
     many = random.sample(FAULTS, random.randint(1, 5)) if random.random() < 0.9 else list(FAULTS)
     faults = many if random.random() < 0.95 else []
+    if "finalize" in faults and random.random() < 0.7 and "add-shard" not in faults:
+        faults.append("add-shard")  # else there is soon nothing left to finalize
     if replicas == 1:  # nobody could repair it
         faults = [name for name in faults if name not in ("wipe", "flip", "failed-sync")]
     return Configuration(
@@ -171,4 +178,5 @@ def configuration_of(seed: int) -> Configuration:
         takes_over=random.random() < 0.3,
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
         patience=random.choice((0.05, 0.2, 1)),
+        spares=random.randint(1, 3) if "add-shard" in faults else 0,
     )

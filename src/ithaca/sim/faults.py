@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from ithaca.proof.history import Fault
 from ithaca.server.replica import ReplicaServer
+from ithaca.sim.administrator import Task
 from ithaca.sim.host import Host
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.world import World
@@ -40,6 +41,8 @@ class Faults:
             "clock": self._clock,
             "stop": self._stop,
             "client": self._client,
+            "add-shard": self._add_shard,
+            "finalize": self._finalize,
         }
 
     def begin(self) -> None:
@@ -121,7 +124,7 @@ class Faults:
         """A replica whose data its shard can do without."""
         world = self._world
         candidates = []
-        for shard in world.file.shards:
+        for shard in world.whole_file.shards:
             hosts = [host for host in world.hosts.values() if host.place and host.place.shard == shard.shard]
             broken = [host for host in hosts if is_destroyed(world, host)]
             for host in hosts:
@@ -187,6 +190,28 @@ class Faults:
         for host in hosts:
             host.clocks.offset_us += jump_us
         return ", ".join(host.name for host in hosts)
+
+    # Shards
+
+    def _add_shard(self) -> str | None:
+        administrator = self._world.administrator
+        places = [each.shard for each in self._world.whole_file.shards if each.shard not in administrator.registered]
+        if not places:
+            return None
+        administrator.ask(Task(places[0], is_new=True))
+        return f"{places[0]}"
+
+    def _finalize(self) -> str | None:
+        """Ask for it; the last shard that takes appends is not finalized."""
+        administrator = self._world.administrator
+        shards = sorted(administrator.registered - administrator.leaving)
+        if len(shards) < 2:
+            return None
+        task = Task(self._random.choice(shards), is_new=False, waits=self._random.random() < 0.7)
+        if self._random.random() < 0.5:
+            task.grace_cuts, task.grace_s = self._random.randint(0, 30), self._random.choice((0.0, 0.3, 1.0))
+        administrator.ask(task)
+        return f"{task.shard}, with a grace of {task.grace_cuts} cuts and {task.grace_s} s"
 
     # Links
 
@@ -292,7 +317,9 @@ def is_whole(world: World, host: Host) -> bool:
     if not host.is_up or not isinstance(server, ReplicaServer) or not hasattr(server, "core"):
         return False
     last = max(server.core.tail, world.recorder.last_position + 1)
-    return server.core.state == "serving" and server.core.readable >= last
+    if server.core.state == "reclaimed":
+        return True
+    return server.core.state in ("serving", "finalized") and server.core.readable >= last
 
 
 def is_destroyed(world: World, host: Host) -> bool:

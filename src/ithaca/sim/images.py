@@ -19,7 +19,7 @@ from ithaca.sim.world import World
 def check_images(world: World, random: Random) -> None:
     """Look at what all replicas would hold if the power failed now."""
     world.count("images looked at")
-    for shard in world.file.shards:
+    for shard in world.whole_file.shards:
         hosts = [host for host in world.hosts.values() if host.place and host.place.shard == shard.shard]
         held: Counter[Id] = Counter()
         excused = 0

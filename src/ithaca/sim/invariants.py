@@ -4,6 +4,7 @@ Cheap on purpose: only the server to which something has just happened is looked
 """
 
 from ithaca.model.positions import LaneId
+from ithaca.ordering.lanes import LaneTable
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
@@ -22,6 +23,7 @@ class Invariants:
     """Remembers what was seen of every server, and compares."""
 
     def __init__(self, world: World) -> None:
+        self._world = world
         self._leaders: dict[int, str] = {}
         self._tails: dict[int, tuple[int, str]] = {}
         """By the number of a cut: the tail after it, and who said so."""
@@ -34,6 +36,11 @@ class Invariants:
         self._newest_cut = 0
         self._steps_after: dict[str, int] = {}
         """Of each host: what its process has done since a sync of it failed."""
+        self._seen: dict[str, tuple[int, int]] = {}
+        """Of each orderer: its life, and the last entry that was looked at."""
+        self._final_lengths: dict[LaneId, int] = {}
+        self._final_ends: dict[int, int] = {}
+        """Behind the last position of each shard that is finalized."""
         self._hosts = {host.name: host for host in world.hosts.values()}
 
     def check(self, name: str) -> None:
@@ -81,6 +88,11 @@ class Invariants:
             self._newest_cut = state.cut_number
             self._is_synced(state)
         self._never_falls(host, (host.lives, driver.term, driver.commit_index, state.tail))
+        if self._seen.get(host.name) != (host.lives, state.index):
+            self._seen[host.name] = host.lives, state.index
+            for number, shard in state.shards.by_number.items():
+                if shard.phase == "finalized":
+                    self._same_end(host, number, state.lanes)
         if state.first > state.tail:
             raise Violation("trim-bound", f"{host.name} has trimmed to {state.first}, beyond the tail {state.tail}")
 
@@ -118,6 +130,34 @@ class Invariants:
         if core.readable > core.tail:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")
         self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail))
+        if core.shard_view is not None and core.shard_view.phase == "finalized":
+            for lane, is_open, durable, ordered in core.lanes():
+                final = self._final_lengths.get(lane, ordered)
+                if is_open or ordered != final or (core.is_settled(lane) and durable > final):
+                    raise Violation(
+                        "finalized",
+                        f"{host.name} has {durable} records of lane {lane} ({ordered} ordered, open: {is_open}), which "
+                        f"was finalized at {final}",
+                    )
+
+    def _same_end(self, host: Host, shard: int, lanes: LaneTable) -> None:
+        """What is ordered of a finalized shard never changes."""
+        for lane, closed in lanes.closed.items():
+            if lane.shard == shard:
+                self._final_ends[shard] = max(self._final_ends.get(shard, 0), closed.end)
+                if self._final_lengths.setdefault(lane, closed.length) != closed.length:
+                    final = self._final_lengths[lane]
+                    raise Violation("finalized", f"lane {lane} ends at {closed.length} at {host.name}, not at {final}")
+
+    def check_final_ends(self) -> None:
+        """Nothing behind the last cut of a finalized shard was ever acknowledged."""
+        for record, (shard, position) in self._world.recorder.placed.items():
+            if position >= self._final_ends.get(shard, position + 1):
+                raise Violation(
+                    "finalized",
+                    f"{record[0]}/{record[1]} was acknowledged at position {position} of shard {shard}, which was "
+                    f"finalized before {self._final_ends[shard]}",
+                )
 
     def _same_tail(self, host: Host, cut: int, tail: int) -> None:
         """A cut is one cut: whoever knows it knows the same tail."""

@@ -23,12 +23,15 @@ PATHS: dict[str, str] = {
     "order: session moved": "ithaca.ordering.sessions:SessionTable.move",
     "order: trimmed": "ithaca.ordering.state:OrderingState._trim",
     "order: lanes forgotten": "ithaca.ordering.lanes:LaneTable.forget",
+    "order: shard registered": "ithaca.ordering.shards:ShardTable.register",
+    "order: shard finalized": "ithaca.ordering.shards:ShardTable._finalize",
     "replica: joined": "ithaca.replica.core:ReplicaCore._join",
     "replica: order lost": "ithaca.replica.core:ReplicaCore._leave",
     "replica: lane closed": "ithaca.replica.core:ReplicaCore._lane_closed",
     "replica: lane cut back": "ithaca.replica.core:ReplicaCore._truncated",
     "replica: lane dropped": "ithaca.replica.core:ReplicaCore._drop",
     "replica: positions fetched": "ithaca.replica.core:ReplicaCore._runs_fetched",
+    "replica: shard reclaimed": "ithaca.replica.core:ReplicaCore._reclaimed",
     "replica: disk full": "ithaca.replica.core:ReplicaCore._disk_full",
     "replica: wrong lane": "ithaca.replica.appends:Appends._wrong_lane",
     "replica: repeated append": "ithaca.replica.appends:Appends._repeat",
@@ -50,6 +53,7 @@ PATHS: dict[str, str] = {
     "client: lane given up": "ithaca.client.appends:Appends._give_up",
     "client: appends rerouted": "ithaca.client.appends:Appends._reroute",
     "client: stream moved to another replica": "ithaca.client.stream:ShardStream.change_replica",
+    "client: shard that takes no more": "ithaca.client.appends:Appends._told",
     "client: every shard asked": "ithaca.client.reading:Reading._ask_all",
 }
 """What each is called here, and where it is: `module:function` or `module:Class.method`."""

@@ -87,11 +87,11 @@ ORDER = (
         "order-tail-by-anyone",
         "any orderer says where the log ends, as far as it knows",
         "ithaca.server.orderer_requests",
-        """            connection.answer(request, TailIs(state.tail, state.first, state.time_us, state.shards.version))
+        """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
         self._read(connection, request, answer)
 """,
-        """            connection.answer(request, TailIs(state.tail, state.first, state.time_us, state.shards.version))
+        """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
         answer(0)
 """,

@@ -112,8 +112,9 @@ class _Run:
         )
         world.is_loaded = False
         self._converge("nothing is left over", lambda: all(each.is_settled for each in world.producers))
+        self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
-        replicas = [host for host in world.hosts.values() if host.place and host.place.shard is not None]
+        replicas = world.replicas()
         self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))
 
     def _converge(self, wanted: str, done: Callable[[], bool]) -> None:
@@ -129,6 +130,7 @@ class _Run:
             host.must_restart = False
             world.stop(host)
         self._converge("servers stop", lambda: not any(host.is_up for host in world.hosts.values()))
+        self._invariants.check_final_ends()
         finals = self._finals()
         copies = self._world.configuration.copies - any(final is None for final in finals)
         events = [Plan(copies=copies, ok_min=1), *world.recorder.events, *filter(None, finals)]

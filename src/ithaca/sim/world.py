@@ -21,6 +21,7 @@ from ithaca.runtime import machine
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.server.replica import ReplicaServer
+from ithaca.sim.administrator import Administrator
 from ithaca.sim.configuration import Configuration
 from ithaca.sim.disk import Tear
 from ithaca.sim.host import Host
@@ -69,12 +70,18 @@ class World:
             number for number, kind in MESSAGE_TYPES.items() if kind in (RaftSays, ReportIs)
         )
         self.file = configuration.cluster()
+        self.whole_file = configuration.cluster(configuration.spares)
+        """With the shards that are to be added, as their replicas know them."""
         self.bootstrap = bootstrap_of(self.file)
-        self.hosts = {place.name: Host(self, place.name, place.address.host, place) for place in servers_of(self.file)}
+        places = servers_of(self.whole_file)
+        self.hosts = {place.name: Host(self, place.name, place.address.host, place) for place in places}
         self.recorder = Recorder(lambda: self.scheduler.now_ns)
         self.producers = [Producer(self, number) for number in range(configuration.producers)]
         self.readers = [Reader(self, number) for number in range(configuration.readers)]
-        self._roles: list[Producer | Reader] = [*self.producers, *self.readers]
+        self.administrator = Administrator(self)
+        self._roles: list[Producer | Reader | Administrator] = [*self.producers, *self.readers]
+        if {"add-shard", "finalize"} & set(configuration.faults):
+            self._roles.append(self.administrator)
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
         self.is_loaded = True
         """Whether producers go on."""
@@ -85,6 +92,11 @@ class World:
         self._graveyard: list[Process] = []
         self._trace = hashlib.blake2b(digest_size=16)
         self._handler = _Story(self)
+
+    def replicas(self) -> list[Host]:
+        """The hosts of all shards that are registered, or may be."""
+        registered = self.administrator.registered
+        return [host for host in self.hosts.values() if host.place is not None and host.place.shard in registered]
 
     # What happened
 
@@ -147,7 +159,7 @@ class World:
                 self.file, place.number, host.directory, disk=host.disk, settings=self.configuration.raft()
             )
         else:
-            host.server = ReplicaServer(self.file, place.shard, place.number, host.directory, disk=host.disk)
+            host.server = ReplicaServer(self.whole_file, place.shard, place.number, host.directory, disk=host.disk)
         return host.server
 
     def fenced(self, host: Host) -> None:

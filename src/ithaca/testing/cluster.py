@@ -13,15 +13,18 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
+from ithaca.client.log import connect
 from ithaca.cluster.layout import ServerPlace, bootstrap_of, local_cluster, servers_of
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
-from ithaca.cluster.ports import free_ports
+from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
+from ithaca.cluster.shards import append_shard
 from ithaca.cluster.status import ClusterStatus, cluster_status
-from ithaca.model.cluster_config import ClusterFile, dump_cluster, load_cluster
+from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, dump_cluster, load_cluster
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.records import Durability
+from ithaca.model.view import Address
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import Server
 from ithaca.server.replica import ReplicaServer
@@ -145,6 +148,28 @@ class Cluster:
     def kill_orderer(self, server: int) -> None:
         """`kill_server`, by number."""
         self.kill_server(f"orderer-{server}")
+
+    # Shards
+
+    def add_shard(self, *, masking: bool = False, replicas: int = 2) -> int:
+        """Start the servers of another shard and register it; returns its number once it takes appends."""
+        number = max(shard.shard for shard in self.file.shards) + 1
+        places = tuple(
+            ReplicaPlace(replica, Address(LOOPBACK, port)) for replica, port in enumerate(free_ports(replicas))
+        )
+        shard = ShardPlace(number, (replicas - 1) // 2 if masking else replicas - 1, masking, places)
+        self.file = append_shard(self.directory / FILE, shard)
+        self._places = {place.name: place for place in servers_of(self.file)}
+        for name in [place.name for place in self._places.values() if place.shard == number]:
+            self.start_server(name)
+
+        async def register() -> None:
+            async with connect(self.bootstrap) as log:
+                await log.admin.add_shard([str(each.address) for each in places], masking=masking, shard=number)
+
+        self._run(register())
+        self.wait_healthy()
+        return number
 
     # How it is
 

@@ -108,7 +108,7 @@ def hash_keys(offsets: Offsets, data: Bytes) -> Words:
         else:
             _add_sums(hashes[row:stop], bounds[row:stop], lengths[row:stop], data)
         row = stop
-    return _mixed(hashes)
+    return mixed(hashes)
 
 
 def _add_sums(hashes: Words, starts: Rows, lengths: Rows, data: Bytes) -> None:
@@ -125,7 +125,7 @@ def _add_sums(hashes: Words, starts: Rows, lengths: Rows, data: Bytes) -> None:
     words += (numbers + 1).astype(np.uint64) * np.uint64(_GAMMA)
     filled = np.flatnonzero(counts)  # reduceat would take an empty key's sum from its neighbour
     if len(filled):
-        hashes[filled] += np.add.reduceat(_mixed(words), firsts[filled])
+        hashes[filled] += np.add.reduceat(mixed(words), firsts[filled])
 
 
 def _sum_long(key: Bytes) -> Words:
@@ -136,11 +136,11 @@ def _sum_long(key: Bytes) -> Words:
         words = np.zeros((len(part) + 7) // 8, _LITTLE)
         words.view(np.uint8)[: len(part)] = part
         numbers = np.arange(first // 8 + 1, first // 8 + 1 + len(words), dtype=np.uint64)
-        total += np.add.reduce(_mixed(words.astype(np.uint64, copy=False) + numbers * np.uint64(_GAMMA)))
+        total += np.add.reduce(mixed(words.astype(np.uint64, copy=False) + numbers * np.uint64(_GAMMA)))
     return total
 
 
-def _mixed(words: Words) -> Words:
+def mixed(words: Words) -> Words:
     """`_mix` of every word, in place. Arrays wrap around silently, where numpy's scalars would warn."""
     words ^= words >> np.uint64(30)
     words *= np.uint64(_MULTIPLY[0])

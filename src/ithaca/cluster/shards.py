@@ -1,0 +1,128 @@
+"""Shards of a cluster on this machine that are added while it runs.
+
+The directory's file is what the cluster is made of, so a new shard is written there first; the supervisor reads it
+again and starts the servers, which wait to be let in; then the shard is registered. Whoever is interrupted in between
+repeats the call: a shard that the file has and the cluster has not is completed before another is made.
+"""
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import ithaca.client.log
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of
+from ithaca.cluster.local import FILE, cluster_file, supervisor_pid
+from ithaca.cluster.ports import LOOPBACK, next_ports
+from ithaca.cluster.running import healthy
+from ithaca.cluster.state import load_state
+from ithaca.cluster.status import ask_status
+from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
+from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, dump_shard, load_cluster
+from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, Unavailable
+from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.model.view import Address
+
+_POLL_S = 0.05
+
+
+def add_local_shard(directory: Path, replicas: int | None, *, masking: bool, progress: Tell) -> int:
+    """Add a shard to the cluster that runs in the directory; returns its number once it takes appends."""
+    cluster_file(directory)
+    with _one_at_a_time(directory):
+        return asyncio.run(_add(directory, replicas, masking, progress))
+
+
+async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell) -> int:
+    pid = _supervisor(directory)
+    file = cluster_file(directory)
+    async with ithaca.client.log.connect(bootstrap_of(file)) as log:
+        registered = {each.shard for each in await log.admin.shards()}
+        shard = await _left_over(file, registered)
+        if shard is None:
+            number = max(registered | {each.shard for each in file.shards}) + 1
+            shard = _planned(file, number, replicas or len(file.shards[-1].replicas), masking)
+            file = append_shard(directory / FILE, shard)
+        os.kill(pid, RELOAD_SIGNAL)
+        places = [place for place in servers_of(file) if place.shard == shard.shard]
+        await _listening(places, progress)
+        await log.admin.add_shard([str(place.address) for place in places], masking=shard.masking, shard=shard.shard)
+    try:
+        await asyncio.wait_for(healthy(places + _orderers(file), progress), CLUSTER_START_TIMEOUT_S)
+    except TimeoutError:
+        raise DeadlineExceeded(
+            f"shard {shard.shard} was added, and is not healthy yet: look at ithaca status"
+        ) from None
+    return shard.shard
+
+
+def _orderers(file: ClusterFile) -> list[ServerPlace]:
+    return [place for place in servers_of(file) if place.shard is None]
+
+
+def _supervisor(directory: Path) -> int:
+    """The process that supervises the directory, which is ready to be told of a new file."""
+    pid, state = supervisor_pid(directory), load_state(directory)
+    if pid is None:
+        raise Unavailable(f"no cluster runs in {directory}: start it with ithaca up --dir {directory}")
+    if state is None or state.pid != pid:
+        raise Unavailable(f"the cluster in {directory} is just being started: try again")
+    return pid
+
+
+async def _left_over(file: ClusterFile, registered: set[int]) -> ShardPlace | None:
+    """A shard of the file that was never registered, because somebody was interrupted."""
+    for shard in file.shards:
+        if shard.shard not in registered:
+            states = [await _state(place.address) for place in shard.replicas]
+            if "reclaimed" not in states:
+                return shard
+    return None
+
+
+async def _state(address: Address) -> str:
+    try:
+        return str((await ask_status(address)).get("state"))
+    except IthacaError:
+        return "unreachable"
+
+
+def _planned(file: ClusterFile, number: int, replicas: int, masking: bool) -> ShardPlace:
+    if masking and (replicas < 3 or replicas % 2 == 0):
+        raise InvalidInput(f"{replicas} replicas with masking, which works by majority: use 3, 5, 7, ...")
+    ports = next_ports(replicas, max(address.port for address in file.addresses()))
+    places = tuple(ReplicaPlace(replica, Address(LOOPBACK, port)) for replica, port in enumerate(ports))
+    return ShardPlace(number, (replicas - 1) // 2 if masking else replicas - 1, masking, places)
+
+
+def append_shard(path: Path, shard: ShardPlace) -> ClusterFile:
+    """Write the shard behind what the file says, at once or not at all; what people wrote there stays."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(path.read_text(encoding="utf-8").rstrip("\n") + "\n" + dump_shard(shard), encoding="utf-8")
+    file = load_cluster(new)
+    os.replace(new, path)
+    return file
+
+
+async def _listening(places: list[ServerPlace], progress: Tell) -> None:
+    deadline = time.monotonic() + CLUSTER_START_TIMEOUT_S
+    for place in places:
+        while await _state(place.address) == "unreachable":
+            progress(f"waiting for {place.name}")
+            if time.monotonic() > deadline:
+                raise DeadlineExceeded(f"{place.name} does not listen at {place.address}: look at ithaca logs")
+            await asyncio.sleep(_POLL_S)
+
+
+@contextmanager
+def _one_at_a_time(directory: Path) -> Iterator[None]:
+    """Whoever comes second waits: two shards of one number would be none."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

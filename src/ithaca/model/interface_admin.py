@@ -1,0 +1,74 @@
+"""The public interface of a cluster's administration, synchronous; `interface_admin_aio` is its awaited twin."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import msgspec
+
+from ithaca.model.view import ShardPhase
+
+
+class ReplicaInfo(msgspec.Struct, frozen=True):
+    """One storage server of a shard: its newest lane, whether that may grow, and how much of it is ordered.
+
+    >>> ReplicaInfo(replica=0, address="127.0.0.1:7603", lane="0-0-1", is_open=True, ordered=7).address
+    '127.0.0.1:7603'
+    """
+
+    replica: int
+    address: str
+    lane: str | None = None
+    is_open: bool = False
+    ordered: int = 0
+
+
+class ShardInfo(msgspec.Struct, frozen=True):
+    """One shard: its phase, how many of its replicas may be lost (`f`), and the records that are ordered in it.
+
+    Of a shard that was trimmed, `records` counts those that its lanes still have, and those trimmed from them.
+
+    >>> ShardInfo(shard=2, phase="finalized", f=1, masking=False, replicas=(), records=7).phase
+    'finalized'
+    """
+
+    shard: int
+    phase: ShardPhase
+    f: int
+    masking: bool
+    replicas: tuple[ReplicaInfo, ...]
+    records: int = 0
+
+
+class Admin(ABC):
+    """What changes a cluster while it runs: `log.admin`. Every call may be repeated after a failure.
+
+    >>> import ithaca
+    >>> def replace_shard(bootstrap: str, old: int, new: list[str]) -> int:
+    ...     with ithaca.connect(bootstrap) as log:
+    ...         added = log.admin.add_shard(new)
+    ...         log.admin.finalize_shard(old, grace_cuts=10)
+    ...         return added
+    """
+
+    @abstractmethod
+    def add_shard(self, replicas: Sequence[str], *, masking: bool = False, shard: int | None = None) -> int:
+        """Register a shard of the replicas at these addresses, numbered from 0 as listed; returns its number.
+
+        By default that is the next free one. Appends go there as soon as its replicas have joined. The same
+        addresses again are the same shard. `AddressInUse` when a server of the cluster has one of them.
+        """
+
+    @abstractmethod
+    def finalize_shard(
+        self, shard: int, *, grace_cuts: int = 0, grace: float = 0.0, wait: bool = True, force: bool = False
+    ) -> None:
+        """Let the shard take nothing more: at once, or after so many cuts and so many seconds.
+
+        During the grace clients go to other shards, and what is under way is still ordered. What was ordered stays
+        readable. `wait`: return when it is finalized. `NoSuchShard`; `LastShard` unless `force`, which leaves a log
+        that nobody can append to. A shard that is finalized stays so.
+        """
+
+    @abstractmethod
+    def shards(self) -> tuple[ShardInfo, ...]:
+        """The shards as they are now, finalized ones included."""

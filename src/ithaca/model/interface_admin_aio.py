@@ -1,0 +1,41 @@
+"""The public interface of a cluster's administration, asynchronous: `interface_admin`, awaited."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from ithaca.model.interface import ShardInfo
+
+
+class Admin(ABC):
+    """What changes a cluster while it runs: `log.admin`. Every call may be repeated after a failure.
+
+    >>> import ithaca.aio
+    >>> async def replace_shard(bootstrap: str, old: int, new: list[str]) -> int:
+    ...     async with ithaca.aio.connect(bootstrap) as log:
+    ...         added = await log.admin.add_shard(new)
+    ...         await log.admin.finalize_shard(old, grace_cuts=10)
+    ...         return added
+    """
+
+    @abstractmethod
+    async def add_shard(self, replicas: Sequence[str], *, masking: bool = False, shard: int | None = None) -> int:
+        """Register a shard of the replicas at these addresses, numbered from 0 as listed; returns its number.
+
+        By default that is the next free one. Appends go there as soon as its replicas have joined. The same
+        addresses again are the same shard. `AddressInUse` when a server of the cluster has one of them.
+        """
+
+    @abstractmethod
+    async def finalize_shard(
+        self, shard: int, *, grace_cuts: int = 0, grace: float = 0.0, wait: bool = True, force: bool = False
+    ) -> None:
+        """Let the shard take nothing more: at once, or after so many cuts and so many seconds.
+
+        During the grace clients go to other shards, and what is under way is still ordered. What was ordered stays
+        readable. `wait`: return when it is finalized. `NoSuchShard`; `LastShard` unless `force`, which leaves a log
+        that nobody can append to. A shard that is finalized stays so.
+        """
+
+    @abstractmethod
+    async def shards(self) -> tuple[ShardInfo, ...]:
+        """The shards as they are now, finalized ones included."""
