@@ -116,10 +116,20 @@ def test_a_retry_is_answered_and_not_written_twice() -> None:
     assert one(AnswerStaged, driven.stage(part, 0, 2)).length == 2
 
 
+def test_what_comes_before_the_part_is_made_waits() -> None:
+    driven = Staged()
+    part, effects = driven.open(driven.own, creates=False)
+    assert not driven.stage(part, 0, 2)
+    assert not driven.stage(part, 2)
+    assert [each.batch.base_lsn for each in only(Write, driven.create(effects))] == [0, 2]
+    gone, effects = driven.open(driven.own, creates=False)
+    driven.stage(gone, 0)
+    assert isinstance(driven.refusal(driven.apply(AbortParts((gone,)))), PartGone)
+    assert not only(Write, driven.create(effects))
+
+
 def test_what_does_not_continue_a_part_is_refused() -> None:
     driven = Staged()
-    part, _ = driven.open(driven.own, creates=False)
-    assert isinstance(driven.refusal(driven.stage(part, 0)), Unavailable)
     part, _ = driven.open(driven.own)
     assert isinstance(driven.refusal(driven.stage(part, 1)), Unavailable)
     driven.stage(part, 0, 2)

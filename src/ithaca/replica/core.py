@@ -411,6 +411,8 @@ class ReplicaCore:
         if copy is not None:
             copy.is_present, copy.is_busy = True, False
             self._go_on(copy)
+            if event.lane.is_part:
+                self._staging.made(event.lane)
 
     def _truncated(self, event: Truncated) -> None:
         copy = self._lanes.get(event.lane)

@@ -20,13 +20,15 @@ from ithaca.wire.batch import lane_seed
 class _Written:
     """A part that is being written: its token, and the batches that are not synced."""
 
-    __slots__ = ("pending", "pending_bytes", "token")
+    __slots__ = ("early", "pending", "pending_bytes", "token")
 
     def __init__(self, token: bytes) -> None:
         self.token = token
         self.pending: deque[tuple[int, int, Request]] = deque()
         """Where each ends, its bytes, and who waits for it."""
         self.pending_bytes = 0
+        self.early: list[PartAppended] = []
+        """What came before the part was made on the disk."""
 
 
 class Staging:
@@ -47,6 +49,14 @@ class Staging:
         if part.lane.replica == self._replica and part.lane not in self._written:
             self._written[part.lane] = _Written(part.token)
 
+    def made(self, lane: LaneId) -> None:
+        """The part can be written."""
+        written = self._written.get(lane)
+        if written is not None:
+            early, written.early = written.early, []
+            for event in early:
+                self.append(event)
+
     def append(self, event: PartAppended) -> None:
         try:
             self._append(event)
@@ -66,8 +76,8 @@ class Staging:
         written = self._written.pop(lane, None)
         if written is not None:
             self._effects.append(Unfollow(lane))
-            for _, _, request in written.pending:
-                self._effects.append(Refuse(request, part_gone(lane)))
+            requests = [*(request for _, _, request in written.pending), *(event.request for event in written.early)]
+            self._effects += (Refuse(request, part_gone(lane)) for request in requests)
 
     def _append(self, event: PartAppended) -> None:
         written, copy = self._written.get(event.lane), self._lanes.get(event.lane)
@@ -75,10 +85,14 @@ class Staging:
             raise WrongLane(f"part {event.lane} is not written here: it is gone, or not known yet")
         if event.token != written.token:
             raise InvalidInput(f"part {event.lane} belongs to another client: its token is not this one")
-        if len(written.pending) >= APPEND_REPEATS_MAX:
+        if len(written.pending) + len(written.early) >= APPEND_REPEATS_MAX:
             raise Overloaded(f"{APPEND_REPEATS_MAX} batches of part {event.lane} are not synced: await some first")
         if not copy.is_ready:
-            raise Unavailable(f"part {event.lane} is being made: try again")
+            size = sum(each.batch.total_bytes for each in written.early)
+            if size + event.batch.total_bytes > LANE_PENDING_BYTES_MAX:
+                raise _overloaded(event, size)
+            written.early.append(event)
+            return
         end = event.lsn + event.batch.count
         if event.lsn > copy.received or event.lsn < copy.received < end:
             raise Unavailable(f"part {event.lane} goes on at {copy.received}, not at {event.lsn}: send what is before")
@@ -103,10 +117,14 @@ class Staging:
         if self._appends.is_full:
             raise StorageFull(f"the disk of part {event.lane} is full: make room, or prepare it in another shard")
         if written.pending_bytes + event.batch.total_bytes > LANE_PENDING_BYTES_MAX:
-            raise Overloaded(
-                f"part {event.lane} has {written.pending_bytes} bytes that are not synced, and takes at most "
-                f"{LANE_PENDING_BYTES_MAX}: try again later"
-            )
+            raise _overloaded(event, written.pending_bytes)
+
+
+def _overloaded(event: PartAppended, size: int) -> Overloaded:
+    return Overloaded(
+        f"part {event.lane} has {size} bytes that are not synced, and takes at most {LANE_PENDING_BYTES_MAX}: try "
+        "again later"
+    )
 
 
 def part_gone(lane: LaneId) -> PartGone:

@@ -262,11 +262,11 @@ class ReplicaServer:
 
     def step(self, event: Event) -> None:
         """Take one event, and whatever it leads to."""
+        if isinstance(event, Created) and self.core.is_written_here(event.lane):
+            self.part_feeds.made(event.lane, self.store.lanes[event.lane].lane)  # what waited is written now
         self._perform(self.core.step(event))
         if isinstance(event, Created) and event.lane == self.core.own_lane:
             self.feed = OwnLaneFeed(event.lane, self.store.lanes[event.lane].lane)
-        elif isinstance(event, Created) and self.core.is_written_here(event.lane):
-            self.part_feeds.made(event.lane, self.store.lanes[event.lane].lane)
         elif isinstance(event, Synced):
             if event.lane == self.core.own_lane:
                 self._synced_at.append((event.length, monotonic_s()))

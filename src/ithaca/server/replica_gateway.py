@@ -178,8 +178,8 @@ class GatewayPeer:
             work = send_stored(connection, message.lane, held.lane, message.start, message.stop)
         elif server.feed is not None and message.lane == server.core.own_lane:
             work = server.feed.follow(connection, message.start)
-        elif (feed := server.part_feeds.find(message.lane)) is not None:
-            work = feed.follow(connection, message.start)
+        elif server.core.is_written_here(message.lane):
+            work = server.part_feeds.follow(connection, message.lane, message.start)
         else:
             raise WrongLane(f"lane {message.lane} is not written here")
         self._start(connection, received, work)

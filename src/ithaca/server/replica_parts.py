@@ -1,5 +1,8 @@
 """The prepared parts that this replica writes, for the peers that follow them."""
 
+import asyncio
+
+from ithaca.model.errors import WrongLane
 from ithaca.model.limits import PART_RECENT_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.runtime.connection import Connection
@@ -13,12 +16,20 @@ class PartFeeds:
 
     def __init__(self) -> None:
         self._feeds: dict[LaneId, OwnLaneFeed] = {}
+        self._awaited: dict[LaneId, asyncio.Event] = {}
 
     def made(self, lane: LaneId, storage: Lane) -> None:
         self._feeds[lane] = OwnLaneFeed(lane, storage, recent_bytes_max=PART_RECENT_BYTES_MAX)
+        self._tell(lane)
 
-    def find(self, lane: LaneId) -> OwnLaneFeed | None:
-        return self._feeds.get(lane)
+    async def follow(self, connection: Connection, lane: LaneId, lsn: int) -> None:
+        """Send a part that is written here, once it is made, until the connection ends."""
+        if lane not in self._feeds:
+            await self._awaited.setdefault(lane, asyncio.Event()).wait()
+        feed = self._feeds.get(lane)
+        if feed is None:
+            raise WrongLane(f"part {lane} is not written here any more")
+        await feed.follow(connection, lsn)
 
     def add(self, lane: LaneId, batch: Batch) -> None:
         feed = self._feeds.get(lane)
@@ -28,8 +39,14 @@ class PartFeeds:
     def ended(self, lane: LaneId) -> None:
         """Whoever still follows it is told by the order, and fetches what is missing."""
         self._feeds.pop(lane, None)
+        self._tell(lane)
 
     def stop(self, connection: Connection) -> None:
         """The connection has ended."""
         for feed in self._feeds.values():
             feed.stop(connection)
+
+    def _tell(self, lane: LaneId) -> None:
+        awaited = self._awaited.pop(lane, None)
+        if awaited is not None:
+            awaited.set()
