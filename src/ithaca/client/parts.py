@@ -7,6 +7,7 @@ from ithaca.client.appends import Appends
 from ithaca.client.context import Context
 from ithaca.client.part_writer import AsyncPartWriter, gone
 from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.producer import unknown_copy
 from ithaca.client.replicas import check_live
 from ithaca.model.errors import (
     InvalidInput,
@@ -91,7 +92,11 @@ class Parts:
     async def publish(self, key: int, parts: Iterable[Part], writer: str, owner: str, deadline: Deadline) -> Published:
         check_publication(key, writer, owner)
         entry = Publish(writer, key, owner, tuple((part.lane, part.token) for part in checked_parts(parts)))
-        for outcome in await self._context.order.propose(entry, deadline):
+        try:
+            outcomes = await self._context.order.propose(entry, deadline)
+        except Unavailable as error:
+            raise unknown_copy(error) from error  # one of the tries may have been heard
+        for outcome in outcomes:
             match outcome:
                 case PartsPublished(published):
                     return published
