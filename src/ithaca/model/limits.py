@@ -243,6 +243,9 @@ CLUSTER_NAME_CHARS_MAX = 100
 """What a cluster's file may say of an orderer's number, and of the cluster's name."""
 ORDERER_RETRY_S = 0.02
 """Between attempts of a leader whose own proposal was not taken."""
+LEADER_WAIT_S_MAX = 1.0
+LEADER_WAITS_MAX = 4096
+"""An orderer that has just lost its leader keeps requests for the next one so long, and so many of them."""
 VIEW_WAIT_S_MAX = 5.0
 """How long an orderer waits for a version of the view that it has not applied yet."""
 VIEW_WAITS_MAX = 4096
