@@ -1,4 +1,4 @@
-"""What the experiments on a running cluster share: its servers, its load, turns that are disturbed and turns that are not.
+"""What the experiments on a running cluster share: its servers, its load, disturbed turns and undisturbed ones.
 
 A third of what the cluster can take at most is sent to it, open loop. In each round one turn passes undisturbed and one
 for each scenario; what is compared was measured within one round, and every second round runs backwards.
@@ -201,7 +201,11 @@ def _medians(turns: list[dict[str, Any]]) -> dict[str, Any]:
 def _median(figures: list[float | None]) -> float | None:
     """None when that is what half of them have, or more: then it did not come to it."""
     known = sorted(each for each in figures if each is not None)
-    return round(median(known + [float("inf")] * (len(figures) - len(known))), 4) if len(known) * 2 > len(figures) else None
+    return (
+        round(median(known + [float("inf")] * (len(figures) - len(known))), 4)
+        if len(known) * 2 > len(figures)
+        else None
+    )
 
 
 async def until(at_s: float) -> None:

@@ -43,7 +43,7 @@ def run_failures(
         shards = _Shards(lab, detect_s, answer)
         scenarios = {LEADER: _kill_leader, FOLLOWER: _kill_follower, REPLICA: shards.kill_replica}
         rounds = run_rounds(lab, scenarios, shards.prepare)
-        figures = {LEADER: _orderer_figures, FOLLOWER: _orderer_figures, REPLICA: _replica_figures}
+        figures = {LEADER: _leader_figures, REPLICA: _replica_figures}
         report = report_of("failures", lab, rounds, figures, parent)
         report["settings"]["detect_s"] = detect_s
         return report
@@ -117,7 +117,7 @@ class _Shards:
         }
 
 
-def _orderer_figures(turn: Turn, quiet: Turn) -> dict[str, float | None]:
+def _leader_figures(turn: Turn, quiet: Turn) -> dict[str, float | None]:
     killed_s = turn.events["killed"]
     gap_s, end_s = turn.timeline.longest_gap(killed_s)
     caught_up_s = turn.timeline.caught_up_s(end_s, quiet.timeline.usual_backlog())

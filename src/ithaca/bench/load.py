@@ -1,8 +1,8 @@
 """The load of an experiment: one process with several clients, each at home in a shard, open loop or as fast as it can.
 
-Open loop: batches are due at fixed times, whatever became of those before; when the log stands still they queue up here,
-and are sent as soon as it goes on. Which client is at home where is decided by `Seats`, so that live shards have equally
-many as far as that goes.
+Open loop: batches are due at fixed times, whatever became of those before; when the log stands still they queue up
+here, and are sent as soon as it goes on. `Seats` decides which client is at home where, so that live shards have
+equally many as far as that goes.
 """
 
 import asyncio
@@ -89,9 +89,8 @@ class Seats:
         taken = Counter(home for home in self._homes if home is not None)
         own = self._homes[client]
         fewest = min(shards, key=lambda shard: (taken[shard], shard))
-        if own not in shards or taken[own] > 1 + taken[fewest]:
+        if own is None or own not in shards or taken[own] > 1 + taken[fewest]:
             self._homes[client] = own = fewest
-        assert own is not None
         return own
 
 
@@ -140,7 +139,8 @@ class _Clients:
         sent: set[asyncio.Task[None]] = set()
         for number in range(max(1, int(turn.seconds * turn.batches_per_s))):
             due_s = number / turn.batches_per_s
-            while (early_s := turn.start_s + due_s - time.monotonic()) > 0:
+            early_s = turn.start_s + due_s - time.monotonic()
+            if early_s > 0:
                 await asyncio.sleep(early_s)
             task = asyncio.create_task(self._append(number % len(self._logs), due_s))
             sent.add(task)
@@ -180,9 +180,13 @@ class _Clients:
         shards[number] = self._homes[client] = receipt.shard
 
     def _ended(self) -> Ended:
-        times = (np.asarray(each, np.float64).tobytes() for each in (self._due_s, self._done_s))
-        numbers = (np.asarray(each, np.int32).tobytes() for each in (self._client, self._shard))
-        return Ended(*times, *numbers, tuple(self._homes))
+        return Ended(
+            np.asarray(self._due_s, np.float64).tobytes(),
+            np.asarray(self._done_s, np.float64).tobytes(),
+            np.asarray(self._client, np.int32).tobytes(),
+            np.asarray(self._shard, np.int32).tobytes(),
+            tuple(self._homes),
+        )
 
 
 class Load:

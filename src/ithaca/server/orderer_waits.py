@@ -15,7 +15,7 @@ Held = tuple[Connection, Received]
 
 
 class LeaderWaits:
-    """The requests of one orderer that wait for a leader, for at most `LEADER_WAIT_S_MAX` since the last one was lost."""
+    """The requests of one orderer that wait for a leader: for a while since the last one was lost."""
 
     def __init__(self, turn_away: Callable[[Connection, Received], None]) -> None:
         """`turn_away` answers a request that has waited in vain."""
