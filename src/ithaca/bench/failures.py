@@ -26,6 +26,7 @@ from ithaca.bench.experiment import (
     until,
 )
 from ithaca.bench.measure import Progress
+from ithaca.model.errors import Unavailable
 
 LEADER, FOLLOWER, REPLICA = "leader killed", "follower killed", "replica killed"
 
@@ -108,7 +109,11 @@ class _Shards:
             lab.servers.kill(name)
             killed_s = time.monotonic()
             answered = await answering
-        assert answered.shard == live[0], f"shard {answered.shard} was suspected, and {name} was killed"
+        if answered.shard != live[0]:
+            raise Unavailable(
+                f"shard {answered.shard} was finalized, and {name} was killed: this machine is too busy to tell "
+                "so soon that a shard is silent; choose a longer --detect"
+            )
         return {
             "killed": killed_s,
             "detected": answered.detected_s,

@@ -113,11 +113,17 @@ async def _load(parent: Connection, bootstrap: str, plan: LoadPlan) -> None:
         clients = _Clients(logs, values)
         await asyncio.gather(*(log.append_many(values[0]) for log in logs))  # their sessions are open from here on
         parent.send("ready")
+        asked = loop.run_in_executor(None, parent.recv)
         while True:
-            turn = await loop.run_in_executor(None, parent.recv)
+            turn = await asked
+            asked = loop.run_in_executor(None, parent.recv)
             await asyncio.gather(*(log.admin.shards() for log in logs))  # all know the newest view
-            answer = await (clients.open(turn) if isinstance(turn, OpenTurn) else clients.closed(turn))
-            parent.send(answer)
+            working = asyncio.create_task(clients.open(turn) if isinstance(turn, OpenTurn) else clients.closed(turn))
+            await asyncio.wait({working, asked}, return_when=asyncio.FIRST_COMPLETED)
+            if asked.done():  # nothing is asked in the middle of a turn: the parent is gone
+                working.cancel()
+                continue
+            parent.send(working.result())
 
 
 class _Clients:
