@@ -264,6 +264,8 @@ CLUSTER_START_TIMEOUT_S = 60.0
 """How long a start in the background waits for a healthy cluster."""
 STATUS_TIMEOUT_S = 2.0
 """How long a server may take to say how it is."""
+METRICS_BYTES_MAX = 4 * MIB
+"""What a server may answer when it is asked for its metrics."""
 LOG_FILE_BYTES_MAX = 16 * MIB
 """What a server's log grows to before it is put aside; one old file is kept."""
 LOG_LINE_BYTES_MAX = 64 * KIB
