@@ -458,7 +458,7 @@ def test_unreachable_followers_and_strangers_are_no_trouble() -> None:
     cluster = Cluster(1, 2)
     cluster.elect(1)
     assert cluster.step(1, Unreachable(9)) == []
-    assert cluster.step(2, Unreachable(1)) == []
+    assert cluster.step(2, Unreachable(9)) == []
     assert cluster.step(1, Receive(AppendReply(9, 1, True, 1))) == []
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ithaca.cli import (
+    autoscale,
     bench,
     check_history,
     cluster,
@@ -60,6 +61,7 @@ app.command(epilog=cluster.UP_EXAMPLES)(cluster.up)
 app.command(epilog=cluster.DOWN_EXAMPLES)(cluster.down)
 app.command(epilog=status.STATUS_EXAMPLES)(status.status)
 app.command(epilog=logs.LOGS_EXAMPLES)(logs.logs)
+app.command(epilog=autoscale.AUTOSCALE_EXAMPLES)(autoscale.autoscale)
 app.command(epilog=serve.SERVE_EXAMPLES)(serve.serve)
 app.command(epilog=demo.DEMO_EXAMPLES)(demo.demo)
 app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)

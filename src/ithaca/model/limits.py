@@ -264,6 +264,9 @@ CLUSTER_NAME_CHARS_MAX = 100
 """What a cluster's file may say of an orderer's number, and of the cluster's name."""
 ORDERER_RETRY_S = 0.02
 """Between attempts of a leader whose own proposal was not taken."""
+LEADER_WAIT_S_MAX = 1.0
+LEADER_WAITS_MAX = 4096
+"""An orderer that has just lost its leader keeps requests for the next one so long, and so many of them."""
 VIEW_WAIT_S_MAX = 5.0
 """How long an orderer waits for a version of the view that it has not applied yet."""
 VIEW_WAITS_MAX = 4096
@@ -282,6 +285,8 @@ CLUSTER_START_TIMEOUT_S = 60.0
 """How long a start in the background waits for a healthy cluster."""
 STATUS_TIMEOUT_S = 2.0
 """How long a server may take to say how it is."""
+METRICS_BYTES_MAX = 4 * MIB
+"""What a server may answer when it is asked for its metrics."""
 LOG_FILE_BYTES_MAX = 16 * MIB
 """What a server's log grows to before it is put aside; one old file is kept."""
 LOG_LINE_BYTES_MAX = 64 * KIB

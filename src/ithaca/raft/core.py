@@ -97,6 +97,8 @@ class RaftCore:
             case Unreachable():
                 if self.leadership is not None:
                     self.leadership.on_unreachable(event.server)
+                elif event.server == self.node.leader:
+                    self.node.lose_leader()
             case Propose() | ReadIndex() | ChangeMembership() | TransferLeadership():
                 self._request(event)
         self._follow_role()

@@ -19,6 +19,9 @@ class Settings(msgspec.Struct, frozen=True):
     election_timeout_ms: int = 1000
     """A server that heard no leader for this long, to twice this long, starts an election."""
     heartbeat_ms: int = 100
+    succession_ms: int = 100
+    """A follower whose connection to the leader broke stands after half of this, and after this once more for each
+    voter with a smaller number: the first has been elected, as a rule, when the second would begin."""
     snapshot_entries: int = 8192
     """Entries applied since the last snapshot that make the next one due."""
     trailing_entries: int = 1024
@@ -97,7 +100,7 @@ class SnapshotTaken(msgspec.Struct, frozen=True):
 
 
 class Unreachable(msgspec.Struct, frozen=True):
-    """The connection to a server broke: what was in flight to it may be lost."""
+    """The connection to a server broke: what was in flight to it may be lost, and it has probably ended."""
 
     server: ServerId
 

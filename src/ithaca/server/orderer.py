@@ -143,11 +143,13 @@ class OrdererServer:
 
     def role_changed(self, change: RoleChanged) -> None:
         self._end_leading()
+        assert self._driver is not None
+        assert self._requests is not None
         if change.role is Role.LEADER:
-            assert self._driver is not None
-            assert self._requests is not None
-            self._leading = Leading(self._file, change.term, self._machine.state, self._driver, self.metrics)
+            ready = self._requests.leader_changed
+            self._leading = Leading(self._file, change.term, self._machine.state, self._driver, self.metrics, ready)
             self._requests.leading = self._leading
+        self._requests.leader_changed()
 
     def applied(self) -> None:
         """News first: replicas wait for it, and the next cut has time until the disk is free again."""

@@ -32,13 +32,21 @@ class Leading:
     """The leader's work during one term."""
 
     def __init__(
-        self, file: ClusterFile, term: int, state: OrderingState, driver: RaftDriver, metrics: OrdererMetrics
+        self,
+        file: ClusterFile,
+        term: int,
+        state: OrderingState,
+        driver: RaftDriver,
+        metrics: OrdererMetrics,
+        ready: Callable[[], None],
     ) -> None:
+        """`ready` is called when requests can be taken."""
         self._file = file
         self._term = term
         self._state = state
         self._driver = driver
         self._metrics = metrics
+        self._ready = ready
         self._loop = asyncio.get_running_loop()
         self._leader: Leader | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
@@ -117,6 +125,8 @@ class Leading:
             return
         missing = [entry for entry in _missing(self._file, self._state) if entry not in self._refused]
         self.is_ready = not missing
+        if self.is_ready:
+            self._ready()
         for place, entry in enumerate(missing, 1):  # entries are applied in the order in which they are proposed
             done = self._note_refusal if place < len(missing) else self._note_last
             self._submit(encode_entry(entry), done, self._not_prepared)

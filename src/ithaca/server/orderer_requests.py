@@ -62,6 +62,7 @@ from ithaca.server.orderer_leading import Leading
 from ithaca.server.orderer_machine import OrderingMachine
 from ithaca.server.orderer_parts import timed
 from ithaca.server.orderer_streams import NewsStreams
+from ithaca.server.orderer_waits import LeaderWaits
 
 ANONYMOUS = "~"
 """Names of sessions that nobody will ask for again begin with this."""
@@ -93,6 +94,7 @@ class Requests:
         self._metrics = metrics
         self.leading: Leading | None = None
         """While this server leads."""
+        self._waits = LeaderWaits(self._turn_away)
         self._view_waits: dict[tuple[Connection, int], _ViewWait] = {}
         self._expiring: set[int] = set()
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
@@ -120,6 +122,16 @@ class Requests:
 
     # What the server calls
 
+    def leader_changed(self) -> None:
+        """Another server leads, or this one does and is ready, or nobody does: whoever waited for that is answered."""
+        is_ready = self.leading is not None and self.leading.is_ready
+        if not is_ready and (self.leading is not None or self._leader_address() is None):
+            self._waits.lost()
+            return
+        for connection, request in self._waits.found():
+            if connection.is_open:
+                self.on_message(connection, request)
+
     def applied(self) -> None:
         """Entries were applied: whoever waits for this view is answered."""
         if self._view_waits:
@@ -134,6 +146,7 @@ class Requests:
         for wait in self._view_waits.values():
             wait.timer.cancel()
         self._view_waits.clear()
+        self._waits.close()
 
     # From what is applied here
 
@@ -304,14 +317,18 @@ class Requests:
         return self._machine.state
 
     def _may_lead(self, connection: Connection, request: Received) -> bool:
-        """Whether this server can take a leader's requests; else whoever asks is told."""
+        """Whether this server can take a leader's requests; else whoever asks is told, soon or at once."""
+        if self.leading is not None and self.leading.is_ready:
+            return True
+        if not self._waits.hold(connection, request):
+            self._turn_away(connection, request)
+        return False
+
+    def _turn_away(self, connection: Connection, request: Received) -> None:
         if self.leading is None:
             connection.answer(request, Redirect(self._leader_address()))
-            return False
-        if not self.leading.is_ready:
+        else:
             self._fail(connection, request, _not_configured())
-            return False
-        return True
 
     def _leader_address(self) -> Address | None:
         leader = self._driver.leader
