@@ -11,7 +11,16 @@ from msgspec import structs
 
 from ithaca.model.errors import Fenced, IthacaError, StorageFull, Unavailable
 from ithaca.raft.events import Persist, Persisted, Receive, Role, RoleChanged, Settings
-from ithaca.raft.messages import AnyMessage, AppendEntries, AppendReply, DurableState, Entry, EntryKind, first_state
+from ithaca.raft.messages import (
+    AnyMessage,
+    AppendEntries,
+    AppendReply,
+    Configuration,
+    DurableState,
+    Entry,
+    EntryKind,
+    first_state,
+)
 from ithaca.runtime import raft_disk
 from ithaca.runtime.patient_disk import Patience
 from ithaca.runtime.raft_driver import RaftDriver
@@ -53,6 +62,7 @@ class Server:
         self.disk.make_directory("/raft")
         self.sent: list[AnyMessage] = []
         self.roles: list[RoleChanged] = []
+        self.configurations: list[Configuration] = []
         self.error: Exception | None = None
         self.is_connected = True
         self.start(first_state(*group.numbers))
@@ -74,6 +84,9 @@ class Server:
 
     def role_changed(self, change: RoleChanged) -> None:
         self.roles.append(change)
+
+    def members_changed(self) -> None:
+        self.configurations.append(self.driver.configuration)
 
     def applied(self) -> None:
         pass

@@ -10,7 +10,7 @@ from ithaca.model.errors import IthacaError
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Hello, RaftSays, Welcome
-from ithaca.raft.messages import AppendEntries, Entry, EntryKind, TimeoutNow
+from ithaca.raft.messages import AnyMessage, AppendEntries, Entry, EntryKind, TimeoutNow
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import Listener, listen
 from ithaca.server.orderer_links import RaftLinks
@@ -40,15 +40,29 @@ class Other:
         pass
 
 
+class One:
+    """The orderer whose links these are."""
+
+    def __init__(self) -> None:
+        self.unreachable: list[int] = []
+        self.removed_by: list[int] = []
+        self.heard: list[AnyMessage] = []
+        self.link_lost = self.unreachable.append
+        self.told_removed = self.removed_by.append
+        self.hear = self.heard.append
+
+    def hello(self) -> Hello:
+        return Hello(VERSION_MIN, VERSION_MAX, "orderer", "1")
+
+
 @asynccontextmanager
 async def linked(address: Address) -> AsyncIterator[tuple[RaftLinks, list[int]]]:
     """Links to server 2 at this address, and what was said to be unreachable."""
-    unreachable: list[int] = []
-    hello = Hello(VERSION_MIN, VERSION_MAX, "orderer", "1")
-    links = RaftLinks({2: address}, lambda: hello, unreachable.append)
-    links.start()
+    one = One()
+    links = RaftLinks(one)
+    links.follow({2: address})
     try:
-        yield links, unreachable
+        yield links, one.unreachable
     finally:
         await links.close()
 

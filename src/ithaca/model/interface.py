@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from ithaca.model.interface_admin import Admin, ReplicaInfo, ShardInfo
+from ithaca.model.interface_admin import Admin, OrdererInfo, ReplicaInfo, ShardInfo
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
 
@@ -21,6 +21,7 @@ __all__ = [
     "ClusterLog",
     "ClusterStatus",
     "Log",
+    "OrdererInfo",
     "Pending",
     "Records",
     "ReplicaInfo",

@@ -1,7 +1,7 @@
 """What an orderer answers: views from what it has applied, everything else as the leader or with a redirect."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ithaca.model.errors import (
@@ -15,7 +15,7 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import SESSION_ROOM_TRIES_MAX, VIEW_WAIT_S_MAX, VIEW_WAITS_MAX
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, Replica
+from ithaca.model.view import Replica
 from ithaca.ordering.entries import (
     CloseLane,
     ExpireSession,
@@ -34,8 +34,10 @@ from ithaca.ordering.outcomes import LaneOpened, OrderedCut, Outcome, Refused, S
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
+    AddOrderer,
     Applied,
     BootIsKnown,
+    GetMembers,
     GetSession,
     GetStatus,
     GetTail,
@@ -44,6 +46,7 @@ from ithaca.protocol.messages import (
     Joined,
     Propose,
     Redirect,
+    RemoveOrderer,
     ReportIs,
     SessionIs,
     StatusIs,
@@ -54,8 +57,10 @@ from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server.orderer_group import Group
 from ithaca.server.orderer_leading import Leading
 from ithaca.server.orderer_machine import OrderingMachine
+from ithaca.server.orderer_members import MemberChanges
 from ithaca.server.orderer_streams import NewsStreams
 
 ANONYMOUS = "~"
@@ -73,14 +78,16 @@ class Requests:
         machine: OrderingMachine,
         driver: RaftDriver,
         streams: NewsStreams,
-        addresses: Mapping[int, Address],
+        group: Group,
+        changes: MemberChanges,
         status: Callable[[], bytes],
         metrics: OrdererMetrics,
     ) -> None:
         self._machine = machine
         self._driver = driver
         self._streams = streams
-        self._addresses = addresses
+        self._group = group
+        self._changes = changes
         self._status = status
         self._metrics = metrics
         self.leading: Leading | None = None
@@ -94,6 +101,9 @@ class Requests:
             GetSession: self._get_session,
             Propose: self._propose,
             Join: self._join,
+            AddOrderer: self._members,
+            RemoveOrderer: self._members,
+            GetMembers: self._members,
             GetStatus: self._get_status,
         }
 
@@ -152,8 +162,9 @@ class Requests:
         if configuration is None:
             self._fail(connection, request, _not_configured())
             return
-        orderers = tuple(address for _, address in sorted(self._addresses.items()))
-        connection.answer(request, ViewIs(self._state.view, configuration, orderers, self._leader_address()))
+        orderers = self._group.orderers
+        view = ViewIs(self._state.view, configuration, orderers.addresses, self._group.leader, orderers.entry)
+        connection.answer(request, view)
 
     # As the leader
 
@@ -262,7 +273,17 @@ class Requests:
         assert summary is not None
         cuts = tuple(state.cuts_since(message.shard, 0))
         self._streams.join(connection, message.shard, message.replica)
-        connection.answer(request, Joined(state.configuration.log, lane, summary, cuts))
+        connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, self._group.orderers))
+
+    def _members(
+        self, connection: Connection, request: Received, message: AddOrderer | RemoveOrderer | GetMembers
+    ) -> None:
+        if self._may_lead(connection, request):
+            waiter = Waiter(
+                lambda members: connection.answer(request, members),
+                lambda error: self._failed(connection, request, error),
+            )
+            self._changes.take(message, waiter)
 
     def _report(self, connection: Connection, received: Received, message: ReportIs) -> None:
         report = message.report
@@ -281,16 +302,15 @@ class Requests:
     def _may_lead(self, connection: Connection, request: Received) -> bool:
         """Whether this server can take a leader's requests; else whoever asks is told."""
         if self.leading is None:
-            connection.answer(request, Redirect(self._leader_address()))
+            self._redirect(connection, request)
             return False
         if not self.leading.is_ready:
             self._fail(connection, request, _not_configured())
             return False
         return True
 
-    def _leader_address(self) -> Address | None:
-        leader = self._driver.leader
-        return None if leader is None else self._addresses.get(leader)
+    def _redirect(self, connection: Connection, request: Received) -> None:
+        connection.answer(request, Redirect(self._group.leader, self._group.orderers))
 
     def _submit(
         self, connection: Connection, request: Received, entry: OrderingEntry, done: Callable[[list[Outcome]], None]
@@ -309,7 +329,7 @@ class Requests:
     def _failed(self, connection: Connection, request: Received, error: IthacaError) -> None:
         """What was asked did not come to an end here: it may elsewhere, unless it was perhaps done."""
         if self.leading is None and not error.outcome_unknown:
-            connection.answer(request, Redirect(self._leader_address()))
+            self._redirect(connection, request)
         else:
             self._fail(connection, request, error)
 

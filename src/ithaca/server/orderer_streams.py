@@ -7,6 +7,7 @@ A connection may carry several replicas, and then gets the news of all their sha
 
 from ithaca.model.cut import LaneRun, ShardCut, lane_of, shard_of
 from ithaca.model.errors import Unavailable
+from ithaca.model.view import Orderers
 from ithaca.ordering.outcomes import (
     Configured,
     LaneClosed,
@@ -22,7 +23,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.protocol.messages import News, ShardNews
+from ithaca.protocol.messages import News, OrderersAre, ShardNews
 from ithaca.runtime.connection import Connection
 
 
@@ -93,6 +94,10 @@ class NewsStreams:
         """Send what was taken in, as one message per connection."""
         for carrier in list(self._carriers.values()):
             carrier.flush()
+
+    def tell_orderers(self, orderers: Orderers) -> None:
+        for connection in self._carriers:
+            connection.send(OrderersAre(orderers))
 
     def close(self) -> None:
         """End every connection: whoever joined must look for another leader."""
