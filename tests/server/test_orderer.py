@@ -182,7 +182,7 @@ async def test_cuts_keep_the_interval_and_miss_nothing(tmp_path: Path) -> None:
 # Who may speak
 
 
-async def test_only_orderers_of_the_file_may_speak_for_raft(tmp_path: Path) -> None:
+async def test_only_orderers_of_the_log_may_speak_for_raft(tmp_path: Path) -> None:
     async with orderers(cluster_file(orderers=3), tmp_path) as group:
         leader = await group.leader()
         for name in ("4", str(leader), "", "one"):

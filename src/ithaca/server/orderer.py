@@ -255,6 +255,10 @@ class OrdererServer:
         assert self._group is not None
         if self._group.was_removed(number):
             raise _removed(number)
+        if number not in self._group.addresses and self._log_id() not in (None, hello.log):
+            raise AuthenticationFailed(
+                f"{connection.name} is no orderer of this log that is known here: {hello.name!r}"
+            )
         connections = self._peers.setdefault(number, set())
         connections.add(connection)
         return _RaftPeer(number, self._driver, connections)
