@@ -187,8 +187,11 @@ class Order:
         return (await link.request(message, max(left_s, 0.001))).message
 
     def _places(self, to_leader: bool) -> list[Address]:
-        places = list(dict.fromkeys((*self._orderers.addresses, *self._bootstrap)))
+        """Those that are there now as far as is known, each time in another order; then those it began with."""
+        places, others = list(self._orderers.addresses), list(self._bootstrap)
         chance().shuffle(places)
+        chance().shuffle(others)
+        places += others
         if to_leader and self._leader is not None:
             places.insert(0, self._leader)
         return places

@@ -144,6 +144,8 @@ class Requests:
         key = connection, request.correlation
         if message.at_least <= self._state.shards.version:
             self._answer_view(connection, request)
+        elif self._group.state is not None:
+            self._fail(connection, request, Unavailable(f"this orderer does not vote, it is {self._group.state}"))
         elif len(self._view_waits) >= VIEW_WAITS_MAX or key in self._view_waits:
             self._fail(connection, request, Overloaded(f"{VIEW_WAITS_MAX} requests wait for a newer view: try again"))
         else:
