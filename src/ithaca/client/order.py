@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ithaca.client.links import Links
+from ithaca.client.orderer_search import orderers_known_to_replicas
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.model.cluster_config import parse_address
 from ithaca.model.decoding import UNDECODABLE
@@ -156,6 +157,7 @@ class Order:
         while True:
             places = deque(self._places(to_leader))
             tried: set[Address] = set()
+            was_redirected = False
             while places and not (tried and deadline.passed):
                 address = places.popleft()
                 if address in tried:
@@ -171,6 +173,7 @@ class Order:
                         self._leader = address
                     return answer
                 problems[address] = Unavailable("it knows of no leader")
+                was_redirected = True
                 self._learn(answer.orderers)
                 self._leader = answer.leader
                 if answer.leader is not None:
@@ -178,6 +181,8 @@ class Order:
                     places.appendleft(answer.leader)
             if deadline.passed or _hopeless(problems, tried):
                 raise _nobody(problems, tried, deadline)
+            if not was_redirected:
+                self._learn(await orderers_known_to_replicas(self._links, self.view, deadline))
             await pauses.pause(deadline)
 
     async def _ask_at(self, address: Address, message: Message, deadline: Deadline) -> Message:

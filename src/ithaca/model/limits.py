@@ -243,6 +243,8 @@ CLUSTER_NAME_CHARS_MAX = 100
 """What a cluster's file may say of an orderer's number, and of the cluster's name."""
 ORDERER_RETRY_S = 0.02
 """Between attempts of a leader whose own proposal was not taken."""
+REPLICAS_ASKED_FOR_ORDERERS_MAX = 4
+"""Replicas that a client asks where the orderers are, when none of those that it knows answers."""
 ORDERER_PROMOTE_S = 0.1
 """Between attempts of a leader to promote an orderer that was added."""
 VIEW_WAIT_S_MAX = 5.0

@@ -51,7 +51,8 @@ class OrderLink:
         self, orderers: tuple[Address, ...], join: Join, hello: Callable[[], Hello], follower: Follower
     ) -> None:
         self._of_file = orderers
-        self._newest = Orderers()
+        self.newest = Orderers()
+        """Where the orderers are, as the leader said last."""
         self._tried: set[Address] = set()
         self._join = join
         self._hello = hello
@@ -85,7 +86,7 @@ class OrderLink:
 
     def _next(self) -> Address:
         """Another orderer each time: those that are there now as far as is known, then those of the file."""
-        places = list(dict.fromkeys((*self._newest.addresses, *self._of_file)))
+        places = list(dict.fromkeys((*self.newest.addresses, *self._of_file)))
         if self._tried.issuperset(places):
             self._tried.clear()
         address = next(place for place in places if place not in self._tried)
@@ -93,8 +94,8 @@ class OrderLink:
         return address
 
     def _learn(self, orderers: Orderers) -> None:
-        if orderers.entry >= self._newest.entry and orderers.addresses:
-            self._newest = orderers
+        if orderers.entry >= self.newest.entry and orderers.addresses:
+            self.newest = orderers
 
     def report(self, report: Report) -> None:
         if self._joined and self._connection is not None:

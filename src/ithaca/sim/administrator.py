@@ -1,4 +1,4 @@
-"""Whoever changes a simulated cluster: shards and orderers come and go. A real handle, asked again until all is done."""
+"""Whoever changes a simulated cluster: shards and orderers come and go. A real handle, asked until all is done."""
 
 import asyncio
 from dataclasses import dataclass
