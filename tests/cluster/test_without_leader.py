@@ -22,7 +22,9 @@ def replica(cluster: Cluster) -> dict[str, Any]:
 def durable(cluster: Cluster) -> int:
     """Records that are on the disks of all replicas, of lanes that may grow."""
     said = [server.said for server in cluster.status().servers if server.place.shard is not None]
-    totals = [sum(lane["durable"] for lane in each["lanes"] if lane["open"]) for each in said if each is not None]
+    totals: list[int] = [
+        sum(lane["durable"] for lane in each["lanes"] if lane["open"]) for each in said if each is not None
+    ]
     return min(totals)
 
 

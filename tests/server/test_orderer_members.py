@@ -35,8 +35,9 @@ from ithaca.protocol.messages import (
     RaftSays,
     RemoveOrderer,
 )
-from ithaca.raft.events import Settings
+from ithaca.raft.events import Settings, TransferLeadership
 from ithaca.raft.messages import RequestVote
+from ithaca.runtime.raft_driver import Waiter
 
 
 def with_spares(file: ClusterFile, count: int) -> ClusterFile:
@@ -208,3 +209,25 @@ async def test_another_orderer_at_the_place_of_the_new_one_is_not_taken_for_it(t
         assert states(group)[3] == "waiting"
         await changed(group, RemoveOrderer(2))
         assert await group.leader() == 1
+
+
+async def test_a_leader_whose_cuts_are_refused_tries_again_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While it hands over to one that is silent, every proposal is refused at once."""
+    async with orderers(cluster_file(orderers=3), tmp_path) as group:
+        leader = await group.leader()
+        gone = next(number for number in (1, 2, 3) if number != leader)
+        replicas = [FakeReplica(0, 0), FakeReplica(0, 1)]
+        async with joined(group.address(leader), replicas):
+            await group.stop(gone)
+            driver = group.up[leader]._driver
+            assert driver is not None
+            begun: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+            driver.step(TransferLeadership(driver._request(Waiter(begun.set_result, begun.set_exception)), gone))
+            await begun
+            lengths = {each.lane: 1 for each in replicas}
+            for each in replicas:
+                each.report(lengths)
+            await replicas[0].hear_cut(1)
+    assert caplog.text.count("a cut was not taken") < 100
