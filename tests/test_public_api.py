@@ -55,9 +55,9 @@ def test_twins_take_the_same_parameters(name: str) -> None:
 
 
 WAITING = {
-    "Admin": "add_shard finalize_shard shards",
     "Log": "append append_many submit submit_many flush read first tail trim session close "
     "prepare open_part publish abort",
+    "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
     "prepare open_part publish abort append_to_shard status",
     "PartWriter": "append_many finish abort",

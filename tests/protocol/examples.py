@@ -8,7 +8,7 @@ from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, ClusterConfiguration, Replica, Shard, View
+from ithaca.model.view import Address, ClusterConfiguration, Orderers, Replica, Shard, View
 from ithaca.ordering.entries import CloseLane
 from ithaca.ordering.outcomes import (
     Configured,
@@ -83,7 +83,12 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     m.Welcome(1, "orderer"),
     m.Failure("Trimmed", "gone", {"first": 7, "file": "x"}, True),
     m.Redirect(AT),
-    m.Redirect(None),
+    m.Redirect(None, Orderers(7, (AT,))),
+    m.AddOrderer(4, AT),
+    m.RemoveOrderer(4),
+    m.GetMembers(),
+    m.MembersAre((m.Member(1, AT, True, True), m.Member(4, AT, False, False)), 4),
+    m.OrderersAre(Orderers(7, (AT, AT))),
     m.Finished(),
     m.GetStatus(),
     m.StatusIs(b"{}"),

@@ -14,6 +14,7 @@ from ithaca.cli import (
     consume,
     demo,
     logs,
+    orderer,
     produce,
     serve,
     shard,
@@ -68,6 +69,7 @@ app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)
 app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
 app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
 app.add_typer(shard.app, name="shard")
+app.add_typer(orderer.app, name="orderer")
 app.add_typer(bench.app, name="bench")
 
 

@@ -9,7 +9,7 @@ from ithaca.client.portal import Portal
 from ithaca.client.sync_appends import LogTwin, SyncAppends, held
 from ithaca.client.sync_records import SyncRecords, SyncSubscription
 from ithaca.model import interface, interface_aio
-from ithaca.model.interface import ClusterStatus, ShardInfo, ShardPolicy
+from ithaca.model.interface import ClusterStatus, OrdererInfo, ShardInfo, ShardPolicy
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
@@ -64,6 +64,15 @@ class SyncAdmin(interface.Admin):
 
     def shards(self) -> tuple[ShardInfo, ...]:
         return self._portal.run(lambda: self._twin.shards())
+
+    def add_orderer(self, address: str) -> int:
+        return self._portal.run(lambda: self._twin.add_orderer(address))
+
+    def remove_orderer(self, orderer: int) -> None:
+        self._portal.run(lambda: self._twin.remove_orderer(orderer))
+
+    def orderers(self) -> tuple[OrdererInfo, ...]:
+        return self._portal.run(lambda: self._twin.orderers())
 
 
 class SyncPartWriter(interface.PartWriter):

@@ -4,6 +4,7 @@
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard ShardFinalized LastShard AddressInUse
+│                                NoSuchOrderer LastOrderer
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop)
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
 │                                NoSuchLog Unsupported
@@ -81,6 +82,14 @@ class ShardFinalized(InvalidInput):
 
 class LastShard(InvalidInput):
     """No other shard takes appends: add one first."""
+
+
+class NoSuchOrderer(InvalidInput):
+    """There is no orderer of this number, or no longer."""
+
+
+class LastOrderer(InvalidInput):
+    """No other orderer votes: add one first."""
 
 
 class AddressInUse(InvalidInput):

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from ithaca.model.interface_admin import Admin, ReplicaInfo, ShardInfo
+from ithaca.model.interface_admin import Admin, OrdererInfo, ReplicaInfo, ShardInfo
 from ithaca.model.interface_parts import PartWriter, PreparedAppends
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
@@ -22,6 +22,7 @@ __all__ = [
     "ClusterLog",
     "ClusterStatus",
     "Log",
+    "OrdererInfo",
     "PartWriter",
     "Pending",
     "PreparedAppends",

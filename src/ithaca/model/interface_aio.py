@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from ithaca.model.interface import Batch, ClusterStatus, ReplicaInfo, ShardInfo, ShardPolicy
+from ithaca.model.interface import Batch, ClusterStatus, OrdererInfo, ReplicaInfo, ShardInfo, ShardPolicy
 from ithaca.model.interface_admin_aio import Admin
 from ithaca.model.interface_parts_aio import PartWriter, PreparedAppends
 from ithaca.model.limits import POLL_RECORDS_MAX
@@ -23,6 +23,7 @@ __all__ = [
     "ClusterLog",
     "ClusterStatus",
     "Log",
+    "OrdererInfo",
     "PartWriter",
     "Pending",
     "PreparedAppends",

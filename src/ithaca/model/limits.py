@@ -267,6 +267,10 @@ ORDERER_RETRY_S = 0.02
 LEADER_WAIT_S_MAX = 1.0
 LEADER_WAITS_MAX = 4096
 """An orderer that has just lost its leader keeps requests for the next one so long, and so many of them."""
+REPLICAS_ASKED_FOR_ORDERERS_MAX = 4
+"""Replicas that a client asks where the orderers are, when none of those that it knows answers."""
+ORDERER_PROMOTE_S = 0.1
+"""Between attempts of a leader to promote an orderer that was added."""
 VIEW_WAIT_S_MAX = 5.0
 """How long an orderer waits for a version of the view that it has not applied yet."""
 VIEW_WAITS_MAX = 4096

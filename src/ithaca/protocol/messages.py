@@ -45,6 +45,11 @@
 | 51   | LaneBatches   | back                  |                             | batches            |
 | 52   | GetRuns       | replica → replica     | RunsAre                     |                    |
 | 53   | RunsAre       | back                  |                             |                    |
+| 60   | AddOrderer    | client → leader       | MembersAre                  |                    |
+| 61   | RemoveOrderer | client → leader       | MembersAre                  |                    |
+| 62   | GetMembers    | client → leader       | MembersAre                  |                    |
+| 63   | MembersAre    | back                  |                             |                    |
+| 64   | OrderersAre   | leader → replica      |                             |                    |
 | 70   | RaftSays      | orderer → orderer     |                             |                    |
 
 An answer carries its request's correlation number. `Acks` is not an answer but names several requests.
@@ -61,12 +66,13 @@ from ithaca.model.cut import ShardCut
 from ithaca.model.limits import (
     HELLO_FEATURES_MAX,
     HELLO_TEXT_BYTES_MAX,
+    ORDERER_NUMBER_MAX,
     READ_WAIT_MS_MAX,
 )
 from ithaca.model.parts import Token
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
-from ithaca.model.view import Address, ClusterConfiguration, View
+from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
 from ithaca.ordering.outcomes import (
     Configured,
     LaneClosed,
@@ -166,6 +172,7 @@ class Redirect(msgspec.Struct, frozen=True, array_like=True):
     """Only the leader can answer this; `leader` is where it is, None while there is none."""
 
     leader: Address | None
+    orderers: Orderers = Orderers()
 
 
 class Finished(msgspec.Struct, frozen=True, array_like=True):
@@ -193,6 +200,8 @@ class ViewIs(msgspec.Struct, frozen=True, array_like=True):
     configuration: ClusterConfiguration
     orderers: tuple[Address, ...]
     leader: Address | None
+    entry: _Natural = 0
+    """Of `model.view.Orderers`."""
 
 
 class GetTail(msgspec.Struct, frozen=True, array_like=True):
@@ -248,6 +257,7 @@ class Joined(msgspec.Struct, frozen=True, array_like=True):
     lane: LaneId | None
     summary: ShardSummary
     cuts: tuple[ShardCut, ...]
+    orderers: Orderers = Orderers()
 
 
 class BootIsKnown(msgspec.Struct, frozen=True, array_like=True):
@@ -453,6 +463,45 @@ class RunsAre(msgspec.Struct, frozen=True, array_like=True):
     runs: tuple[tuple[_Natural, _Counted, _Counted, _Natural], ...]
 
 
+class AddOrderer(msgspec.Struct, frozen=True, array_like=True):
+    """Let the orderer that waits there into the group; the same again is the same orderer."""
+
+    server: Annotated[int, Meta(ge=1, le=ORDERER_NUMBER_MAX)]
+    address: Address
+
+
+class RemoveOrderer(msgspec.Struct, frozen=True, array_like=True):
+    """Let it go for good; one that was removed before stays so."""
+
+    server: Annotated[int, Meta(ge=1, le=ORDERER_NUMBER_MAX)]
+
+
+class GetMembers(msgspec.Struct, frozen=True, array_like=True):
+    """Linearizable."""
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """One orderer. It votes once it has kept up with the others."""
+
+    server: _Counted
+    address: Address
+    votes: bool
+    leads: bool
+
+
+class MembersAre(msgspec.Struct, frozen=True, array_like=True):
+    """The orderers by number; `last` is the highest number that one ever had."""
+
+    members: tuple[Member, ...]
+    last: _Natural
+
+
+class OrderersAre(msgspec.Struct, frozen=True, array_like=True):
+    """The orderers are others now."""
+
+    orderers: Orderers
+
+
 class RaftSays(msgspec.Struct, frozen=True, array_like=True):
     message: AnyMessage
 
@@ -501,6 +550,11 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     51: LaneBatches,
     52: GetRuns,
     53: RunsAre,
+    60: AddOrderer,
+    61: RemoveOrderer,
+    62: GetMembers,
+    63: MembersAre,
+    64: OrderersAre,
     70: RaftSays,
 }
 """Numbers are never given to another message."""

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from ithaca.model import limits
+from ithaca.model.view import Address
 from ithaca.raft.messages import AnyMessage, Entry, HardState, ServerId, Snapshot
 
 
@@ -78,11 +79,15 @@ Change = Literal["add learner", "promote", "remove"]
 
 
 class ChangeMembership(msgspec.Struct, frozen=True):
-    """One change of one server: a new one joins as learner, a learner that kept up is promoted."""
+    """One change of one server: a new one joins as learner, a learner that kept up is promoted.
+
+    `address` is where a new one is; the core only keeps it.
+    """
 
     request: int
     change: Change
     server: ServerId
+    address: Address | None = None
 
 
 class TransferLeadership(msgspec.Struct, frozen=True):
@@ -131,6 +136,7 @@ Reason = Literal[
     "learner is behind",
     "too many members",
     "last voter",
+    "no majority would be alive",
 ]
 
 

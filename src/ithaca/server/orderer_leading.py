@@ -97,11 +97,11 @@ class Leading:
             return
         now_us, time_us = monotonic_ns() // 1000, wall_us()
         cut = leader.propose(now_us, time_us)
-        if cut is not None:
-            self._submit(encode_entry(cut), lambda _: None, self._cut_refused)
         deadline_us = leader.deadline_us(now_us, time_us)
         if deadline_us is not None:
             self._plan((deadline_us - now_us) / 1e6, self.propose)
+        if cut is not None:  # a refusal, which may come at once, replaces the plan
+            self._submit(encode_entry(cut), lambda _: None, self._cut_refused)
 
     def _begin_ordering(self) -> None:
         if self._state.configuration is not None:

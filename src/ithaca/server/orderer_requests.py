@@ -1,7 +1,7 @@
 """What an orderer answers: views from what it has applied, everything else as the leader or with a redirect."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ithaca.model.errors import (
@@ -15,7 +15,7 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import SESSION_ROOM_TRIES_MAX, VIEW_WAIT_S_MAX, VIEW_WAITS_MAX
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, Replica
+from ithaca.model.view import Replica
 from ithaca.ordering.entries import (
     CloseLane,
     ExpireSession,
@@ -35,9 +35,11 @@ from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
+    AddOrderer,
     Applied,
     BootIsKnown,
     FinishPart,
+    GetMembers,
     GetPart,
     GetSession,
     GetStatus,
@@ -48,6 +50,7 @@ from ithaca.protocol.messages import (
     PartIs,
     Propose,
     Redirect,
+    RemoveOrderer,
     ReportIs,
     SessionIs,
     StatusIs,
@@ -58,8 +61,10 @@ from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server.orderer_group import Group
 from ithaca.server.orderer_leading import Leading
 from ithaca.server.orderer_machine import OrderingMachine
+from ithaca.server.orderer_members import MemberChanges
 from ithaca.server.orderer_parts import timed
 from ithaca.server.orderer_streams import NewsStreams
 from ithaca.server.orderer_waits import LeaderWaits
@@ -82,14 +87,16 @@ class Requests:
         machine: OrderingMachine,
         driver: RaftDriver,
         streams: NewsStreams,
-        addresses: Mapping[int, Address],
+        group: Group,
+        changes: MemberChanges,
         status: Callable[[], bytes],
         metrics: OrdererMetrics,
     ) -> None:
         self._machine = machine
         self._driver = driver
         self._streams = streams
-        self._addresses = addresses
+        self._group = group
+        self._changes = changes
         self._status = status
         self._metrics = metrics
         self.leading: Leading | None = None
@@ -106,6 +113,9 @@ class Requests:
             FinishPart: self._finish_part,
             GetPart: self._get_part,
             Join: self._join,
+            AddOrderer: self._members,
+            RemoveOrderer: self._members,
+            GetMembers: self._members,
             GetStatus: self._get_status,
         }
 
@@ -125,7 +135,7 @@ class Requests:
     def leader_changed(self) -> None:
         """Another server leads, or this one does and is ready, or nobody does: whoever waited for that is answered."""
         is_ready = self.leading is not None and self.leading.is_ready
-        if not is_ready and (self.leading is not None or self._leader_address() is None):
+        if not is_ready and (self.leading is not None or self._group.leader is None):
             self._waits.lost()
             return
         for connection, request in self._waits.found():
@@ -157,6 +167,8 @@ class Requests:
         key = connection, request.correlation
         if message.at_least <= self._state.shards.version:
             self._answer_view(connection, request)
+        elif self._group.state is not None:
+            self._fail(connection, request, Unavailable(f"this orderer does not vote, it is {self._group.state}"))
         elif len(self._view_waits) >= VIEW_WAITS_MAX or key in self._view_waits:
             self._fail(connection, request, Overloaded(f"{VIEW_WAITS_MAX} requests wait for a newer view: try again"))
         else:
@@ -175,8 +187,9 @@ class Requests:
         if configuration is None:
             self._fail(connection, request, _not_configured())
             return
-        orderers = tuple(address for _, address in sorted(self._addresses.items()))
-        connection.answer(request, ViewIs(self._state.view, configuration, orderers, self._leader_address()))
+        orderers = self._group.orderers
+        view = ViewIs(self._state.view, configuration, orderers.addresses, self._group.leader, orderers.entry)
+        connection.answer(request, view)
 
     # As the leader
 
@@ -300,7 +313,17 @@ class Requests:
         assert summary is not None
         cuts = tuple(state.cuts_since(message.shard, 0))
         self._streams.join(connection, message.shard, message.replica)
-        connection.answer(request, Joined(state.configuration.log, lane, summary, cuts))
+        connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, self._group.orderers))
+
+    def _members(
+        self, connection: Connection, request: Received, message: AddOrderer | RemoveOrderer | GetMembers
+    ) -> None:
+        if self._may_lead(connection, request):
+            waiter = Waiter(
+                lambda members: connection.answer(request, members),
+                lambda error: self._failed(connection, request, error),
+            )
+            self._changes.take(message, waiter)
 
     def _report(self, connection: Connection, received: Received, message: ReportIs) -> None:
         report = message.report
@@ -326,13 +349,12 @@ class Requests:
 
     def _turn_away(self, connection: Connection, request: Received) -> None:
         if self.leading is None:
-            connection.answer(request, Redirect(self._leader_address()))
+            self._redirect(connection, request)
         else:
             self._fail(connection, request, _not_configured())
 
-    def _leader_address(self) -> Address | None:
-        leader = self._driver.leader
-        return None if leader is None else self._addresses.get(leader)
+    def _redirect(self, connection: Connection, request: Received) -> None:
+        connection.answer(request, Redirect(self._group.leader, self._group.orderers))
 
     def _submit(
         self, connection: Connection, request: Received, entry: OrderingEntry, done: Callable[[list[Outcome]], None]
@@ -351,7 +373,7 @@ class Requests:
     def _failed(self, connection: Connection, request: Received, error: IthacaError) -> None:
         """What was asked did not come to an end here: it may elsewhere, unless it was perhaps done."""
         if self.leading is None and not error.outcome_unknown:
-            connection.answer(request, Redirect(self._leader_address()))
+            self._redirect(connection, request)
         else:
             self._fail(connection, request, error)
 

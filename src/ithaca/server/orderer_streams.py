@@ -7,6 +7,7 @@ A connection may carry several replicas, and then gets the news of all their sha
 
 from ithaca.model.cut import LaneRun, ShardCut, lane_of, shard_of
 from ithaca.model.errors import Unavailable
+from ithaca.model.view import Orderers
 from ithaca.ordering.outcomes import (
     Configured,
     LaneClosed,
@@ -30,7 +31,7 @@ from ithaca.ordering.part_outcomes import (
     PartsUnfit,
     PublishConflicts,
 )
-from ithaca.protocol.messages import News, ShardNews
+from ithaca.protocol.messages import News, OrderersAre, ShardNews
 from ithaca.runtime.connection import Connection
 
 
@@ -103,6 +104,10 @@ class NewsStreams:
         """Send what was taken in, as one message per connection."""
         for carrier in list(self._carriers.values()):
             carrier.flush()
+
+    def tell_orderers(self, orderers: Orderers) -> None:
+        for connection in self._carriers:
+            connection.send(OrderersAre(orderers))
 
     def close(self) -> None:
         """End every connection: whoever joined must look for another leader."""

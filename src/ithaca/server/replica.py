@@ -439,7 +439,7 @@ class ReplicaServer:
     def status(self) -> dict[str, Any]:
         connections = 0 if self._listener is None else self._listener.connection_count
         place = ReplicaPlaced(self._shard, self._replica, self._boot, self.address, self._log_id)
-        return replica_status(place, self.core, self.damage.status(), connections)
+        return replica_status(place, self.core, self.damage.status(), self._order.newest, connections)
 
     def _observe(self, listener: Listener) -> None:
         metrics, core = self.metrics, self.core

@@ -1,18 +1,28 @@
 """A replica's link to the ordering layer: it looks for the leader, joins, takes the news, sends reports."""
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable
 from typing import Protocol
 
 from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, Unavailable
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Orderers
 from ithaca.ordering.reports import Report
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import BootIsKnown, Failure, Hello, Join, Joined, News, Redirect, ReportIs, ShardNews
+from ithaca.protocol.messages import (
+    BootIsKnown,
+    Failure,
+    Hello,
+    Join,
+    Joined,
+    News,
+    OrderersAre,
+    Redirect,
+    ReportIs,
+    ShardNews,
+)
 from ithaca.runtime.connection import Connection, dial
 
 _log = logging.getLogger("ithaca.replica.order")
@@ -40,7 +50,10 @@ class OrderLink:
     def __init__(
         self, orderers: tuple[Address, ...], join: Join, hello: Callable[[], Hello], follower: Follower
     ) -> None:
-        self._orderers = orderers
+        self._of_file = orderers
+        self.newest = Orderers()
+        """Where the orderers are, as the leader said last."""
+        self._tried: set[Address] = set()
         self._join = join
         self._hello = hello
         self._follower = follower
@@ -58,10 +71,9 @@ class OrderLink:
         of the shard.
         """
         pause_s = RECONNECT_PAUSE_S_MIN
-        addresses = itertools.cycle(self._orderers)
         while True:
             hint, self._hint = self._hint, None
-            had_joined = await self._attend(hint or next(addresses))
+            had_joined = await self._attend(hint or self._next())
             if isinstance(self._refusal, NoSuchShard):
                 self._follower.order_gone()
                 return
@@ -71,6 +83,19 @@ class OrderLink:
             pause_s = RECONNECT_PAUSE_S_MIN if is_near else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
             if self._hint is None or hint is not None:  # a hint is followed at once, but never in a tight circle
                 await asyncio.sleep(pause_s)
+
+    def _next(self) -> Address:
+        """Another orderer each time: those that are there now as far as is known, then those of the file."""
+        places = list(dict.fromkeys((*self.newest.addresses, *self._of_file)))
+        if self._tried.issuperset(places):
+            self._tried.clear()
+        address = next(place for place in places if place not in self._tried)
+        self._tried.add(address)
+        return address
+
+    def _learn(self, orderers: Orderers) -> None:
+        if orderers.entry >= self.newest.entry and orderers.addresses:
+            self.newest = orderers
 
     def report(self, report: Report) -> None:
         if self._joined and self._connection is not None:
@@ -105,16 +130,21 @@ class OrderLink:
         match received.message:
             case News(items):
                 self._follower.order_news(items)
+            case OrderersAre(orderers):
+                self._learn(orderers)
             case Joined() as joined:
                 self._joined = True
+                self._tried.clear()
+                self._learn(joined.orderers)
                 _log.info("joined the order at %s as lane %s", connection.name, joined.lane)
                 self._follower.order_joined(joined)
             case BootIsKnown(boot):
                 self._refusal = InvalidInput(f"the ordering layer knows a later start of this replica, boot {boot}")
                 self._follower.order_knows(boot)
                 connection.close()
-            case Redirect(leader):
+            case Redirect(leader, orderers):
                 self._hint = leader
+                self._learn(orderers)
                 connection.close()
             case Failure() as failure:
                 self._refusal = error_of(failure)

@@ -38,6 +38,9 @@ FAULTS = (
     "finalize",
 )
 """Kinds of faults; `sim.faults` says what each does."""
+MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
+"""Those of orderers that come and go (`sim.members`); they are drawn apart from the others."""
+ALL_FAULTS = FAULTS + MEMBER_FAULTS
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,11 @@ class Configuration:
     """Shards whose servers run from the beginning, and wait to be added."""
     publishers: int = 0
     """Clients that prepare parts and publish them."""
+    spare_orderers: int = 0
+    """Orderers that run from the beginning, and wait to be added."""
+    retires: bool = False
+    """Whether orderers are stopped once they were removed. Then everybody knows of all that there are at the end;
+    else clients and replicas begin with those that founded the log."""
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
@@ -90,8 +98,8 @@ class Configuration:
         """Replicas that hold each record once everything has come to rest."""
         return self.replicas
 
-    def cluster(self, spares: int = 0) -> ClusterFile:
-        """The cluster's file, with so many of the spare shards in it."""
+    def cluster(self, spares: int = 0, spare_orderers: int = 0) -> ClusterFile:
+        """The cluster's file, with so many of the spare shards and orderers in it."""
         addresses = iter(range(1, 1000))
 
         def place() -> Address:
@@ -102,7 +110,13 @@ class Configuration:
             durability="fsync",
             order_interval_us=self.order_interval_us,
             segment_bytes=self.segment_bytes,
-            orderers=tuple(OrdererPlace(server, place()) for server in range(1, self.orderers + 1)),
+            orderers=(
+                *(OrdererPlace(server, place()) for server in range(1, self.orderers + 1)),
+                *(
+                    OrdererPlace(self.orderers + each, Address(f"10.0.2.{each}", PORT), joins=True)
+                    for each in range(1, spare_orderers + 1)
+                ),
+            ),
             shards=tuple(
                 ShardPlace(
                     shard,
@@ -130,6 +144,7 @@ def configuration_of(seed: int) -> Configuration:
     True
     """
     random = Random(f"configuration of {seed}")
+    member_faults, spare_orderers, retires = _members_of(seed)
     replicas = random.choice((1, 2, 2, 2, 3))
     many = random.sample(FAULTS, random.randint(1, 5)) if random.random() < 0.9 else list(FAULTS)
     faults = many if random.random() < 0.95 else []
@@ -146,7 +161,7 @@ def configuration_of(seed: int) -> Configuration:
         troubled_s=random.uniform(4, 16),
         producers=random.randint(1, 3),
         readers=random.randint(1, 2),
-        faults=tuple(sorted(faults)),
+        faults=tuple(sorted([*faults, *member_faults])),
         fault_every_s=random.choice((0.2, 0.5, 1, 1)),
         pause_between_appends_s=random.choice((0.02, 0.1, 0.4)),
         window=random.choice((1, 1, 2, 4)),
@@ -179,7 +194,18 @@ def configuration_of(seed: int) -> Configuration:
         },
         takes_over=random.random() < 0.3,
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
+        spare_orderers=spare_orderers,
+        retires=retires,
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,
         publishers=random.choice((0, 1, 1, 2)),
     )
+
+
+def _members_of(seed: int) -> tuple[list[str], int, bool]:
+    """What befalls the group of orderers, how many spare ones there are, and whether those that go are stopped."""
+    random = Random(f"orderers of {seed}")
+    if random.random() < 0.75:
+        return [], 0, False
+    faults = random.sample(MEMBER_FAULTS, random.randint(1, len(MEMBER_FAULTS)))
+    return faults, random.randint(1, 4), "lose-orderer" in faults or random.random() < 0.5

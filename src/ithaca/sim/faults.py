@@ -43,6 +43,7 @@ class Faults:
             "client": self._client,
             "add-shard": self._add_shard,
             "finalize": self._finalize,
+            **world.members.faults,
         }
 
     def begin(self) -> None:
@@ -78,7 +79,7 @@ class Faults:
             world.start(host)
 
     def _mend(self, host: Host) -> None:
-        host.must_restart = True
+        host.must_restart = not host.is_retired
         host.disk.capacity_bytes = None
         host.disk.dies_after = None
         host.disk.fail_no_sync()

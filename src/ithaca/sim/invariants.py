@@ -8,6 +8,7 @@ from ithaca.ordering.lanes import LaneTable
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
+from ithaca.raft.messages import Configuration
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
 from ithaca.sim.host import Host
@@ -33,6 +34,8 @@ class Invariants:
         """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._synced: dict[LaneId, dict[str, int]] = {}
         """Of each lane: how much of it each replica had on its disk at some time."""
+        self._configurations: dict[int, tuple[Configuration, str]] = {}
+        """By the entry of the log that they stand in, or at which a snapshot was taken: who said so."""
         self._newest_cut = 0
         self._steps_after: dict[str, int] = {}
         """Of each host: what its process has done since a sync of it failed."""
@@ -82,6 +85,7 @@ class Invariants:
             if first != host.name:
                 raise Violation("one-leader", f"{first} and {host.name} both lead term {driver.term}")
         self._keeps_its_word(driver._core)
+        self._is_counted(host, driver._core)
         state = server._machine.state
         self._same_tail(host, state.cut_number, state.tail)
         if state.cut_number > self._newest_cut:
@@ -95,6 +99,17 @@ class Invariants:
                     self._same_end(host, number, state.lanes)
         if state.first > state.tail:
             raise Violation("trim-bound", f"{host.name} has trimmed to {state.first}, beyond the tail {state.tail}")
+
+    def _is_counted(self, host: Host, core: RaftCore) -> None:
+        """Whoever waits to be added has voted for nobody; what is agreed of the members is the same everywhere."""
+        membership = core.node.membership
+        if not membership.current.voters and core.node.vote is not None:
+            raise Violation("waiting", f"{host.name} waits to be added, and has voted for {core.node.vote}")
+        if membership.current.voters and membership.index <= core.commit_index:
+            known, who = self._configurations.setdefault(membership.index, (membership.current, host.name))
+            if known != membership.current:
+                said = f"after entry {membership.index} the members are {known} at {who}"
+                raise Violation("one-group", f"{said}, and {membership.current} at {host.name}")
 
     def _keeps_its_word(self, core: RaftCore) -> None:
         """What a follower has told its leader that it has is on its disk: a term takes nothing of that back."""
