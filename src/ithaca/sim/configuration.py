@@ -25,6 +25,7 @@ FAULTS = (
     "isolate",
     "cut",
     "one-way",
+    "split",
     "storm",
     "slow-disk",
     "full-disk",
@@ -71,6 +72,8 @@ class Configuration:
     limits: dict[str, int] = field(default_factory=dict)
     takes_over: bool = False
     """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
+    is_patient: bool = False
+    """Whether producers wait for as long as it takes, and do not begin anew."""
     focus: str = "everybody"
     """Whom faults befall: `everybody`, `orderers` or `replicas`."""
     spares: int = 0
@@ -176,6 +179,7 @@ def configuration_of(seed: int) -> Configuration:
             "READ_RUNS_MAX": random.choice((16, 1024)),
         },
         takes_over=random.random() < 0.3,
+        is_patient=random.random() < 0.25,
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,

@@ -41,7 +41,21 @@ class Invariants:
         self._final_lengths: dict[LaneId, int] = {}
         self._final_ends: dict[int, int] = {}
         """Behind the last position of each shard that is finalized."""
+        self.committed = 0
+        """The last entry that any orderer has known to be committed."""
+        self._terms: dict[int, tuple[int, str]] = {}
+        """Of each entry that is committed: its term, and who said so."""
+        self._checked: dict[str, tuple[int, int]] = {}
+        """Of each orderer: its life, and up to where its committed entries were looked at."""
+        self._votes: dict[str, tuple[int, int, int]] = {}
+        """Of each orderer: its life, and the last term and vote that it took for durable; 0 for no vote."""
+        self._runs: dict[int, dict[str, int]] = {}
+        """Of each shard: the last cut up to which each replica had the positions on its disk."""
         self._hosts = {host.name: host for host in world.hosts.values()}
+
+    def runs_synced(self, shard: int, cut: int) -> int:
+        """How many replicas of the shard have had the positions of this cut, and of all before, on their disks."""
+        return sum(synced >= cut for synced in self._runs.get(shard, {}).values())
 
     def check(self, name: str) -> None:
         """Something has happened to this process."""
@@ -82,6 +96,8 @@ class Invariants:
             if first != host.name:
                 raise Violation("one-leader", f"{first} and {host.name} both lead term {driver.term}")
         self._keeps_its_word(driver._core)
+        self._same_log(host, driver._core)
+        self._votes_once(host, driver._core)
         state = server._machine.state
         self._same_tail(host, state.cut_number, state.tail)
         if state.cut_number > self._newest_cut:
@@ -110,6 +126,31 @@ class Invariants:
                 told = f"orderer {server} has said that it has entry {progress.match_index}"
                 raise Violation("promised", f"{told}, and {durable} is the last one on its disk")
 
+    def _same_log(self, host: Host, core: RaftCore) -> None:
+        """An entry that is committed is the same for everybody, for ever."""
+        node = core.node
+        self.committed = max(self.committed, node.commit_index)
+        life, done = self._checked.get(host.name, (0, 0))
+        start = done if life == host.lives else node.snapshot.index
+        self._checked[host.name] = host.lives, node.commit_index
+        for index in range(start + 1, node.commit_index + 1):
+            term = node.log.term_at(index)
+            if term is not None:
+                known, who = self._terms.setdefault(index, (term, host.name))
+                if known != term:
+                    said = f"entry {index} that is committed is of term {known} at {who}"
+                    raise Violation("one-log", f"{said} and of term {term} at {host.name}")
+
+    def _votes_once(self, host: Host, core: RaftCore) -> None:
+        """What a server took for durable of its term and vote is what its next life begins with."""
+        node = core.node
+        life, term, vote = self._votes.get(host.name, (0, 0, 0))
+        if life != host.lives and (node.term < term or (node.term == term and vote and node.vote != vote)):
+            said = f"{host.name} was in term {term} with its vote for {vote}"
+            raise Violation("promised", f"{said}, and begins in term {node.term} with its vote for {node.vote}")
+        if not node.persistence._outstanding:  # else something is on its way to the disk
+            self._votes[host.name] = host.lives, node.term, node.vote or 0
+
     def _is_synced(self, state: OrderingState) -> None:
         """What is ordered of a lane was synced by f + 1 replicas."""
         for shard in state.view.shards:
@@ -126,6 +167,9 @@ class Invariants:
             if is_open:
                 known = self._synced.setdefault(lane, {})
                 known[host.name] = max(durable, known.get(host.name, 0))
+        if host.place is not None and host.place.shard is not None:
+            runs = self._runs.setdefault(host.place.shard, {})
+            runs[host.name] = max(core._runs.cut, runs.get(host.name, 0))
         self._same_tail(host, core.cut_number, core.tail)
         if core.readable > core.tail:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")

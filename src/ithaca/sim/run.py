@@ -25,6 +25,7 @@ from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.violation import Violation
+from ithaca.sim.witness import watched
 from ithaca.sim.world import World
 
 EVENTS_MAX = 20_000
@@ -64,10 +65,12 @@ def run_configuration(configuration: Configuration, *, story: bool = False) -> R
 def _run(configuration: Configuration, story: bool) -> Result:
     violation: Violation | None = None
     with World(configuration) as world, counted(world.count):
-        run = _Run(world)
+        invariants = Invariants(world)
+        run = _Run(world, invariants)
         try:
-            run.trouble_and_heal()
-            run.judge()
+            with watched(world, invariants):
+                run.trouble_and_heal()
+                run.judge()
         except Violation as found:
             violation = found
         return Result(
@@ -86,9 +89,9 @@ def _run(configuration: Configuration, story: bool) -> Result:
 class _Run:
     """The phases of one run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, invariants: Invariants) -> None:
         self._world = world
-        self._invariants = Invariants(world)
+        self._invariants = invariants
         self._check = self._invariants.check
 
     def trouble_and_heal(self) -> None:

@@ -19,15 +19,18 @@ T = TypeVar("T")
 
 KEYS = (b"blue", b"green", b"red")
 _CALL_S = 8.0
+_PATIENT_S = 3600.0
+_FAR = 1 << 20
+"""Numbers of a session that no run comes to."""
 _AGAIN_S = 0.2
 
 
-async def connected(world: "World") -> ClusterLog:
-    """A handle, as soon as somebody answers."""
+async def connected(world: "World", call_s: float = _CALL_S) -> ClusterLog:
+    """A handle whose calls take at most so long, as soon as somebody answers."""
     while True:
         try:
             log = await ithaca.client.log.connect(
-                world.bootstrap, timeout=_CALL_S, compression=world.configuration.compression
+                world.bootstrap, timeout=call_s, compression=world.configuration.compression
             )
             world.handles.append(log)
             return log
@@ -71,8 +74,9 @@ class Producer:
     async def main(self, who: object, random: Random) -> None:
         """One life of it."""
         self._is_appending = False
-        log = await connected(self._world)
-        logs = [log, await connected(self._world)] if self._configuration.takes_over else [log]
+        call_s = _PATIENT_S if self._configuration.is_patient else _CALL_S
+        log = await connected(self._world, call_s)
+        logs = [log, await connected(self._world, call_s)] if self._configuration.takes_over else [log]
         await asyncio.gather(self._append_plainly(who, random, log), self._append_in_session(who, random, logs))
 
     def _batch(self, session: int, seq: int, count: int) -> list[bytes]:
@@ -148,6 +152,8 @@ class Producer:
                 key = random.choice((None, *KEYS))
                 numbers.unsettled[seq] = (count, key)
                 sent.append(asyncio.ensure_future(self._send(who, numbers, session, seq, count, key)))
+                if random.random() < 0.03:
+                    sent.append(asyncio.ensure_future(self._leave_gap(session, numbers)))
             outcomes = asyncio.gather(*sent, return_exceptions=True)
             if self._configuration.takes_over and random.random() < 0.1:
                 await asyncio.wait([outcomes], timeout=random.choice((0, 0.01, 1)))
@@ -158,6 +164,13 @@ class Producer:
             if numbers.unsettled:
                 return
             await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
+
+    async def _leave_gap(self, session: Session, numbers: _Numbers) -> None:
+        """A batch whose number follows none: it must be refused, and nothing else must suffer."""
+        values = self._batch(numbers.session, numbers.next_seq + _FAR, 1)
+        with suppress(IthacaError):
+            await session.append_many(values, seq=numbers.offset + numbers.next_seq + _FAR)
+            raise AssertionError(f"{self.name} left out {_FAR} numbers, and its batch was taken")
 
     async def _send(
         self, who: object, numbers: _Numbers, session: Session, seq: int, count: int, key: bytes | None
