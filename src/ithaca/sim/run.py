@@ -8,7 +8,6 @@ written into the history, and the checker judges it (docs/proof.md).
 import gc
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -199,10 +198,8 @@ def _no_collector() -> Iterator[None]:
     try:
         yield
     finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # coroutines that were never begun
-            while gc.collect():  # finalizers let go of more
-                pass
+        while gc.collect():  # finalizers let go of more
+            pass
         sys.unraisablehook = hook
         if was_enabled:
             gc.enable()

@@ -75,10 +75,8 @@ class Witness:
             self._may_be_forgotten(state, entry)
         outcomes = original(state, index, entry)
         for outcome in outcomes:
-            if isinstance(outcome, SessionMoved) and outcome.session.home != outcome.source:
-                self._may_be_home(state, outcome.session.home)
-            elif isinstance(outcome, SessionOpened) and outcome.session.epoch == 1:
-                self._may_be_home(state, outcome.session.home)
+            if isinstance(outcome, SessionMoved | SessionOpened):
+                self._may_be_home(state, outcome)
             elif isinstance(entry, Finalize) and isinstance(outcome, ViewChanged) and outcome.now is not None:
                 if outcome.now.phase == "finalizing":
                     self._graces[outcome.shard] = (state.cut_number + entry.cuts, entry.until_us)
@@ -96,9 +94,12 @@ class Witness:
                     said = f"cut {number} is let go, and {copies} replicas of shard {shard} have its positions"
                     self.accuse("runs-kept", f"{said} on their disks, not {known.copies}")
 
-    def _may_be_home(self, state: OrderingState, lane: LaneId) -> None:
-        if not state.shards.is_live(lane.shard):
-            self.accuse("leaving", f"a session came to lane {lane} of a shard that is not live")
+    def _may_be_home(self, state: OrderingState, outcome: SessionMoved | SessionOpened) -> None:
+        """Nobody comes to a shard that is about to go; one who lives there may open the session again."""
+        session = outcome.session
+        is_new = session.home != outcome.source if isinstance(outcome, SessionMoved) else session.epoch == 1
+        if is_new and not state.shards.is_live(session.home.shard):
+            self.accuse("leaving", f"session {session.name!r} came to lane {session.home} of a shard that is not live")
 
     def _is_over(self, state: OrderingState, shard: int) -> None:
         cut, until_us = self._graces.get(shard, (0, 0))

@@ -287,7 +287,7 @@ class Reader:
     async def _trim(self, random: Random, log: ClusterLog) -> None:
         recorder = self._world.recorder
         while True:
-            await asyncio.sleep(random.uniform(1, 6))
+            await asyncio.sleep(random.uniform(0.2, 4))
             if not self._world.is_loaded:
                 return
             try:
