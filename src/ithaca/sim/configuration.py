@@ -75,6 +75,8 @@ class Configuration:
     limits: dict[str, int] = field(default_factory=dict)
     takes_over: bool = False
     """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
+    heartbeat_ms: int = 100
+    """How often a leader makes sure that it still leads: the less often, the longer it may be wrong."""
     is_patient: bool = False
     """Whether producers wait for as long as it takes, and do not begin anew."""
     focus: str = "everybody"
@@ -123,6 +125,7 @@ class Configuration:
             snapshot_entries=self.snapshot_entries,
             trailing_entries=max(1, self.snapshot_entries // 4),
             append_entries_max=self.append_entries,
+            heartbeat_ms=self.heartbeat_ms,
         )
 
     def text(self) -> str:
@@ -191,4 +194,5 @@ def configuration_of(seed: int) -> Configuration:
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,
+        heartbeat_ms=450 if random.random() < 0.25 else 100,
     )

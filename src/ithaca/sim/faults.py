@@ -234,15 +234,20 @@ class Faults:
         return f"from {one.name} to {other.name}"
 
     def _split(self) -> str:
-        """An orderer, most often the leader, is cut off from the others; clients and replicas reach all of them."""
+        """An orderer, most often the leader, is cut off from the others; clients and replicas reach all of them.
+
+        For as long as it takes the others to elect another leader, however impatient this seed is.
+        """
         orderers = self._orderers()
         leaders = [host for host in orderers if _leads(host)]
         one = self._random.choice(leaders if leaders and self._random.random() < 0.7 else orderers)
         others = [host for host in orderers if host is not one]
-        self._cut_links([(one, other) for other in others] + [(other, one) for other in others])
+        links = [(one, other) for other in others] + [(other, one) for other in others]
+        patience = self._world.configuration.patience
+        self._cut_links(links, 1.2 / patience, 4 / patience)
         return one.name
 
-    def _cut_links(self, links: list[tuple[Host, Host]]) -> None:
+    def _cut_links(self, links: list[tuple[Host, Host]], low_s: float = 0.2, high_s: float = 25) -> None:
         network = self._world.network
         pairs = [(one.address, other.address) for one, other in links]
         for pair in pairs:
@@ -252,7 +257,7 @@ class Faults:
             for pair in pairs:
                 network.heal(*pair)
 
-        self._later(0.2, 25, heal)
+        self._later(low_s, high_s, heal)
 
     def _storm(self) -> str:
         weather = self._world.network.weather

@@ -8,6 +8,7 @@ from ithaca.ordering.lanes import LaneTable
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
+from ithaca.replica.core import ReplicaCore
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
 from ithaca.sim.host import Host
@@ -51,6 +52,8 @@ class Invariants:
         """Of each orderer: its life, and the last term and vote that it took for durable; 0 for no vote."""
         self._runs: dict[int, dict[str, int]] = {}
         """Of each shard: the last cut up to which each replica had the positions on its disk."""
+        self._taken: dict[tuple[str, int], int] = {}
+        """Of each life of a replica of a finalized shard: what it had taken into its lane by then."""
         self._hosts = {host.name: host for host in world.hosts.values()}
 
     def runs_synced(self, shard: int, cut: int) -> int:
@@ -175,6 +178,7 @@ class Invariants:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")
         self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail))
         if core.shard_view is not None and core.shard_view.phase == "finalized":
+            self._takes_no_more(host, core)
             for lane, is_open, durable, ordered in core.lanes():
                 final = self._final_lengths.get(lane, ordered)
                 if is_open or ordered != final or (core.is_settled(lane) and durable > final):
@@ -183,6 +187,12 @@ class Invariants:
                         f"{host.name} has {durable} records of lane {lane} ({ordered} ordered, open: {is_open}), which "
                         f"was finalized at {final}",
                     )
+
+    def _takes_no_more(self, host: Host, core: ReplicaCore) -> None:
+        lane = core.own_lane
+        taken = 0 if lane is None else core.received(lane)
+        if taken > self._taken.setdefault((host.name, host.lives), taken):
+            raise Violation("finalized", f"{host.name} has taken a batch into lane {lane}, which is finalized")
 
     def _same_end(self, host: Host, shard: int, lanes: LaneTable) -> None:
         """What is ordered of a finalized shard never changes."""
