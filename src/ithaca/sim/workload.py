@@ -238,8 +238,8 @@ class Reader:
                         recorder.delivered(number, records)
                         if key is None:
                             self._reached = max(self._reached, subscription.position)
-                        if random.random() < 0.02:
-                            break  # and begins anew
+                        if random.random() < 0.02 and not self._world.is_healing:
+                            break  # and begins anew; once all is mended, it must get on by itself
             except IthacaError as error:
                 self._world.met(error)
                 await asyncio.sleep(_AGAIN_S)
