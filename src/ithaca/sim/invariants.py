@@ -28,6 +28,8 @@ class Invariants:
         self._leaders: dict[int, str] = {}
         self._tails: dict[int, tuple[int, str]] = {}
         """By the number of a cut: the tail after it, and who said so."""
+        self._states: dict[int, tuple[tuple[int, ...], str]] = {}
+        """By the index of an entry: what the state is after it, and who said so."""
         self._last: dict[str, tuple[int, int, int, int]] = {}
         """Of each host: its life, and what must not fall during one."""
         self._durable: dict[int, tuple[int, int]] = {}
@@ -109,6 +111,7 @@ class Invariants:
         self._never_falls(host, (host.lives, driver.term, driver.commit_index, state.tail))
         if self._seen.get(host.name) != (host.lives, state.index):
             self._seen[host.name] = host.lives, state.index
+            self._same_state(host, state)
             for number, shard in state.shards.by_number.items():
                 if shard.phase == "finalized":
                     self._same_end(host, number, state.lanes)
@@ -220,6 +223,14 @@ class Invariants:
         known, who = self._tails.setdefault(cut, (tail, host.name))
         if known != tail:
             raise Violation("one-order", f"after cut {cut} the tail is {known} at {who} and {tail} at {host.name}")
+
+    def _same_state(self, host: Host, state: OrderingState) -> None:
+        """Entries are one log: whoever has applied the same has the same state, however it came by it."""
+        has = (state.tail, state.first, state.time_us, state.shards.version, len(state.sessions.by_id), len(state.kept))
+        known, who = self._states.setdefault(state.index, (has, host.name))
+        if known != has:
+            said = f"after entry {state.index} tail, first, time, view, sessions and kept cuts are {known} at {who}"
+            raise Violation("one-order", f"{said} and {has} at {host.name}")
 
     def _never_falls(self, host: Host, now: tuple[int, int, int, int]) -> None:
         before = self._last.get(host.name)
