@@ -6,7 +6,8 @@ connection, and ends with it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ithaca.model.errors import (
@@ -93,15 +94,14 @@ class GatewayPeer:
             task.cancel()
         self._server.connection_lost(connection)
 
-    def _start(self, connection: Connection, received: Received, work: Coroutine[Any, Any, None]) -> None:
-        """Run what has to wait; its failure is the request's answer."""
+    def _start(self, connection: Connection, received: Received, work: Callable[[], Awaitable[None]]) -> None:
+        """Run what has to wait; its failure is the request's answer. If the connection ends first, nothing is begun."""
         if len(self._tasks) >= CONNECTION_TASKS_MAX:
-            work.close()
             raise Overloaded(f"{CONNECTION_TASKS_MAX} requests of this connection wait already: await some first")
 
         async def run() -> None:
             try:
-                await work
+                await work()
             except IthacaError as error:
                 self._server.damage.met(error)
                 connection.fail(received, error)
@@ -131,13 +131,13 @@ class GatewayPeer:
             found, payload = await self._server.shelf.read(message.position, message.wait_ms / 1000)
             connection.answer(received, found, payload)
 
-        self._start(connection, received, answer())
+        self._start(connection, received, answer)
 
     def _subscribe(self, connection: Connection, received: Received, message: Subscribe) -> None:
         server = self._server
         connection.allow_slow_reader()
         stream = Stream(server.shelf, connection, message, server.metrics.sent)
-        self._start(connection, received, stream.run())
+        self._start(connection, received, stream.run)
 
     def _seek_time(self, connection: Connection, received: Received, message: SeekTime) -> None:
         async def answer() -> None:
@@ -147,7 +147,7 @@ class GatewayPeer:
                 return
             connection.answer(received, TimeIs(seek_time(shelf.store, message.time_us, message.tail)))
 
-        self._start(connection, received, answer())
+        self._start(connection, received, answer)
 
     def _next_seq(self, connection: Connection, received: Received, message: GetNextSeq) -> None:
         next_seq = self._server.core.next_seq(message.lane, message.producer_id, message.epoch)
@@ -175,11 +175,11 @@ class GatewayPeer:
         server = self._server
         if message.stop is not None:
             held = self._held(message.lane)
-            work = send_stored(connection, message.lane, held.lane, message.start, message.stop)
+            work = partial(send_stored, connection, message.lane, held.lane, message.start, message.stop)
         elif server.feed is not None and message.lane == server.core.own_lane:
-            work = server.feed.follow(connection, message.start)
+            work = partial(server.feed.follow, connection, message.start)
         elif server.core.is_written_here(message.lane):
-            work = server.part_feeds.follow(connection, message.lane, message.start)
+            work = partial(server.part_feeds.follow, connection, message.lane, message.start)
         else:
             raise WrongLane(f"lane {message.lane} is not written here")
         self._start(connection, received, work)

@@ -9,9 +9,10 @@ from random import Random
 from typing import Any
 
 from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
-from ithaca.model.limits import KIB
+from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
 from ithaca.model.records import Compression
 from ithaca.model.view import Address
+from ithaca.proof import payload
 from ithaca.raft.events import Settings
 
 PORT = 7600
@@ -25,6 +26,7 @@ FAULTS = (
     "isolate",
     "cut",
     "one-way",
+    "split",
     "storm",
     "slow-disk",
     "full-disk",
@@ -70,10 +72,16 @@ class Configuration:
     mischief: float
     segment_bytes: int
     snapshot_entries: int
+    append_entries: int
+    """What one message of Raft carries at most."""
     order_interval_us: int
     limits: dict[str, int] = field(default_factory=dict)
     takes_over: bool = False
     """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
+    heartbeat_ms: int = 100
+    """How often a leader makes sure that it still leads: the less often, the longer it may be wrong."""
+    is_patient: bool = False
+    """Whether producers wait for as long as it takes, and do not begin anew."""
     focus: str = "everybody"
     """Whom faults befall: `everybody`, `orderers` or `replicas`."""
     spares: int = 0
@@ -129,7 +137,12 @@ class Configuration:
         )
 
     def raft(self) -> Settings:
-        return Settings(snapshot_entries=self.snapshot_entries, trailing_entries=max(1, self.snapshot_entries // 4))
+        return Settings(
+            snapshot_entries=self.snapshot_entries,
+            trailing_entries=max(1, self.snapshot_entries // 4),
+            append_entries_max=self.append_entries,
+            heartbeat_ms=self.heartbeat_ms,
+        )
 
     def text(self) -> str:
         """For people who look into a failure."""
@@ -166,15 +179,16 @@ def configuration_of(seed: int) -> Configuration:
         pause_between_appends_s=random.choice((0.02, 0.1, 0.4)),
         window=random.choice((1, 1, 2, 4)),
         records_max=random.choice((1, 3, 20)),
-        record_bytes_max=random.choice((40, 200, 3000)),
-        trims=random.random() < 0.3,
+        record_bytes_max=random.choice((payload.HEAD_BYTES, 200, 3000)),
+        trims=random.random() < 0.4,
         compression=random.choice(("none", "none", "lz4", "zstd")),
         delay_ns=random.choice(((20_000, 100_000), (50_000, 500_000), (100_000, 20_000_000))),
         straggler=random.choice((0, 0, 0.01)),
         split=random.choice((0, 0.1, 0.5)),
         mischief=random.choice((0, 0, 0.05)),
-        segment_bytes=random.choice((4 * KIB, 16 * KIB, 64 * KIB)),
+        segment_bytes=random.choice((KIB, 4 * KIB, 16 * KIB, 64 * KIB)),
         snapshot_entries=random.choice((20, 200, 8192)),
+        append_entries=random.choice((2, 16, RAFT_APPEND_ENTRIES_MAX)),
         order_interval_us=random.choice((0, 0, 5_000)),
         limits={
             "ALLOCATE_AHEAD_BYTES": random.choice((3000, 64 * KIB)),
@@ -193,12 +207,14 @@ def configuration_of(seed: int) -> Configuration:
             "READ_RUNS_MAX": random.choice((16, 1024)),
         },
         takes_over=random.random() < 0.3,
+        is_patient=random.random() < 0.25,
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
         spare_orderers=spare_orderers,
         retires=retires,
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,
         publishers=random.choice((0, 1, 1, 2)),
+        heartbeat_ms=450 if random.random() < 0.25 else 100,
     )
 
 

@@ -103,4 +103,11 @@ ORDER = (
         "cuts = tuple(state.cuts_since(message.shard, 0))",
         "cuts = ()",
     ),
+    Bug(
+        "order-cut-let-go-early",
+        "a cut is let go when one replica has its positions on the disk",
+        "ithaca.ordering.reports",
+        "return _largest(group.shard.copies, [held.runs_cut for held in group.members()]) if group else 0",
+        "return _largest(1, [held.runs_cut for held in group.members()]) if group else 0",
+    ),
 )

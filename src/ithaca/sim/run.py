@@ -8,7 +8,6 @@ written into the history, and the checker judges it (docs/proof.md).
 import gc
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.violation import Violation
+from ithaca.sim.witness import watched
 from ithaca.sim.world import World
 
 EVENTS_MAX = 20_000
@@ -64,10 +64,12 @@ def run_configuration(configuration: Configuration, *, story: bool = False) -> R
 def _run(configuration: Configuration, story: bool) -> Result:
     violation: Violation | None = None
     with World(configuration) as world, counted(world.count):
-        run = _Run(world)
+        invariants = Invariants(world)
+        run = _Run(world, invariants)
         try:
-            run.trouble_and_heal()
-            run.judge()
+            with watched(world, invariants):
+                run.trouble_and_heal()
+                run.judge()
         except Violation as found:
             violation = found
         return Result(
@@ -86,9 +88,9 @@ def _run(configuration: Configuration, story: bool) -> Result:
 class _Run:
     """The phases of one run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, invariants: Invariants) -> None:
         self._world = world
-        self._invariants = Invariants(world)
+        self._invariants = invariants
         self._check = self._invariants.check
 
     def trouble_and_heal(self) -> None:
@@ -203,10 +205,8 @@ def _no_collector() -> Iterator[None]:
     try:
         yield
     finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # coroutines that were never begun
-            while gc.collect():  # finalizers let go of more
-                pass
+        while gc.collect():  # finalizers let go of more
+            pass
         sys.unraisablehook = hook
         if was_enabled:
             gc.enable()

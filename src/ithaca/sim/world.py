@@ -299,6 +299,7 @@ class World:
                 self._graveyard.append(host.process)
             host.process = host.server = None
         for process in self._graveyard:
+            process.loop.end()
             process.stalled.clear()
         for handle in self.handles:
             for reader in list(handle._context.readers):
