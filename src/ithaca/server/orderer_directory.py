@@ -26,7 +26,7 @@ from ithaca.storage.raftlog import FILE_NAME, RaftLog
 META = "meta"
 _WAY_OUT = (
     "the orderer may have forgotten votes and entries that others count on, and does not start; a majority of the "
-    "others goes on without it. Never empty its directory; restore it only from a copy that was made after it stopped"
+    "others goes on without it. Never empty its directory: remove it with ithaca orderer remove, and add another one"
 )
 
 
