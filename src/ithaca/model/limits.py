@@ -259,7 +259,7 @@ ORDERING_FORGET_CUTS_MAX = 1024
 """Cuts that one entry lets go of."""
 ORDERING_LOST_RANGES_MAX = 4096
 """Ranges of lost records that are kept apart."""
-REPORT_LANES_MAX = 4096
+REPORT_LANES_MAX = 65_536
 """Lanes in one report."""
 ORDERER_NUMBER_MAX = (1 << 15) - 1
 CLUSTER_NAME_CHARS_MAX = 100
