@@ -16,6 +16,7 @@ from ithaca.cli import (
     logs,
     orderer,
     produce,
+    publish,
     serve,
     shard,
     sim,
@@ -52,6 +53,7 @@ def ithaca(
 
 
 app.command(epilog=produce.APPEND_EXAMPLES)(produce.append)
+app.command(epilog=publish.PUBLISH_EXAMPLES)(publish.publish)
 app.command(epilog=consume.READ_EXAMPLES)(consume.read)
 app.command(epilog=consume.FOLLOW_EXAMPLES)(consume.follow)
 app.command(epilog=upkeep.TAIL_EXAMPLES)(upkeep.tail)
