@@ -14,7 +14,9 @@ CLIENT = (
         self._lanes.leave(accumulator.lane)
         if accumulator._producer is not None:
             for sent in accumulator._producer._queue:
-                self.take_batch(sent.batch, asyncio.get_running_loop().create_future())
+                slot = asyncio.get_running_loop().create_future()
+                slot.add_done_callback(asyncio.Future.exception)
+                self.take_batch(sent.batch, slot)
 """,
     ),
     Bug(

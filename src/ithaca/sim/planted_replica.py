@@ -105,11 +105,4 @@ REPLICA = (
         "if batch.first_seq == known.next_seq:",
         "if batch.first_seq >= known.next_seq:",
     ),
-    Bug(
-        "replica-lane-not-continued",
-        "a batch from a peer is taken although it does not continue the copy of its lane",
-        "ithaca.replica.settling",
-        "if batch.base_lsn != copy.received:",
-        "if batch.base_lsn < copy.received:",
-    ),
 )

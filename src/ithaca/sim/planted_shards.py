@@ -18,20 +18,6 @@ SHARDS = (
         "pass",
     ),
     Bug(
-        "shard-acknowledged-after-final",
-        "what a lane holds beyond its end when it is closed is acknowledged",
-        "ithaca.replica.appends",
-        """        while self._pending and self._pending[-1].base_lsn >= length:
-            self._refuse(self._pending.pop(), self._wrong_lane(self._copy.lane))
-""",
-        """        while self._pending and self._pending[-1].base_lsn >= length:
-            batch = self._pending.pop()
-            self._forget(batch)
-            for request in batch.requests:
-                self._effects.append(Acknowledge(request, self._copy.end_position + batch.base_lsn - length))
-""",
-    ),
-    Bug(
         "shard-closed-lane-takes",
         "a lane goes on taking batches after it was closed",
         "ithaca.replica.appends",
@@ -67,25 +53,11 @@ SHARDS = (
         "return cut >= self.cut or time_us >= self.until_us",
     ),
     Bug(
-        "shard-grace-forgotten",
-        "a restored snapshot has lost the graces: the shard is finalizing for ever",
-        "ithaca.ordering.shards",
-        "table.graces = dict(packed.graces)",
-        "table.graces = {}",
-    ),
-    Bug(
         "shard-grace-not-ended",
         "a shard that is finalized at once keeps the grace that it had",
         "ithaca.ordering.shards",
         "self.graces.pop(shard.shard, None)\n",
         "pass\n",
-    ),
-    Bug(
-        "shard-last-one-finalized",
-        "the last shard that takes appends may be finalized",
-        "ithaca.ordering.shards",
-        "if not entry.may_be_last and not any(",
-        "if not entry.may_be_last and any(",
     ),
     Bug(
         "shard-not-streamed",

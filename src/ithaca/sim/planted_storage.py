@@ -76,11 +76,4 @@ STORAGE = (
         """    disk.rename(path + ".new", path)
 """,
     ),
-    Bug(
-        "lane-old-entries-taken",
-        "the entries of a segment that is used again are taken for new ones",
-        "ithaca.storage.segment",
-        "if batch.base_lsn != lsn or not batch.belongs_to(self.seed):",
-        "if not batch.belongs_to(self.seed):",
-    ),
 )
