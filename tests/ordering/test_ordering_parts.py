@@ -23,6 +23,7 @@ from ithaca.ordering.part_outcomes import (
     PartsUnfit,
     PublishConflicts,
 )
+from ithaca.ordering.reports import Reports
 from ithaca.ordering.state import OrderingState
 
 TTL_US = 10_000_000
@@ -280,6 +281,16 @@ def test_the_leader_seals_what_f_plus_one_replicas_have_synced() -> None:
     entry = leader.seal(part, 5)
     assert entry == SealPart(lane, known, 5, driver.state.view.version)
     leader.applied(driver.apply(entry), own=True)
+
+
+def test_late_reports_of_parts_are_not_kept() -> None:
+    driver = Parted()
+    lane = driver.sealed(driver.lanes[0], 5)[0]
+    reports = Reports(driver.state)
+    for replica in (0, 1):
+        reports.receive(report(0, replica, {driver.lanes[0]: 3, lane: 5}))
+    assert reports.durable_length(lane) == 0
+    assert reports.durable_length(driver.lanes[0]) == 3
 
 
 def test_a_publication_is_no_cut_of_the_leaders_pipeline() -> None:

@@ -114,6 +114,8 @@ class Reports:
         elif report.boot < held.boot:
             return False
         held.raise_to(report)
+        if group.shard.find(report.replica) is not None:
+            self._forget_settled(held, report)
         return True
 
     def durable(self, shard: int) -> list[tuple[int, int]]:
@@ -159,6 +161,13 @@ class Reports:
         lengths = held.lengths
         due = self._state.lengths_due(shard)
         return all(lengths.get(lane, 0) >= length for lane, length in due.items())
+
+    def _forget_settled(self, held: _Held, report: Report) -> None:
+        """Of parts that were sealed or dropped while the report was on its way nobody asks any more."""
+        parts = self._state.parts.by_lane
+        for lane, _ in report.lengths:
+            if lane.is_part and (lane not in parts or parts[lane].length is not None):
+                held.lengths.pop(lane, None)
 
     def _group(self, number: int) -> _Group | None:
         """The reports of a shard as it is now; those of an earlier configuration are dropped."""
