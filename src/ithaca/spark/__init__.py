@@ -19,9 +19,22 @@ Read `source` first, then `planning` and `reading`. Only this package imports py
 
 from pyspark.sql import SparkSession
 
+from ithaca.spark.payloads import from_arrow, from_json, to_arrow, to_json
+from ithaca.spark.schemas import LogSchema, declare_schema, find_schema
 from ithaca.spark.source import SCHEMA, IthacaDataSource, register
 
-__all__ = ["SCHEMA", "IthacaDataSource", "register"]
+__all__ = [
+    "SCHEMA",
+    "IthacaDataSource",
+    "LogSchema",
+    "declare_schema",
+    "find_schema",
+    "from_arrow",
+    "from_json",
+    "register",
+    "to_arrow",
+    "to_json",
+]
 
 _session = SparkSession.getActiveSession()
 if _session is not None:

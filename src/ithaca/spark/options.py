@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import SPARK_PARTITION_RECORDS
+from ithaca.model.limits import BATCH_BYTES_MAX, SPARK_BATCH_BYTES, SPARK_PARTITION_RECORDS
 from ithaca.model.records import KeyFilter
 
 Where = Literal["table", "stream", "sink"]
@@ -33,6 +33,7 @@ TABLE: Final = (*TARGET, *SOURCE, "endingOffsets", "endingTimestamp", "asOf", "p
 STREAM: Final = (*TARGET, *SOURCE, "maxOffsetsPerTrigger", "maxBytesPerTrigger")
 SINK: Final = (*TARGET, "delivery", "writerId", "compression", "batchBytes")
 NAMES: Final[dict[Where, tuple[str, ...]]] = {"table": TABLE, "stream": STREAM, "sink": SINK}
+DELIVERIES: Final = ("atLeastOnce",)
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """What Spark passes on from a streaming query's own settings."""
 
@@ -236,4 +237,23 @@ def read_options(options: Options, where: Literal["table", "stream"]) -> ReadOpt
         push_filters=is_table and options.truth("pushFilters", False),
         trigger_records=None if is_table else options.count("maxOffsetsPerTrigger"),
         trigger_bytes=None if is_table else options.count("maxBytesPerTrigger"),
+    )
+
+
+def write_options(options: Options) -> WriteOptions:
+    """What a sink is asked for, checked."""
+    options.refuse_unknown("sink")
+    target = target_of(options)
+    if target.path:
+        raise InvalidInput(
+            f"path is {target.path}: an embedded log has one writer, and Spark has many tasks. Write to a cluster, "
+            "and name it with bootstrap"
+        )
+    compression = options.choice("compression", ("none", "lz4", "zstd"))
+    return WriteOptions(
+        target=target,
+        delivery="exactlyOnce" if options.choice("delivery", DELIVERIES) == "exactlyOnce" else "atLeastOnce",
+        writer_id=options.text("writerId"),
+        compression="lz4" if compression == "lz4" else "zstd" if compression == "zstd" else "none",
+        batch_bytes=min(options.count("batchBytes") or SPARK_BATCH_BYTES, BATCH_BYTES_MAX // 2),
     )

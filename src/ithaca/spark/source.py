@@ -3,12 +3,20 @@
 from collections.abc import MutableMapping
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from ithaca.model.errors import InvalidInput
 from ithaca.spark.batch_reader import PushingTableReader, TableReader
-from ithaca.spark.options import Options, read_options
+from ithaca.spark.options import Options, read_options, write_options
+from ithaca.spark.rows import check_columns
+from ithaca.spark.sink import AtLeastOnce, Delivery, StreamWriter, TableWriter
 from ithaca.spark.stream_reader import LogStreamReader
 
 SCHEMA = StructType(
@@ -45,6 +53,18 @@ class IthacaDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
         _check_schema(schema)
         return LogStreamReader(read_options(Options(self.options), "stream"))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise InvalidInput('a log is never written over: write with mode("append")')
+        return TableWriter(self._delivery(schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's name)
+        return StreamWriter(self._delivery(schema))
+
+    def _delivery(self, schema: StructType) -> Delivery:
+        check_columns(schema)
+        return AtLeastOnce(write_options(Options(self.options)))
 
 
 def _check_schema(schema: StructType) -> None:
