@@ -66,19 +66,21 @@ class IthacaDataSource(DataSource):
 
         if overwrite:
             raise InvalidInput('a log is never written over: write with mode("append")')
-        return TableWriter(self._delivery(schema))
+        return TableWriter(self._delivery(schema, is_stream=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's name)
         from ithaca.spark.sink import StreamWriter
 
-        return StreamWriter(self._delivery(schema))
+        return StreamWriter(self._delivery(schema, is_stream=True))
 
-    def _delivery(self, schema: StructType) -> "Delivery":
+    def _delivery(self, schema: StructType, *, is_stream: bool) -> "Delivery":
+        from ithaca.spark.exactly_once import ExactlyOnce
         from ithaca.spark.rows import check_columns
         from ithaca.spark.sink import AtLeastOnce
 
         check_columns(schema)
-        return AtLeastOnce(write_options(Options(self.options)))
+        options = write_options(Options(self.options), is_stream=is_stream)
+        return AtLeastOnce(options) if options.delivery == "atLeastOnce" else ExactlyOnce(options, is_stream=is_stream)
 
 
 def _check_schema(schema: StructType) -> None:
