@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSourceWriter
+from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 import ithaca
@@ -21,6 +21,7 @@ from ithaca.spark import IthacaDataSource
 from ithaca.spark.options import Options, write_options
 from ithaca.testing import Cluster
 
+Messages = list[WriterCommitMessage | None]
 VALUE = StructType().add("value", "string")
 
 
@@ -74,7 +75,7 @@ def test_a_batch_that_is_repeated_is_published_once(ithaca_cluster: Cluster, ith
 
 def test_an_abort_leaves_what_was_published(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:
     sink = writer(ithaca_cluster.bootstrap)
-    messages = [sink.write(rows(1)), sink.write(rows(2))]
+    messages: Messages = [sink.write(rows(1)), sink.write(rows(2))]
     sink.commit(messages)
     sink.abort(messages)
     assert written(ithaca_log) == [1, 2]
@@ -82,7 +83,7 @@ def test_an_abort_leaves_what_was_published(ithaca_cluster: Cluster, ithaca_log:
 
 def test_an_aborted_job_leaves_nothing(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:
     sink = writer(ithaca_cluster.bootstrap)
-    messages = [sink.write(rows(1)), None]
+    messages: Messages = [sink.write(rows(1)), None]
     sink.abort(messages)
     with pytest.raises(ithaca.PartGone):
         sink.commit(messages[:1])
@@ -92,7 +93,7 @@ def test_an_aborted_job_leaves_nothing(ithaca_cluster: Cluster, ithaca_log: itha
 def test_an_older_batch_is_refused(ithaca_cluster: Cluster) -> None:
     for number in (7, 6):
         sink = writer(ithaca_cluster.bootstrap, writerId="loader", batchId=number)
-        messages = [sink.write(rows(number))]
+        messages: Messages = [sink.write(rows(number))]
         if number == 7:
             sink.commit(messages)
     with pytest.raises(ithaca.PublishConflict, match="batch 6 of writer 'loader' is refused, since batch 7 is"):
