@@ -171,12 +171,14 @@ def test_a_killed_driver_neither_loses_nor_repeats(spark: SparkSession, tmp_path
             log.append_many([b"%d" % n for n in range(first, first + 20)])
         command = [sys.executable, "-c", COPY, source.bootstrap, target.bootstrap, str(checkpoint)]
         environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-        with subprocess.Popen(
-            command, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as driver:
+        said = tmp_path / "driver.txt"
+        with (
+            said.open("wb") as output,
+            subprocess.Popen(command, env=environment, start_new_session=True, stdout=output, stderr=output) as driver,
+        ):
             while copy.tail() < 150 and driver.poll() is None:
-                time.sleep(0.05)
-            assert driver.poll() is None, "the driver ended by itself"
+                time.sleep(0.1)
+            assert driver.poll() is None, said.read_text()[-4000:]
             os.killpg(driver.pid, signal.SIGKILL)
         assert copy.tail() < 2001
         copy_on(spark, source.bootstrap, target.bootstrap, checkpoint)
