@@ -2,22 +2,16 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from weakref import WeakKeyDictionary
 
 from ithaca.client.admin import AsyncClusterAdmin
 from ithaca.client.appends import Appends
-from ithaca.client.context import Context
+from ithaca.client.context import Context, open_context
 from ithaca.client.intake import Slot
-from ithaca.client.links import Links
-from ithaca.client.order import Order, parse_bootstrap
 from ithaca.client.part_writer import AsyncPartWriter
 from ithaca.client.parts import Parts, check_ttl
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.policy import check_policy
-from ithaca.client.reading import Reading
 from ithaca.client.records import AsyncClusterRecords, AsyncClusterSubscription
-from ithaca.client.replicas import Replicas
-from ithaca.client.seen import SeenRanges
 from ithaca.client.session import AsyncClusterSession, open_session
 from ithaca.client.status import cluster_status
 from ithaca.model import interface_aio
@@ -322,25 +316,7 @@ async def _connected(
     shard_policy: ShardPolicy,
     inflight_bytes_max: int,
 ) -> AsyncClusterLog:
-    addresses = parse_bootstrap(bootstrap)
-    links = Links()
-    order = Order(links, addresses)
-    try:
-        await order.refresh(Deadline(timeout))
-    except BaseException:
-        await links.close()
-        raise
-    replicas, seen = Replicas(links, order), SeenRanges()
-    context = Context(
-        bootstrap=", ".join(map(str, addresses)),
-        links=links,
-        order=order,
-        replicas=replicas,
-        reading=Reading(order, replicas, seen, timeout),
-        seen=seen,
-        readers=WeakKeyDictionary(),
-        timeout_s=timeout,
-    )
+    context = await open_context(bootstrap, timeout)
     return AsyncClusterLog(context, compression=compression, policy=shard_policy, inflight_bytes_max=inflight_bytes_max)
 
 

@@ -280,6 +280,17 @@ VIEW_WAITS_MAX = 4096
 SESSION_ROOM_TRIES_MAX = 8
 """Anonymous sessions that are expired, one after the other, to make room for a new session."""
 
+SPARK_PARTITION_RECORDS = 1 << 16
+"""Records of one Spark task, unless an option says otherwise."""
+SPARK_BATCH_BYTES = MIB
+"""About what one Arrow batch has that Spark is handed: smaller ones are joined."""
+SPARK_CHUNK_BYTES = 4 * MIB
+"""What a task fetches at once, while Spark works on the chunk before."""
+SPARK_DRIVER_TIMEOUT_S = 10.0
+"""How long a driver waits for the cluster before it says that it cannot be reached."""
+SPARK_SIZE_SAMPLES = 16
+"""Records that are looked at to estimate how many fit into a number of bytes."""
+
 RESTART_PAUSE_S_MIN = 0.1
 RESTART_PAUSE_S_MAX = 5.0
 """Before a server that has died is started again: doubled each time, from the first to the second."""
