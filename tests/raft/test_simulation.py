@@ -129,13 +129,13 @@ PLANTED: dict[str, tuple[str, list[int], list[Patch]]] = {
         [(Persistence, "flush", forget_vote), (Checker, "promised", nothing)],
     ),
     "old terms are committed by counting": ("4", [139, 625], [(Leadership, "may_commit", always(True))]),
-    "appends are not matched": ("3", [15, 21], [(follower, "matches", fits_unless_missing)]),
+    "appends are not matched": ("3", [28, 36], [(follower, "matches", fits_unless_missing)]),
     "answers leave before the disk": (
         "6",
         [],
         [(Persistence, "flush", answer_first), (Checker, "promised", nothing)],
     ),
-    "reads skip the heartbeats": ("7", [202, 501], [(Leadership, "is_round_answered", always(True))]),
+    "reads skip the heartbeats": ("7", [144, 2075], [(Leadership, "is_round_answered", always(True))]),
     "two changes at once": (
         "4",
         [763],

@@ -396,6 +396,10 @@ async def test_a_group_grows_shrinks_and_hands_over() -> None:
             await change(old, "add learner", 2, None)
         handed: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         old.driver.submit_transfer(Waiter(handed.set_result, handed.set_exception))
+        twice: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        old.driver.submit_transfer(Waiter(twice.set_result, twice.set_exception))
+        with pytest.raises(Unavailable, match="hands over already"):
+            await twice
         await handed
         await until(lambda: new.driver.is_leader)
         await new.driver.propose(b"b")

@@ -268,6 +268,10 @@ class Leadership:
         return sum(map(self._hears, voters)) > len(voters) // 2
 
     @property
+    def is_handing_over(self) -> bool:
+        return self._successor is not None
+
+    @property
     def successor(self) -> ServerId | None:
         """The voter that would lead soonest if this server handed over; None when it hears no other."""
         others = [voter for voter in self.node.membership.current.voters if voter != self.node.id]

@@ -204,6 +204,9 @@ class RaftDriver:
         if self._has_ended or successor is None:
             waiter.failed(Unavailable(f"server {self._server} cannot hand over: it hears no other voter"))
             return
+        if leadership is not None and leadership.is_handing_over:  # who asks again must not hold up proposals for ever
+            waiter.failed(Unavailable(f"server {self._server} hands over already: ask again"))
+            return
         self.step(TransferLeadership(self._request(waiter), successor))
 
     @property

@@ -319,6 +319,9 @@ class Requests:
         self, connection: Connection, request: Received, message: AddOrderer | RemoveOrderer | GetMembers
     ) -> None:
         if self._may_lead(connection, request):
+            if self._driver.storage_full is not None and not isinstance(message, GetMembers):
+                self._fail(connection, request, self._driver.storage_full)
+                return
             waiter = Waiter(
                 lambda members: connection.answer(request, members),
                 lambda error: self._failed(connection, request, error),
