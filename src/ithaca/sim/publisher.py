@@ -74,8 +74,8 @@ class Publisher:
             current.parts = []
             prepared = {at: await self._prepared(random, log, *current.rows[at]) for at in _shuffled(random, current)}
             current.parts = [part for _, part in sorted(prepared.items())]
-            if random.random() < 0.1:
-                await asyncio.sleep(random.uniform(0, 3))  # long enough for some to expire
+            if random.random() < 0.25:
+                await asyncio.sleep(random.uniform(0, 4))  # for some to expire, and for servers to start anew
         is_aborted = self._world.is_loaded and random.random() < 0.15
         if is_aborted:
             await log.abort(current.parts)
