@@ -94,14 +94,16 @@ def test_a_part_is_made_written_and_reported_where_its_home_is() -> None:
     assert lengths(effects)[part[0]] == 3, "no cut is waited for"
 
 
-def test_a_part_is_followed_by_peers_and_idle_means_silent() -> None:
+def test_a_part_is_followed_by_peers_and_reported_until_it_is_sealed() -> None:
     driven = Staged()
     part, effects = driven.open(driven.peer)
     assert one(Follow, effects).lane == part[0]
     driven.receive(part[0], 0, 4)
     assert lengths(driven.step(Synced(part[0], 4)))[part[0]] == 4
-    for now_us in range(0, 1_000_000, 50_000):
-        assert not driven.step(Tick(now_us))
+    told = [now_us for now_us in range(0, 5_000_000, 50_000) if driven.step(Tick(now_us))]
+    assert len(told) == 4, "it is repeated once a second, lest a report be lost"
+    driven.seal(part, 4)
+    assert not any(driven.step(Tick(now_us)) for now_us in range(5_000_000, 9_000_000, 50_000))
     assert driven.core.deadline_us is None
     assert isinstance(driven.refusal(driven.stage(part, 4)), WrongLane)
 

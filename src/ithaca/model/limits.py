@@ -69,6 +69,8 @@ REPORTS_OUTSTANDING_MAX = 2
 """Reports that no cut has covered yet; what is synced meanwhile goes into the next."""
 REPORT_INTERVAL_S = 0.05
 """A replica that holds more than its newest cut repeats its report this often."""
+PART_REPORT_INTERVAL_S = 1.0
+"""A replica that holds an unfinished part repeats its report this often, lest one be lost."""
 RUNS_SYNC_CUTS = 256
 RUNS_SYNC_S = 0.1
 """Runs are synced after so many cuts, or so long after the first."""

@@ -7,7 +7,13 @@ for their cut; the interval only repeats what no cut has covered.
 from collections import deque
 from collections.abc import Mapping
 
-from ithaca.model.limits import REPORT_INTERVAL_S, REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS, RUNS_SYNC_S
+from ithaca.model.limits import (
+    PART_REPORT_INTERVAL_S,
+    REPORT_INTERVAL_S,
+    REPORTS_OUTSTANDING_MAX,
+    RUNS_SYNC_CUTS,
+    RUNS_SYNC_S,
+)
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Shard
 from ithaca.ordering.reports import Report
@@ -15,6 +21,7 @@ from ithaca.replica.events import Effect, SendReport, SyncRuns
 from ithaca.replica.lanes import LaneCopy
 
 _REPORT_INTERVAL_US = int(REPORT_INTERVAL_S * 1e6)
+_PART_REPORT_INTERVAL_US = int(PART_REPORT_INTERVAL_S * 1e6)
 _RUNS_SYNC_US = int(RUNS_SYNC_S * 1e6)
 
 
@@ -128,15 +135,18 @@ class Reporting:
         """What each report added to the one before it, as long as that is not all ordered."""
         self._runs_cut = 0
         self._repeat = Timer(_REPORT_INTERVAL_US)
+        self._repeat_parts = Timer(_PART_REPORT_INTERVAL_US)
 
     @property
     def due_us(self) -> int | None:
-        return self._repeat.due_us
+        due = [timer.due_us for timer in (self._repeat, self._repeat_parts) if timer.due_us is not None]
+        return min(due, default=None)
 
     def lost(self) -> None:
         """There is nobody to report to."""
         self._shard = None
         self._repeat.clear()
+        self._repeat_parts.clear()
 
     def follow(self, shard: Shard, now_us: int, *, is_new: bool = False) -> None:
         """The shard is like this now; a leader or a configuration that is new knows nothing of this replica."""
@@ -172,12 +182,18 @@ class Reporting:
                 self._send(now_us)
             else:
                 self._repeat.clear()
+        if self._repeat_parts.is_due(now_us):
+            if self._shard is not None and self._holds_parts():
+                self._send(now_us)
+            else:
+                self._repeat_parts.clear()
 
     def _send(self, now_us: int) -> None:
         shard = self._shard
         assert shard is not None
         if shard.find(self._replica) is None and self._replica <= shard.replica_last:
             self._repeat.clear()  # it was removed: nobody counts on it
+            self._repeat_parts.clear()
             return
         lengths = tuple((lane.lane, lane.durable) for lane in self._told)
         added = tuple((lane.lane, lane.durable) for lane in self._told if lane.durable > lane.reported)
@@ -193,6 +209,10 @@ class Reporting:
             self._repeat.set(now_us)
         else:
             self._repeat.clear()
+        if self._holds_parts():
+            self._repeat_parts.set(now_us)
+        else:
+            self._repeat_parts.clear()
 
     def _choose(self, shard: Shard) -> None:
         """Members report what may grow; a learner all that it has, to be judged by it."""
@@ -202,6 +222,9 @@ class Reporting:
     def _holds_more(self) -> bool:
         # Of parts nothing is ordered before they are sealed: they are reported when they grow, and no cut covers that.
         return any(lane.is_open and lane.durable > lane.ordered and not lane.lane.is_part for lane in self._told)
+
+    def _holds_parts(self) -> bool:
+        return any(lane.is_open and lane.durable and lane.lane.is_part for lane in self._told)
 
     def _is_covered(self, lengths: tuple[tuple[LaneId, int], ...]) -> bool:
         for lane, length in lengths:

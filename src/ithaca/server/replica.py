@@ -244,6 +244,7 @@ class ReplicaServer:
                 self._lock.close()
             if not self._failed.done():
                 self._failed.set_result(None)
+            self._failed.exception()  # looked at: nobody may wait any more
 
     def fail(self, error: IthacaError) -> None:
         """The server cannot go on. Damage to what it needs for its own work is repaired by the next start."""

@@ -32,13 +32,6 @@ PARTS = (
         "return []",
     ),
     Bug(
-        "parts-retry-is-new",
-        "a batch of a part that comes twice is written twice",
-        "ithaca.replica.staging",
-        "        if end <= copy.received:\n",
-        "        if end < 0:\n",
-    ),
-    Bug(
         "parts-dropped-when-sealed",
         "a replica that starts takes sealed parts for gone, and drops them",
         "ithaca.replica.core",

@@ -49,6 +49,11 @@ class Publisher:
     def is_settled(self) -> bool:
         return self._current is None
 
+    @property
+    def _is_troubled(self) -> bool:
+        """Whether it makes it hard for itself; later it only has to get on."""
+        return self._world.is_loaded and not self._world.is_healing
+
     async def main(self, who: object, random: Random) -> None:
         """One life of it."""
         log = await connected(self._world)
@@ -74,9 +79,9 @@ class Publisher:
             current.parts = []
             prepared = {at: await self._prepared(random, log, *current.rows[at]) for at in _shuffled(random, current)}
             current.parts = [part for _, part in sorted(prepared.items())]
-            if random.random() < 0.1:
-                await asyncio.sleep(random.uniform(0, 3))  # long enough for some to expire
-        is_aborted = self._world.is_loaded and random.random() < 0.15
+            if self._is_troubled and random.random() < 0.25:
+                await asyncio.sleep(random.uniform(0, 4))  # for some to expire, and for servers to start anew
+        is_aborted = self._is_troubled and random.random() < 0.15
         if is_aborted:
             await log.abort(current.parts)
         try:
@@ -98,7 +103,7 @@ class Publisher:
         most = self._world.configuration.record_bytes_max
         values = [payload.encode(session, seq + row, sizes.randint(payload.HEAD_BYTES, most)) for row in range(count)]
         keys = [random.choice(KEYS)] * count if random.random() < 0.5 else None
-        ttl_s = random.choice(_TTLS_S) if self._world.is_loaded else _TTLS_S[-1]
+        ttl_s = random.choice(_TTLS_S) if self._is_troubled else _TTLS_S[-1]
         if random.random() < 0.3:
             return await log.prepare(values, keys=keys, ttl=ttl_s)
         async with await log.open_part(ttl=ttl_s) as writer:
