@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -9,3 +10,6 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+# Shells start background jobs with Ctrl-C ignored, and processes hand that on: tests that interrupt others need it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
