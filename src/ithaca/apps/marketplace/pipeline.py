@@ -11,14 +11,18 @@ from ithaca.spark import from_json
 
 FINALIZE_AFTER = 0.6
 """The shards are replaced when this part of all records is acknowledged."""
+HOLD_AT = 0.8
+"""So much is appended until they are; the rest is for the new one."""
 
 
 def run(stage: Stage, seed: int, records: int) -> Figures:
     """Append, finalize, analyse both ways, compare."""
     stage.say(f"{SOURCES} web servers append {records:,} activities")
-    with Feed(stage.bootstrap, {source: events(seed, source, records) for source in range(SOURCES)}) as feed:
+    sources = {source: events(seed, source, records) for source in range(SOURCES)}
+    with Feed(stage.bootstrap, sources, hold_at=round(HOLD_AT * records)) as feed:
         feed.wait_for(round(FINALIZE_AFTER * records))
         finalized = stage.replace_shards()
+        feed.go_on()
         stage.say(f"shards {finalized} are finalized, a new one takes what comes; Spark analyses the finalized ones")
         _analyse(stage, finalized)
         feed.finish()

@@ -17,14 +17,22 @@ WAIT_S = 120.0
 
 
 class Feed:
-    """Appends until the sources have no more; leaving the context stops it."""
+    """Appends until the sources have no more; leaving the context stops it.
+
+    With `hold_at`, the sources wait when so many records are acknowledged, until they are told to go on.
+    """
 
     def __init__(
-        self, bootstrap: str, sources: Mapping[int, Iterator[Event]], batch_records: int = BATCH_RECORDS
+        self,
+        bootstrap: str,
+        sources: Mapping[int, Iterator[Event]],
+        batch_records: int = BATCH_RECORDS,
+        hold_at: int | None = None,
     ) -> None:
         self._bootstrap = bootstrap
         self._batch_records = batch_records
         self._changed = threading.Condition()
+        self._hold_at = hold_at
         self._stopped = False
         self._failure: BaseException | None = None
         self._running = len(sources)
@@ -40,9 +48,17 @@ class Feed:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._stopped = True
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
         for thread in self._threads:
             thread.join(WAIT_S)
+
+    def go_on(self) -> None:
+        """Hold nothing back any more."""
+        with self._changed:
+            self._hold_at = None
+            self._changed.notify_all()
 
     def wait_for(self, records: int) -> None:
         """Until so many records are acknowledged, or all that there are."""
@@ -74,8 +90,13 @@ class Feed:
     def _append(self, source: int, events: Iterator[Event]) -> None:
         with ithaca.connect(self._bootstrap, shard_policy=lambda key, shards: shards[source % len(shards)]) as log:
             session = log.session(f"source-{source}")
-            while not self._stopped and (batch := list(islice(events, self._batch_records))):
+            while self._may_go_on() and (batch := list(islice(events, self._batch_records))):
                 receipt = session.append_many([value for _, value in batch], keys=[key for key, _ in batch])
                 with self._changed:
                     self.acknowledged += receipt.count
                     self._changed.notify_all()
+
+    def _may_go_on(self) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._hold_at is None or self.acknowledged < self._hold_at)
+            return not self._stopped
