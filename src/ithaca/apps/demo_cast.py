@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -100,3 +101,11 @@ class Cast:
                     yield message
             except EOFError:
                 return
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process; one that only waits to be reaped has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -9,5 +9,5 @@ State, alerts and the number of the micro-batch go into the database in one tran
 after a crash changes nothing: what is in the database is exactly once.
 
 Read `payments` (the records), `plain` (the rules), `job` (the same in Spark), `stream` (batch after batch), `pipeline`
-(all of it). `analytics` is what finalized shards are asked afterwards.
+(all of it).
 """

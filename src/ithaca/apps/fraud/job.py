@@ -1,4 +1,7 @@
-"""The rules in Spark, for one micro-batch: what is known of the users, and the payments that came since."""
+"""The rules in Spark, for one micro-batch: what is known of the users, and the payments that came since.
+
+And `hourly`, which finalized shards are asked afterwards.
+"""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
@@ -47,6 +50,17 @@ def states_after(judged: DataFrame) -> DataFrame:
         "at_s",
     )
     return judged.groupBy("user").agg(sf.max_by(state, "position").alias("state")).select("user", "state.*")
+
+
+def hourly(payments: DataFrame) -> DataFrame:
+    """As `plain.Hourly`s, from payments as columns."""
+    hour = sf.expr("at_s DIV 3600").alias("hour")
+    sums = (
+        sf.count("*").alias("payments"),
+        sf.count_distinct("user").alias("users"),
+        sf.sum("amount_cents").alias("cents"),
+    )
+    return payments.groupBy(hour).agg(*sums).orderBy("hour")
 
 
 def _known(name: str) -> Column:

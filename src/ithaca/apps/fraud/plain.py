@@ -4,8 +4,9 @@ With n payments so far, their sum s and the sum of their squares q, an amount x 
 (n·x − s)² > k²·(n·q − s²) and n·x > s: whole numbers only, so that any other computation must agree exactly.
 """
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from ithaca.apps.fraud.payments import Payment
 
@@ -14,6 +15,10 @@ PAYMENTS_MIN: Final = 10
 DEVIATIONS: Final = 4
 TRAVEL_S: Final = 3600
 """Nobody pays in two countries within so many seconds."""
+
+
+Hourly = tuple[int, int, int, int]
+"""Hour, payments, users, cents."""
 
 
 class UserState(NamedTuple):
@@ -25,6 +30,12 @@ class UserState(NamedTuple):
     squares: int = 0
     country: str = ""
     at_s: int = 0
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "UserState":
+        """From a row of a table, where the squares may be a text or a decimal."""
+        user, payments, total, squares, country, at_s = row
+        return cls(user, payments, total, int(squares), country, at_s)
 
     def after(self, payment: Payment) -> "UserState":
         """With one more payment."""
@@ -72,3 +83,14 @@ def judge(payments: Iterable[tuple[int, Payment]], states: dict[str, UserState])
             alerts.append(Alert(position, payment.user, payment.amount_cents, payment.country, why))
         states[payment.user] = state.after(payment)
     return alerts
+
+
+def hourly(payments: Iterable[Payment]) -> list[Hourly]:
+    """What finalized shards are asked: payments, users and turnover by hour of the day."""
+    hours: dict[int, list[Payment]] = defaultdict(list)
+    for payment in payments:
+        hours[payment.at_s // 3600].append(payment)
+    return [
+        (hour, len(held), len({each.user for each in held}), sum(each.amount_cents for each in held))
+        for hour, held in sorted(hours.items())
+    ]

@@ -40,7 +40,7 @@ class FraudStore:
     def states(self) -> list[UserState]:
         """Of all users that are known, by name."""
         rows = self._store.rows("SELECT * FROM users ORDER BY user")
-        return [UserState(*row[:3], int(row[3]), *row[4:]) for row in rows]
+        return [UserState.of(row) for row in rows]
 
     def alerts(self) -> list[Alert]:
         """All of them, by position."""

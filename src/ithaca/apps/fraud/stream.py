@@ -56,7 +56,7 @@ class FraudStream:
             assert extent is not None
             records, last_position, newest_us = extent
             alerts = [Alert(*row) for row in job.alerts(judged).collect()]
-            after = [UserState(*row[:3], int(row[3]), *row[4:]) for row in job.states_after(judged).collect()]
+            after = [UserState.of(row) for row in job.states_after(judged).collect()]
         finally:
             judged.unpersist()
         self._store.commit(batch, records, alerts, after)
