@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         NoSuchShard,
         NotWritten,
         Overloaded,
+        PartGone,
         PositionError,
         ProtocolError,
         PublishConflict,
@@ -67,7 +68,9 @@ if TYPE_CHECKING:
         ClusterLog,
         ClusterStatus,
         Log,
+        PartWriter,
         Pending,
+        PreparedAppends,
         Records,
         ReplicaInfo,
         Session,
@@ -75,11 +78,13 @@ if TYPE_CHECKING:
         ShardPolicy,
         Subscription,
     )
+    from ithaca.model.parts import Part, Published
     from ithaca.model.records import KeyFilter, Receipt, Record, Retention
 
 _HOMES = (
     "ithaca.model.errors",
     "ithaca.model.records",
+    "ithaca.model.parts",
     "ithaca.model.interface",
     "ithaca.embedded.opening",
     "ithaca.client.connecting",
@@ -112,10 +117,15 @@ __all__ = [
     "NoSuchShard",
     "NotWritten",
     "Overloaded",
+    "Part",
+    "PartGone",
+    "PartWriter",
     "Pending",
     "PositionError",
+    "PreparedAppends",
     "ProtocolError",
     "PublishConflict",
+    "Published",
     "ReadOnly",
     "Receipt",
     "Record",

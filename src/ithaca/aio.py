@@ -36,6 +36,7 @@ from ithaca.model.errors import (
     NoSuchShard,
     NotWritten,
     Overloaded,
+    PartGone,
     PositionError,
     ProtocolError,
     PublishConflict,
@@ -61,7 +62,9 @@ from ithaca.model.interface_aio import (
     ClusterLog,
     ClusterStatus,
     Log,
+    PartWriter,
     Pending,
+    PreparedAppends,
     Records,
     ReplicaInfo,
     Session,
@@ -69,6 +72,7 @@ from ithaca.model.interface_aio import (
     ShardPolicy,
     Subscription,
 )
+from ithaca.model.parts import Part, Published
 from ithaca.model.records import KeyFilter, Receipt, Record, Retention
 from ithaca.version import VERSION as __version__
 
@@ -99,10 +103,15 @@ __all__ = [
     "NoSuchShard",
     "NotWritten",
     "Overloaded",
+    "Part",
+    "PartGone",
+    "PartWriter",
     "Pending",
     "PositionError",
+    "PreparedAppends",
     "ProtocolError",
     "PublishConflict",
+    "Published",
     "ReadOnly",
     "Receipt",
     "Record",

@@ -83,7 +83,10 @@ def test_a_log_must_be_named() -> None:
     ("options", "words"),
     [
         ({"path": "./events"}, "an embedded log has one writer"),
-        ({"bootstrap": "127.0.0.1:7600", "delivery": "atMostOnce"}, "delivery is 'atMostOnce': use atLeastOnce"),
+        (
+            {"bootstrap": "127.0.0.1:7600", "delivery": "atMostOnce"},
+            "delivery is 'atMostOnce': use exactlyOnce or atLeastOnce",
+        ),
         ({"bootstrap": "127.0.0.1:7600", "compression": "gzip"}, "use none or lz4 or zstd"),
         ({"bootstrap": "127.0.0.1:7600", "startingOffsets": "1"}, "no option startingOffsets of a sink"),
     ],
@@ -94,4 +97,4 @@ def test_wrong_options_of_a_sink_are_named(options: dict[str, str], words: str) 
 
 
 def test_what_spark_adds_to_a_stream_is_let_pass() -> None:
-    assert write_options(given(checkpointLocation="/somewhere")).delivery == "atLeastOnce"
+    assert write_options(given(checkpointLocation="/somewhere")).delivery == "exactlyOnce"

@@ -50,7 +50,7 @@ def test_columns_of_the_log_are_not_hidden(spark: SparkSession, bootstrap: str) 
         from_json(read, "shard int")
 
 
-def test_a_schema_is_declared_once_and_may_grow(tmp_path: Path) -> None:
+def test_a_schema_is_declared_once_and_may_grow(spark: SparkSession, tmp_path: Path) -> None:
     with ithaca.open(tmp_path / "events") as log:
         assert find_schema(log, "orders") is None
         first = declare_schema(log, "orders", "id long")
@@ -73,7 +73,9 @@ def test_a_schema_is_declared_once_and_may_grow(tmp_path: Path) -> None:
         ("long", "json", "is no list of columns"),
     ],
 )
-def test_a_schema_does_not_take_back_what_it_said(tmp_path: Path, schema: str, payload: str, words: str) -> None:
+def test_a_schema_does_not_take_back_what_it_said(
+    spark: SparkSession, tmp_path: Path, schema: str, payload: str, words: str
+) -> None:
     with ithaca.open(tmp_path / "events") as log:
         declare_schema(log, "orders", "id long")
         with pytest.raises(InvalidInput, match=words):

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 import ithaca
+from ithaca.spark import IthacaDataSource
+from ithaca.spark.rows import log_batches
 from ithaca.testing import Cluster
 
 
@@ -38,25 +42,40 @@ def test_rows_of_a_stream_are_appended(spark: SparkSession, ithaca_cluster: Clus
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ("'a' as text", "has no column value"),
-        ("'a' as value, 1 as size, 2 as weight", "has other columns: size, weight"),
-        ("1 as value", "has value of type int"),
-        ("'a' as value, 1.5D as key", "has key of type double"),
+        ("text string", "has no column value"),
+        ("value string, size integer, weight integer", "has other columns: size, weight"),
+        ("value integer", "has value of type int"),
+        ("value binary, key double", "has key of type double"),
     ],
 )
-def test_rows_that_are_no_records_are_refused(spark: SparkSession, bootstrap: str, columns: str, words: str) -> None:
-    writing = spark.sql(f"select {columns}").write.format("ithaca").option("bootstrap", bootstrap).mode("append")
-    with pytest.raises(Exception, match=words):
-        writing.save()
+def test_rows_that_are_no_records_are_refused(bootstrap: str, columns: str, words: str) -> None:
+    schema = StructType()
+    for column in columns.split(", "):
+        name, kind = column.split()
+        schema.add(name, kind)
+    source = IthacaDataSource({"bootstrap": bootstrap})
+    for make in (source.writer, source.streamWriter):
+        with pytest.raises(ithaca.InvalidInput, match=words):
+            make(schema, False)
 
 
-def test_a_log_is_not_written_over(spark: SparkSession, bootstrap: str) -> None:
-    writing = spark.sql("select 'a' as value").write.format("ithaca").option("bootstrap", bootstrap)
-    with pytest.raises(Exception, match="never written over"):
-        writing.mode("overwrite").save()
+def test_a_log_is_not_written_over(bootstrap: str) -> None:
+    with pytest.raises(ithaca.InvalidInput, match="never written over"):
+        IthacaDataSource({"bootstrap": bootstrap}).writer(StructType().add("value", "string"), True)
 
 
-def test_a_value_that_is_null_is_refused(spark: SparkSession, bootstrap: str) -> None:
-    rows = spark.sql("select cast(null as string) as value")
-    with pytest.raises(Exception, match="the value of record 0 is null"):
-        rows.write.format("ithaca").option("bootstrap", bootstrap).mode("append").save()
+def test_a_value_that_is_null_is_refused(bootstrap: str) -> None:
+    rows = pa.record_batch([pa.array(["a", None])], ["value"])
+    writer = IthacaDataSource({"bootstrap": bootstrap}).writer(StructType().add("value", "string"), False)
+    with pytest.raises(ithaca.InvalidInput, match="the value of record 1 is null"):
+        writer.write(iter([rows]))
+
+
+def test_batches_are_cut_to_size_in_order() -> None:
+    values = [b"x" * size for size in (10, 80, 30, 200, 5, 5, 90)]
+    rows = [pa.record_batch([pa.array(values[:3]), pa.array([b"k", None, b""])], ["value", "key"])]
+    rows += [pa.record_batch([pa.array(values[3:], pa.binary())], ["value"])]
+    batches = list(log_batches(iter(rows), 100, "none"))
+    assert [batch.count for batch in batches] == [2, 1, 1, 3]
+    assert [record.value for batch in batches for record in batch.records(1, 0)] == values
+    assert [record.key for record in batches[0].records(1, 0)] == [b"k", None]

@@ -1,14 +1,20 @@
 """A stream of the log: one number is its offset, through restarts, trims and shards that come and go."""
 
 import json
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 from pyspark.sql.streaming.query import StreamingQuery
 
 import ithaca
+from ithaca.spark import SCHEMA, IthacaDataSource
+from ithaca.spark.stream_reader import LogStreamReader
 from ithaca.testing import Cluster
 
 
@@ -60,16 +66,6 @@ def test_what_is_there_is_read_in_bounded_batches_and_a_restart_goes_on(spark: S
         append(log, 101, 151)
         second = run(spark, cluster.bootstrap, tmp_path / "c", startingOffsets="latest")
         assert second.values == list(range(101, 151))
-        log.trim(121)
-        append(log, 151, 161)
-        assert run(spark, cluster.bootstrap, tmp_path / "c").values == list(range(151, 161))
-
-
-def test_bytes_bound_a_batch(spark: SparkSession, tmp_path: Path) -> None:
-    with Cluster() as cluster, ithaca.connect(cluster.bootstrap) as log:
-        log.append_many([b"%0100d" % n for n in range(1, 31)])
-        found = run(spark, cluster.bootstrap, tmp_path / "c", maxBytesPerTrigger=1000)
-        assert (found.sizes, found.values) == ([10, 10, 10], list(range(1, 31)))
 
 
 def test_shards_come_and_go_while_a_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
@@ -92,25 +88,97 @@ def test_shards_come_and_go_while_a_stream_runs(spark: SparkSession, tmp_path: P
         assert json.loads(progress.sources[0].latestOffset) == {"position": 201}
 
 
-def test_a_checkpoint_below_the_trim_point_fails_or_goes_on(spark: SparkSession, tmp_path: Path) -> None:
-    with Cluster() as cluster, ithaca.connect(cluster.bootstrap) as log:
-        append(log, 1, 21)
-        assert run(spark, cluster.bootstrap, tmp_path / "c").values == list(range(1, 21))
-        append(log, 21, 61)
-        log.trim(41)
-        with pytest.raises(Exception, match="position 21 was trimmed; the first one left is 41"):
-            run(spark, cluster.bootstrap, tmp_path / "c")
-        assert run(spark, cluster.bootstrap, tmp_path / "c", failOnDataLoss="false").values == list(range(41, 61))
+# By the reader alone, as Spark calls it
 
 
-def test_a_checkpoint_of_another_log_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with Cluster() as cluster, ithaca.connect(cluster.bootstrap) as log:
-        append(log, 1, 21)
-        run(spark, cluster.bootstrap, tmp_path / "c")
-    with Cluster() as cluster, pytest.raises(Exception, match="it belongs to another log"):
-        run(spark, cluster.bootstrap, tmp_path / "c")
+def reader(bootstrap: str, **options: Any) -> LogStreamReader:
+    given = {
+        "bootstrap": bootstrap,
+        "startingOffsets": "earliest",
+        **{name: str(text) for name, text in options.items()},
+    }
+    found = IthacaDataSource(given).streamReader(SCHEMA)
+    assert isinstance(found, LogStreamReader)
+    return found
 
 
-def test_a_start_beyond_the_tail_is_refused(spark: SparkSession, bootstrap: str, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="startingOffsets is 1000, and the tail is 601"):
-        run(spark, bootstrap, tmp_path / "c", startingOffsets=1000)
+@contextmanager
+def reading(bootstrap: str, **options: Any) -> Iterator[LogStreamReader]:
+    found = reader(bootstrap, **options)
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def test_bytes_bound_a_batch(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:
+    ithaca_log.append_many([b"%0100d" % n for n in range(1, 31)])
+    with reading(ithaca_cluster.bootstrap, maxBytesPerTrigger=1000) as chosen:
+        limit = chosen.getDefaultReadLimit()
+        assert limit == ReadMaxBytes(1000)
+        assert chosen.initialOffset() == {"position": 1}
+        assert chosen.latestOffset({"position": 1}, limit) == {"position": 11}
+        assert chosen.latestOffset({"position": 25}, limit) == {"position": 31}
+        assert chosen.latestOffset({"position": 1}, ReadAllAvailable()) == {"position": 31}
+
+
+def test_of_two_limits_the_smaller_counts(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:
+    ithaca_log.append_many([b"%0100d" % n for n in range(1, 31)])
+    for records, stop in ((5, 6), (20, 11)):
+        with reading(ithaca_cluster.bootstrap, maxBytesPerTrigger=1000, maxOffsetsPerTrigger=records) as chosen:
+            assert chosen.latestOffset({"position": 1}, chosen.getDefaultReadLimit()) == {"position": stop}
+
+
+def test_a_checkpoint_below_the_trim_point_fails_or_goes_on(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:
+    append(ithaca_log, 1, 21)
+    ithaca_log.trim(11)
+    start, end = {"position": 5}, {"position": 21}
+    with reading(ithaca_cluster.bootstrap) as strict:
+        assert strict.initialOffset() == {"position": 11}
+        with pytest.raises(ithaca.Trimmed, match="position 5 was trimmed; the first one left is 11"):
+            strict.latestOffset(start, ReadAllAvailable())
+        with pytest.raises(ithaca.Trimmed):
+            strict.partitions(start, end)
+        assert len(strict.partitions({"position": 11}, end)) == 1
+    with reading(ithaca_cluster.bootstrap, failOnDataLoss="false") as loose:
+        assert loose.latestOffset(start, ReadAllAvailable()) == end
+        batches = [batch for part in loose.partitions(start, end) for batch in loose.read(part)]
+        assert [each for batch in batches for each in batch.column("position").to_pylist()] == list(range(11, 21))
+
+
+def test_a_range_is_planned_the_same_again(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:
+    append(ithaca_log, 1, 101)
+    plans = []
+    for more in (0, 1):
+        append(ithaca_log, 1, 1 + 50 * more)
+        with reading(ithaca_cluster.bootstrap, minPartitions=3) as chosen:
+            plans.append(list(map(repr, chosen.partitions({"position": 7}, {"position": 90}))))
+    assert plans[0] == plans[1] == ["LogPartition([7, 34))", "LogPartition([34, 62))", "LogPartition([62, 90))"]
+
+
+def test_a_query_of_what_is_there_now_ends_there(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:
+    append(ithaca_log, 1, 21)
+    with reading(ithaca_cluster.bootstrap) as chosen:
+        chosen.prepareForTriggerAvailableNow()
+        append(ithaca_log, 21, 41)
+        assert chosen.latestOffset({"position": 1}, ReadAllAvailable()) == {"position": 21}
+        assert chosen.latestOffset({"position": 21}, ReadAllAvailable()) == {"position": 21}
+        assert chosen.reportLatestOffset() == {"position": 41}
+
+
+def test_what_the_log_does_not_have_is_told(bootstrap: str) -> None:
+    with reading(bootstrap, startingOffsets=1000) as chosen:
+        with pytest.raises(ithaca.NotWritten, match="startingOffsets is 1000, and the tail is 601"):
+            chosen.initialOffset()
+        with pytest.raises(ithaca.NotWritten, match="it belongs to another log"):
+            chosen.latestOffset({"position": 1000}, ReadAllAvailable())
+        with pytest.raises(ithaca.InvalidInput, match="it is of another source"):
+            chosen.latestOffset({"topic": 1}, ReadAllAvailable())
+
+
+def test_tasks_get_no_handle(bootstrap: str) -> None:
+    with reading(bootstrap) as chosen:
+        chosen.initialOffset()
+        sent = pickle.loads(pickle.dumps(chosen))
+        assert sent.reportLatestOffset() == {"position": 601}
+        sent.stop()

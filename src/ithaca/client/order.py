@@ -17,17 +17,22 @@ from ithaca.model.cluster_config import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
+from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, View
 from ithaca.ordering.entries import OrderingEntry, encode_entry
 from ithaca.ordering.outcomes import Session
+from ithaca.ordering.part_outcomes import StagedPart
 from ithaca.protocol.codec import Message
 from ithaca.protocol.messages import (
     Applied,
     AppliedOutcome,
+    FinishPart,
+    GetPart,
     GetSession,
     GetStatus,
     GetTail,
     GetView,
+    PartIs,
     Propose,
     Redirect,
     SessionIs,
@@ -128,6 +133,19 @@ class Order:
         if not isinstance(answer, SessionIs):
             raise ProtocolError(f"an orderer answered GetSession with {type(answer).__name__}")
         return answer.session
+
+    async def part(self, lane: LaneId, token: bytes, deadline: Deadline) -> StagedPart | None:
+        """A prepared part; None when it is published or gone."""
+        answer = await self._ask(GetPart(lane, token), deadline)
+        if not isinstance(answer, PartIs):
+            raise ProtocolError(f"an orderer answered GetPart with {type(answer).__name__}")
+        return answer.part
+
+    async def finish_part(self, lane: LaneId, token: bytes, length: int, deadline: Deadline) -> None:
+        """Wait until a part is durable with this length, and sealed."""
+        answer = await self._ask(FinishPart(lane, token, length), deadline)
+        if not isinstance(answer, Applied):
+            raise ProtocolError(f"an orderer answered FinishPart with {type(answer).__name__}")
 
     async def _ask(self, message: Message, deadline: Deadline, *, to_leader: bool = True) -> Message:
         problems: dict[Address, IthacaError] = {}

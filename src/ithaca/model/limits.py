@@ -207,10 +207,12 @@ RAFT_FULL_RETRY_S = 0.1
 RUNS_UNSYNCED_MAX = 65_536
 """Runs of a lane that wait in memory for their sync."""
 
-SHARD_NUMBER_MAX = (1 << 24) - 1
-REPLICA_NUMBER_MAX = (1 << 15) - 1
-INCARNATION_MAX = (1 << 24) - 1
+SHARD_NUMBER_MAX = (1 << 20) - 1
+REPLICA_NUMBER_MAX = (1 << 12) - 1
+INCARNATION_MAX = (1 << 31) - 1
 """Numbers of a lane: together they fit into one signed 64-bit key that sorts as the lane does."""
+PART_INCARNATION_MIN = 1 << 30
+"""Lanes from this incarnation on are prepared parts; starts of a replica are numbered below."""
 LANE_RECORDS_MAX = 1 << 46
 """Records of one lane; with this in every lane of a cut, positions still fit into 63 bits."""
 SHARD_REPLICAS_MAX = 15
@@ -228,6 +230,25 @@ SESSION_CARRIED_BYTES_MAX = 512
 """What a session's former home hands over to the next one."""
 SESSION_LEFT_LANES_MAX = 64
 """Live lanes that have refused a session; a further move waits until one of them is closed."""
+PART_TOKEN_BYTES = 16
+"""What a part's maker alone knows: drawn at random, so that no two parts have the same."""
+PART_TTL_S = 3600.0
+PART_TTL_S_MIN = 1.0
+PART_TTL_S_MAX = 7 * 86_400.0
+"""How long a part waits to be published unless told otherwise, and what may be asked for."""
+PART_BATCHES_INFLIGHT = 4
+"""Batches of one part that its maker has under way."""
+PART_RECENT_BYTES_MAX = 4 * MIB
+"""The newest batches of a part, in memory for the peers that follow it."""
+PARTS_MAX = 16_384
+"""Parts of one log that are neither published nor gone, and so in one publication; one more is refused."""
+PARTS_UNFINISHED_MAX = 256
+"""Of them, those of one shard that are still written."""
+WRITERS_MAX = 16_384
+"""Writers whose newest publication is remembered; with one more, that of the longest silence goes."""
+WRITER_NAME_BYTES_MAX = 255
+"""The name of a writer, and that of the owner of a key."""
+PUBLISH_KEY_MAX = (1 << 62) - 1
 ORDERING_CUTS_UNSYNCED_MAX = 256
 ORDERING_RUNS_UNSYNCED_MAX = 1 << 18
 """Cuts, and runs in them, that may wait until replicas have synced their runs; a shard that holds back an

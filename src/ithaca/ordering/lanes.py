@@ -86,6 +86,11 @@ class LaneTable:
         self.closed[lane] = closed
         return closed
 
+    def close_at(self, lane: LaneId, length: int, end: int) -> None:
+        """Take in a published part, which never was an open lane."""
+        assert lane not in self.closed, f"lane {lane} is closed"
+        self.closed[lane] = ClosedLane(length, end)
+
     def is_open(self, lane: LaneId) -> bool:
         return self._row(lane) is not None
 

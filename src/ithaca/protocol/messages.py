@@ -28,6 +28,11 @@
 | 33   | NextSeqIs     | back                  |                             |                    |
 | 34   | GetPlaced     | client → replica      | PlacedAre                   |                    |
 | 35   | PlacedAre     | back                  |                             |                    |
+| 36   | AppendPart    | client → replica      | PartSynced                  | one batch          |
+| 37   | PartSynced    | back                  |                             |                    |
+| 38   | FinishPart    | client → leader       | Applied                     |                    |
+| 90   | GetPart       | client → leader       | PartIs                      |                    |
+| 91   | PartIs        | back                  |                             |                    |
 | 40   | Read          | client → replica      | Found, Elsewhere or Behind  |                    |
 | 41   | Found         | back                  |                             | one batch          |
 | 42   | Elsewhere     | back                  |                             |                    |
@@ -58,6 +63,7 @@ from ithaca.model.limits import (
     HELLO_TEXT_BYTES_MAX,
     READ_WAIT_MS_MAX,
 )
+from ithaca.model.parts import Token
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
 from ithaca.model.view import Address, ClusterConfiguration, View
@@ -75,6 +81,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
+from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartOutcome, PartSealed, StagedPart
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.raft.messages import AnyMessage
@@ -91,6 +98,9 @@ ShardNews = (
     | LaneOpened
     | LaneClosed
     | ShardFinalized
+    | PartOpened
+    | PartSealed
+    | PartDropped
     | SessionOpened
     | SessionMoved
     | SessionExpired
@@ -104,6 +114,7 @@ AppliedOutcome = (
     | LaneOpened
     | LaneClosed
     | ShardFinalized
+    | PartOutcome
     | SessionOpened
     | SessionMoved
     | SessionExpired
@@ -297,6 +308,44 @@ class PlacedAre(msgspec.Struct, frozen=True, array_like=True):
     placed: tuple[tuple[_Counted, _Counted, _Natural], ...]
 
 
+class AppendPart(msgspec.Struct, frozen=True, array_like=True):
+    """Write the batch in the payload to this part, which the receiver writes, from record `lsn` of it on.
+
+    One that is there already is answered like the first time.
+    """
+
+    lane: LaneId
+    token: Token
+    lsn: _Natural
+
+
+class PartSynced(msgspec.Struct, frozen=True, array_like=True):
+    """The part is on the disk of the replica that writes it, up to this length."""
+
+    length: _Natural
+
+
+class FinishPart(msgspec.Struct, frozen=True, array_like=True):
+    """Seal the part at this length, as soon as it is durable."""
+
+    lane: LaneId
+    token: Token
+    length: _Natural
+
+
+class GetPart(msgspec.Struct, frozen=True, array_like=True):
+    """Linearizable: whether the part is neither published nor gone."""
+
+    lane: LaneId
+    token: Token
+
+
+class PartIs(msgspec.Struct, frozen=True, array_like=True):
+    """None for one that is published or gone."""
+
+    part: StagedPart | None
+
+
 class Read(msgspec.Struct, frozen=True, array_like=True):
     """One record. The replica waits up to `wait_ms` for its order to reach the position."""
 
@@ -435,6 +484,11 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     33: NextSeqIs,
     34: GetPlaced,
     35: PlacedAre,
+    36: AppendPart,
+    37: PartSynced,
+    38: FinishPart,
+    90: GetPart,
+    91: PartIs,
     40: Read,
     41: Found,
     42: Elsewhere,

@@ -200,11 +200,12 @@ class Reporting:
         self._told = [lane for _, lane in sorted(self._lanes.items()) if lane.is_open or not is_member]
 
     def _holds_more(self) -> bool:
-        return any(lane.is_open and lane.durable > lane.ordered for lane in self._told)
+        # Of parts nothing is ordered before they are sealed: they are reported when they grow, and no cut covers that.
+        return any(lane.is_open and lane.durable > lane.ordered and not lane.lane.is_part for lane in self._told)
 
     def _is_covered(self, lengths: tuple[tuple[LaneId, int], ...]) -> bool:
         for lane, length in lengths:
             copy = self._lanes.get(lane)
-            if copy is not None and copy.is_open and copy.ordered < length:
+            if copy is not None and copy.is_open and copy.ordered < length and not lane.is_part:
                 return False
         return True

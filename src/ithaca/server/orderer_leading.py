@@ -19,9 +19,11 @@ from ithaca.ordering.leader import Leader
 from ithaca.ordering.outcomes import Outcome, Refused
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
+from ithaca.protocol.messages import FinishPart
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server.orderer_parts import PartKeeping
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -42,6 +44,7 @@ class Leading:
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._is_over = False
         self._refused: set[OrderingEntry] = set()  # of the file: what it says contradicts what was agreed
+        self._parts = PartKeeping(state, self._submit_entry, self._plan)
         self.is_ready = False
         """Whether the log is configured with all shards of the file, and requests can be taken."""
         self._begin_ordering()
@@ -52,6 +55,7 @@ class Leading:
         self._is_over = True
         self.is_ready = False
         self._leader = None
+        self._parts.end()
         for timer in self._timers.values():
             timer.cancel()
 
@@ -62,6 +66,7 @@ class Leading:
         self._metrics.reports.inc()
         if self._leader is not None and self._leader.receive(report):
             self.propose()
+            self._parts.reported(self._leader, report.shard)
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""
@@ -69,6 +74,13 @@ class Leading:
             self._leader.applied(outcomes, own=term == self._term)
         else:
             self._begin_ordering()
+        self._parts.applied(self._leader, outcomes)
+
+    def finish_part(
+        self, message: FinishPart, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
+    ) -> None:
+        """Seal a part as soon as it is durable."""
+        self._parts.finish(self._leader, message, done, failed)
 
     def propose(self) -> None:
         """Propose a cut if one is due, else plan for when one will be."""
@@ -86,6 +98,7 @@ class Leading:
     def _begin_ordering(self) -> None:
         if self._state.configuration is not None:
             self._leader = Leader(self._state)
+            self._parts.look_at(self._state.parts.next_until_us)
 
     def _cut_refused(self, error: IthacaError) -> None:
         if self._leader is not None:
@@ -135,6 +148,11 @@ class Leading:
 
         self._metrics.proposals.inc()
         self._driver.submit(payload, Waiter(applied, failed))
+
+    def _submit_entry(
+        self, entry: OrderingEntry, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
+    ) -> None:
+        self._submit(encode_entry(entry), done, failed)
 
     def _plan(self, delay_s: float, action: Callable[[], None]) -> None:
         """Call it then; a plan for the same replaces this one."""

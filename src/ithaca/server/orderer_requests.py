@@ -31,17 +31,21 @@ from ithaca.ordering.entries import (
     encode_entry,
 )
 from ithaca.ordering.outcomes import LaneOpened, OrderedCut, Outcome, Refused, Session
+from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
     Applied,
     BootIsKnown,
+    FinishPart,
+    GetPart,
     GetSession,
     GetStatus,
     GetTail,
     GetView,
     Join,
     Joined,
+    PartIs,
     Propose,
     Redirect,
     ReportIs,
@@ -56,12 +60,16 @@ from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.orderer_leading import Leading
 from ithaca.server.orderer_machine import OrderingMachine
+from ithaca.server.orderer_parts import timed
 from ithaca.server.orderer_streams import NewsStreams
 
 ANONYMOUS = "~"
 """Names of sessions that nobody will ask for again begin with this."""
 
-_PROPOSABLE = (OpenSession, MoveSession, ExpireSession, TrimTo, CloseLane, Finalize, RegisterShard, Lost)
+_PROPOSABLE = (
+    *(OpenSession, MoveSession, ExpireSession, TrimTo, CloseLane, Finalize, RegisterShard, Lost),
+    *(OpenPart, Publish, AbortParts),
+)
 """What clients may propose; the rest is the leader's own."""
 
 
@@ -93,6 +101,8 @@ class Requests:
             GetTail: self._get_tail,
             GetSession: self._get_session,
             Propose: self._propose,
+            FinishPart: self._finish_part,
+            GetPart: self._get_part,
             Join: self._join,
             GetStatus: self._get_status,
         }
@@ -193,7 +203,22 @@ class Requests:
             else:
                 self._answer_applied(connection, request, outcomes)
 
-        self._submit(connection, request, entry, done)
+        self._submit(connection, request, timed(entry), done)
+
+    def _finish_part(self, connection: Connection, request: Received, message: FinishPart) -> None:
+        if self._may_lead(connection, request):
+            assert self.leading is not None
+            self.leading.finish_part(
+                message,
+                lambda outcomes: self._answer_applied(connection, request, outcomes),
+                lambda error: self._failed(connection, request, error),
+            )
+
+    def _get_part(self, connection: Connection, request: Received, message: GetPart) -> None:
+        def answer(index: int) -> None:
+            connection.answer(request, PartIs(self._state.parts.find((message.lane, message.token))))
+
+        self._read(connection, request, answer)
 
     def _make_room(self, connection: Connection, request: Received, entry: OpenSession, tries: int) -> None:
         """Expire the oldest anonymous session, and open the new one directly behind that."""

@@ -22,6 +22,14 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
+from ithaca.ordering.part_outcomes import (
+    PartDropped,
+    PartOpened,
+    PartSealed,
+    PartsPublished,
+    PartsUnfit,
+    PublishConflicts,
+)
 from ithaca.protocol.messages import News, ShardNews
 from ithaca.runtime.connection import Connection
 
@@ -78,15 +86,17 @@ class NewsStreams:
                 case ViewChanged() | TrimmedTo():
                     for carrier in self._carriers.values():
                         carrier.items.append(outcome)
-                case LaneOpened() | LaneClosed() | RangeLost():
+                case LaneOpened() | LaneClosed() | RangeLost() | PartSealed() | PartDropped():
                     self._tell(outcome, outcome.lane.shard)
+                case PartOpened():
+                    self._tell(outcome, outcome.part.lane.shard)
                 case ShardFinalized():
                     self._tell(outcome, outcome.shard)
                 case SessionOpened() | SessionExpired():
                     self._tell(outcome, outcome.session.home.shard)
                 case SessionMoved():
                     self._tell(outcome, *{outcome.session.home.shard, outcome.source.shard})
-                case Configured() | Refused():
+                case Configured() | Refused() | PartsPublished() | PublishConflicts() | PartsUnfit():
                     pass
 
     def flush(self) -> None:

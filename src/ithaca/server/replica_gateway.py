@@ -24,6 +24,7 @@ from ithaca.model.positions import LaneId
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
     Append,
+    AppendPart,
     Behind,
     FollowLane,
     GetNextSeq,
@@ -46,7 +47,7 @@ from ithaca.server.status import encode_status
 from ithaca.storage.lane_store import HeldLane
 from ithaca.storage.runs import Runs
 from ithaca.storage.shard_reader import seek_time
-from ithaca.wire.batch import DATA, parse
+from ithaca.wire.batch import DATA, Batch, parse
 
 if TYPE_CHECKING:
     from ithaca.server.replica import ReplicaServer
@@ -63,6 +64,7 @@ class GatewayPeer:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             Append: self._append,
+            AppendPart: self._append_part,
             Read: self._read,
             Subscribe: self._subscribe,
             SeekTime: self._seek_time,
@@ -112,13 +114,17 @@ class GatewayPeer:
         task.add_done_callback(self._tasks.pop)
 
     def _append(self, connection: Connection, received: Received, message: Append) -> None:
-        try:
-            batch = parse(received.payload)
-        except Corrupt as error:
-            raise InvalidInput(f"the batch cannot be accepted: {error}") from error
-        if batch.kind != DATA or batch.total_bytes != len(received.payload):
-            raise InvalidInput("an append carries exactly one batch of records")
+        batch = _one_batch(received)
         self._server.appended(connection, received.correlation, message.lane, batch)
+
+    def _append_part(self, connection: Connection, received: Received, message: AppendPart) -> None:
+        batch = _one_batch(received)
+        if batch.producer_id:
+            raise InvalidInput(
+                f"a batch of a part belongs to no session, and this one names producer {batch.producer_id}"
+            )
+        correlation = received.correlation
+        self._server.part_appended(connection, correlation, message.lane, message.token, message.lsn, batch)
 
     def _read(self, connection: Connection, received: Received, message: Read) -> None:
         async def answer() -> None:
@@ -172,6 +178,8 @@ class GatewayPeer:
             work = send_stored(connection, message.lane, held.lane, message.start, message.stop)
         elif server.feed is not None and message.lane == server.core.own_lane:
             work = server.feed.follow(connection, message.start)
+        elif server.core.is_written_here(message.lane):
+            work = server.part_feeds.follow(connection, message.lane, message.start)
         else:
             raise WrongLane(f"lane {message.lane} is not written here")
         self._start(connection, received, work)
@@ -184,6 +192,16 @@ class GatewayPeer:
         if held is None:
             raise WrongLane(f"lane {lane} is not held here")
         return held
+
+
+def _one_batch(received: Received) -> Batch:
+    try:
+        batch = parse(received.payload)
+    except Corrupt as error:
+        raise InvalidInput(f"the batch cannot be accepted: {error}") from error
+    if batch.kind != DATA or batch.total_bytes != len(received.payload):
+        raise InvalidInput("an append carries exactly one batch of records")
+    return batch
 
 
 def _position_of(runs: Runs, lsn: int) -> int:

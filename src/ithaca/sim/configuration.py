@@ -75,6 +75,8 @@ class Configuration:
     """Whom faults befall: `everybody`, `orderers` or `replicas`."""
     spares: int = 0
     """Shards whose servers run from the beginning, and wait to be added."""
+    publishers: int = 0
+    """Clients that prepare parts and publish them."""
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
@@ -179,4 +181,5 @@ def configuration_of(seed: int) -> Configuration:
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,
+        publishers=random.choice((0, 1, 1, 2)),
     )

@@ -120,6 +120,13 @@ class Invariants:
                     said = f"{length} records of lane {lane} are ordered"
                     raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
 
+        for part in state.parts.by_lane.values():
+            copies = state.shards.by_number[part.lane.shard].copies
+            synced = sorted(self._synced.get(part.lane, {}).values(), reverse=True)[:copies]
+            if (part.length or 0) > (synced[-1] if len(synced) == copies else 0):
+                said = f"part {part.lane} is sealed with {part.length} records"
+                raise Violation("synced-first", f"{said}, and the {copies} that synced most synced {synced}")
+
     def _check_replica(self, host: Host, server: ReplicaServer) -> None:
         core = server.core
         for lane, is_open, durable, _ in core.lanes():

@@ -110,8 +110,14 @@ class _Run:
             "appends go on",
             lambda: all(each.succeeded > old for each, old in zip(world.producers, before, strict=True)),
         )
+        published = [publisher.succeeded for publisher in world.publishers]
+        self._converge(
+            "publications go on",
+            lambda: all(each.succeeded > old for each, old in zip(world.publishers, published, strict=True)),
+        )
         world.is_loaded = False
         self._converge("nothing is left over", lambda: all(each.is_settled for each in world.producers))
+        self._converge("no publication is left over", lambda: all(each.is_settled for each in world.publishers))
         self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
         replicas = world.replicas()

@@ -27,6 +27,7 @@ from ithaca.sim.disk import Tear
 from ithaca.sim.host import Host
 from ithaca.sim.network import SimNetwork
 from ithaca.sim.process import Killed, Process, SimMachine
+from ithaca.sim.publisher import Publisher
 from ithaca.sim.recorder import Recorder
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
 from ithaca.sim.violation import Violation
@@ -78,10 +79,12 @@ class World:
         self.recorder = Recorder(lambda: self.scheduler.now_ns)
         self.producers = [Producer(self, number) for number in range(configuration.producers)]
         self.readers = [Reader(self, number) for number in range(configuration.readers)]
+        self.publishers = [Publisher(self, number) for number in range(configuration.publishers)]
         self.administrator = Administrator(self)
-        self._roles: list[Producer | Reader | Administrator] = [*self.producers, *self.readers]
+        self._roles: list[Producer | Reader | Publisher | Administrator] = [*self.producers, *self.readers]
         if {"add-shard", "finalize"} & set(configuration.faults):
             self._roles.append(self.administrator)
+        self._roles += self.publishers
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
         self.is_loaded = True
         """Whether producers go on."""

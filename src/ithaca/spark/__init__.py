@@ -17,11 +17,16 @@ Columns are position, shard, timestamp, key, value. What holds:
 Read `source` first, then `planning` and `reading`. Only this package imports pyspark.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from pyspark.sql import SparkSession
 
-from ithaca.spark.payloads import from_arrow, from_json, to_arrow, to_json
-from ithaca.spark.schemas import LogSchema, declare_schema, find_schema
 from ithaca.spark.source import SCHEMA, IthacaDataSource, register
+
+if TYPE_CHECKING:
+    from ithaca.spark.payloads import from_arrow, from_json, to_arrow, to_json
+    from ithaca.spark.schemas import LogSchema, declare_schema, find_schema
 
 __all__ = [
     "SCHEMA",
@@ -35,6 +40,18 @@ __all__ = [
     "to_arrow",
     "to_json",
 ]
+
+_HOMES = ("ithaca.spark.payloads", "ithaca.spark.schemas")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for home in _HOMES:
+            value = getattr(import_module(home), name, None)
+            if value is not None:
+                return value
+    raise AttributeError(f"module 'ithaca.spark' has no attribute {name!r}")
+
 
 _session = SparkSession.getActiveSession()
 if _session is not None:

@@ -31,9 +31,9 @@ SOURCE: Final = (
 )
 TABLE: Final = (*TARGET, *SOURCE, "endingOffsets", "endingTimestamp", "asOf", "pushFilters")
 STREAM: Final = (*TARGET, *SOURCE, "maxOffsetsPerTrigger", "maxBytesPerTrigger")
-SINK: Final = (*TARGET, "delivery", "writerId", "compression", "batchBytes")
+SINK: Final = (*TARGET, "delivery", "writerId", "batchId", "compression", "batchBytes")
 NAMES: Final[dict[Where, tuple[str, ...]]] = {"table": TABLE, "stream": STREAM, "sink": SINK}
-DELIVERIES: Final = ("atLeastOnce",)
+DELIVERIES: Final = ("exactlyOnce", "atLeastOnce")
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
 """What Spark passes on from a streaming query's own settings."""
 
@@ -77,6 +77,9 @@ class WriteOptions:
     target: Target
     delivery: Delivery
     writer_id: str | None
+    """Under which name batches are published; by default the query's own, or a new one for each job."""
+    batch_id: int | None
+    """The number of a batch that a job writes: the same number again writes nothing."""
     compression: Literal["none", "lz4", "zstd"]
     batch_bytes: int
 
@@ -240,7 +243,7 @@ def read_options(options: Options, where: Literal["table", "stream"]) -> ReadOpt
     )
 
 
-def write_options(options: Options) -> WriteOptions:
+def write_options(options: Options, *, is_stream: bool = False) -> WriteOptions:
     """What a sink is asked for, checked."""
     options.refuse_unknown("sink")
     target = target_of(options)
@@ -250,10 +253,18 @@ def write_options(options: Options) -> WriteOptions:
             "and name it with bootstrap"
         )
     compression = options.choice("compression", ("none", "lz4", "zstd"))
+    writer_id, batch_id = options.text("writerId"), options.parsed("batchId", int, "a number from 0 on")
+    if batch_id is not None and is_stream:
+        raise InvalidInput("batchId is for tables: a stream numbers its batches itself")
+    if batch_id is not None and batch_id < 0:
+        raise InvalidInput(f"batchId is {batch_id}: use a number from 0 on")
+    if batch_id is not None and writer_id is None:
+        raise InvalidInput("batchId says which batch of a writer this is: name the writer with writerId")
     return WriteOptions(
         target=target,
-        delivery="exactlyOnce" if options.choice("delivery", DELIVERIES) == "exactlyOnce" else "atLeastOnce",
-        writer_id=options.text("writerId"),
+        delivery="atLeastOnce" if options.choice("delivery", DELIVERIES) == "atLeastOnce" else "exactlyOnce",
+        writer_id=writer_id,
+        batch_id=batch_id,
         compression="lz4" if compression == "lz4" else "zstd" if compression == "zstd" else "none",
         batch_bytes=min(options.count("batchBytes") or SPARK_BATCH_BYTES, BATCH_BYTES_MAX // 2),
     )

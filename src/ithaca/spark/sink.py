@@ -7,7 +7,7 @@ order of the partitions.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -22,11 +22,11 @@ NO_BATCH: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """What one task has to say: how many records it wrote, and what the driver needs to publish them."""
+    """What one task has to say: how many records it wrote, the part that holds them, and for which query."""
 
     records: int
-    parts: tuple[bytes, ...] = field(default=())
-    writer: str = ""
+    part: bytes | None = None
+    query: str = ""
 
 
 class Delivery(ABC):

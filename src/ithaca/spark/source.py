@@ -1,6 +1,10 @@
-"""The data source "ithaca": what Spark makes readers and writers from."""
+"""The data source "ithaca": what Spark makes readers and writers from.
+
+Spark starts a process for every step of planning, so what a step does not need is imported where it is used.
+"""
 
 from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -13,11 +17,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 from ithaca.model.errors import InvalidInput
-from ithaca.spark.batch_reader import PushingTableReader, TableReader
 from ithaca.spark.options import Options, read_options, write_options
-from ithaca.spark.rows import check_columns
-from ithaca.spark.sink import AtLeastOnce, Delivery, StreamWriter, TableWriter
-from ithaca.spark.stream_reader import LogStreamReader
+
+if TYPE_CHECKING:
+    from ithaca.spark.sink import Delivery
 
 SCHEMA = StructType(
     [
@@ -46,25 +49,38 @@ class IthacaDataSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        from ithaca.spark.batch_reader import PushingTableReader, TableReader
+
         _check_schema(schema)
         options = read_options(Options(self.options), "table")
         return PushingTableReader(options) if options.push_filters else TableReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+        from ithaca.spark.stream_reader import LogStreamReader
+
         _check_schema(schema)
         return LogStreamReader(read_options(Options(self.options), "stream"))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from ithaca.spark.sink import TableWriter
+
         if overwrite:
             raise InvalidInput('a log is never written over: write with mode("append")')
-        return TableWriter(self._delivery(schema))
+        return TableWriter(self._delivery(schema, is_stream=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 (Spark's name)
-        return StreamWriter(self._delivery(schema))
+        from ithaca.spark.sink import StreamWriter
 
-    def _delivery(self, schema: StructType) -> Delivery:
+        return StreamWriter(self._delivery(schema, is_stream=True))
+
+    def _delivery(self, schema: StructType, *, is_stream: bool) -> "Delivery":
+        from ithaca.spark.exactly_once import ExactlyOnce
+        from ithaca.spark.rows import check_columns
+        from ithaca.spark.sink import AtLeastOnce
+
         check_columns(schema)
-        return AtLeastOnce(write_options(Options(self.options)))
+        options = write_options(Options(self.options), is_stream=is_stream)
+        return AtLeastOnce(options) if options.delivery == "atLeastOnce" else ExactlyOnce(options, is_stream=is_stream)
 
 
 def _check_schema(schema: StructType) -> None:
