@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 import ithaca
 from ithaca.apps.demo_cast import DemoFailed
 from ithaca.apps.fraud.payments import SOURCES, decode, events
-from ithaca.apps.fraud.plain import judge
+from ithaca.apps.fraud.plain import UserState, judge
 from ithaca.apps.fraud.store import FraudStore
 from ithaca.apps.fraud.stream import FraudStream, Judged
 from ithaca.apps.pipelines.events import read_all
@@ -52,7 +52,8 @@ def test_a_batch_that_spark_repeats_changes_nothing(spark: SparkSession, tmp_pat
         for batch, start in [(0, 1), (1, 301), (1, 301)]:
             stream.take(place.table(startingOffsets=start, endingOffsets=start + 300), batch)
         states = {state.user: state for state in store.states()}
-        expected = judge(((record.position, decode(record.value)) for record in read_all(log)), known := {})
+        known: dict[str, UserState] = {}
+        expected = judge(((record.position, decode(record.value)) for record in read_all(log)), known)
     assert [(each.batch, each.records, each.last_position) for each in told] == [(0, 300, 300), (1, 300, 600)]
     assert store.alerts() == expected
     assert states == known

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -19,9 +20,8 @@ from ithaca.cluster.shards import add_local_shard
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
     from ithaca.apps.fraud.store import FraudStore
+    from ithaca.apps.pipelines.patience import PatientQuery
     from ithaca.apps.pipelines.stage import Stage
 
 SHAPE = Shape(shards=2, replicas=2, orderers=3)
@@ -100,11 +100,14 @@ class PipelineStory:
     def _stream(self, stage: "Stage", cluster: TemporaryCluster, store: "FraudStore") -> tuple[tuple[int, ...], float]:
         """Append and judge at the same time; returns the shards that were finalized meanwhile, and when."""
         from ithaca.apps.fraud.stream import FraudStream
+        from ithaca.apps.pipelines.patience import PatientQuery
 
         view = self._view
         stream = FraudStream(store, view.judged)
-        query = stream.start(stage.spark, stage.bootstrap, self._home / "checkpoint", BATCH_RECORDS)
-        try:
+        checkpoint = self._home / "checkpoint"
+        start = partial(stream.start, stage.spark, stage.bootstrap, checkpoint, BATCH_RECORDS)
+        with PatientQuery(start, view.say) as query:
+            query.process_all()  # of a log that is empty: Spark is warm when the first payment comes
             with view, Cast() as cast:
                 self._start_gateways(cast, stage.bootstrap)
                 view.say(f"2. {SOURCES} gateways append {self._records:,} payments; Spark judges them as they come")
@@ -117,9 +120,7 @@ class PipelineStory:
                 view.say(f"3. a shard was added, {finalized} are finalized, after {took}; payments and alerts go on")
                 self._tell(cast, "go on")
                 self._listen(cast, query, until=lambda: view.appended_course.done == self._records)
-                query.processAllAvailable()
-        finally:
-            query.stop()
+                query.process_all()
         self._note_stream(store)
         self.figures.append(("shards replaced, under load, within", took))
         return finalized, replaced_s
@@ -172,16 +173,14 @@ class PipelineStory:
             self._hear(next(messages)[1])
         self._tell(cast, "go")
 
-    def _listen(self, cast: Cast, query: "StreamingQuery", until: Callable[[], bool]) -> None:
+    def _listen(self, cast: Cast, query: "PatientQuery", until: Callable[[], bool]) -> None:
         messages = cast.messages()
         looked_s = time.monotonic()
         while not until():
             self._hear(next(messages)[1])
             if time.monotonic() > looked_s + 1:
                 looked_s = time.monotonic()
-                failure = query.exception()
-                if failure is not None:
-                    raise failure
+                query.check()
 
     def _hear(self, message: object) -> None:
         if isinstance(message, Ready):

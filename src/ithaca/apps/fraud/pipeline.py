@@ -1,5 +1,7 @@
 """Fraud monitoring from beginning to end: gateways append, Spark judges as payments come, one user is looked at."""
 
+from functools import partial
+
 import ithaca
 from ithaca.apps.fraud.payments import SCHEMA, SOURCES, Payment, decode, events
 from ithaca.apps.fraud.plain import UserState, judge
@@ -8,6 +10,7 @@ from ithaca.apps.fraud.stream import FraudStream, Judged
 from ithaca.apps.pipelines.claims import Claims
 from ithaca.apps.pipelines.events import read_all
 from ithaca.apps.pipelines.feed import Feed
+from ithaca.apps.pipelines.patience import PatientQuery
 from ithaca.apps.pipelines.stage import Figures, Stage
 from ithaca.model.records import Record
 from ithaca.spark import from_json
@@ -22,13 +25,12 @@ def run(stage: Stage, seed: int, records: int) -> Figures:
     batches: list[Judged] = []
     stage.say(f"{SOURCES} gateways append {records:,} payments; Spark judges them as they come")
     stream = FraudStream(store, batches.append)
-    query = stream.start(stage.spark, stage.bootstrap, stage.home / "checkpoint", -(-records // BATCHES))
-    try:
+    checkpoint, batch_records = stage.home / "checkpoint", -(-records // BATCHES)
+    start = partial(stream.start, stage.spark, stage.bootstrap, checkpoint, batch_records)
+    with PatientQuery(start, stage.say) as query:
         with Feed(stage.bootstrap, {source: events(seed, source, records) for source in range(SOURCES)}) as feed:
             feed.finish()
-        query.processAllAvailable()
-    finally:
-        query.stop()
+        query.process_all()
     with ithaca.connect(stage.bootstrap) as log:
         held = list(read_all(log))
     stage.claims.log_holds(held, {source: events(seed, source, records) for source in range(SOURCES)})

@@ -1,5 +1,6 @@
 """Spark in this process and a Java process beside it: two threads, loopback only, everything in one directory."""
 
+import logging
 import os
 import shutil
 import sys
@@ -16,14 +17,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WORDS = "spark.log"
-"""What Java says goes into this file."""
+"""What Java and the bridge to it say goes into this file."""
 _SETTINGS = {
     "spark.driver.memory": "1g",
     # A job of seconds: what the second compiler gains, it does not live to see.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.python.authenticate.socketTimeout": "120s",  # of a worker that starts on a busy machine
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -68,12 +68,28 @@ def local_spark(home: Path, threads: int = 2) -> Iterator["SparkSession"]:
     except Exception as error:  # py4j and pyspark raise what they like when Java does not start
         words = (home / WORDS).read_text(errors="replace").splitlines()
         raise DemoFailed(f"Spark did not start: {error}. Java's last words: {' | '.join(words[-5:])}") from error
+    with _bridge_into(home / WORDS):
+        try:
+            session.sparkContext.setLogLevel("ERROR")
+            register(session)
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def _bridge_into(path: Path) -> Iterator[None]:
+    """The bridge logs every call that an interrupted query leaves unanswered; that is nothing for a terminal."""
+    bridge = logging.getLogger("py4j")
+    handler = logging.FileHandler(path)
+    bridge.addHandler(handler)
+    bridge.propagate = False
     try:
-        session.sparkContext.setLogLevel("ERROR")
-        register(session)
-        yield session
+        yield
     finally:
-        session.stop()
+        bridge.propagate = True
+        bridge.removeHandler(handler)
+        handler.close()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from ithaca.apps.pipelines.store import ResultStore
 Figures = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stage:
     """What a pipeline is given."""
 
@@ -26,7 +26,7 @@ class Stage:
     claims: Claims = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "claims", Claims(self.say))
+        self.claims = Claims(self.say)
 
     @property
     def results(self) -> ResultStore:
