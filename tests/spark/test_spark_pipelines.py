@@ -41,7 +41,7 @@ def test_spark_and_plain_python_agree(spark: SparkSession, tmp_path: Path, name:
     assert list(tmp_path.glob("*.sqlite"))
 
 
-def test_a_batch_that_spark_repeats_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_that_is_empty_or_repeated_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     told: list[Judged] = []
     store = FraudStore(tmp_path / "fraud.sqlite")
     with Cluster(shards=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
@@ -49,12 +49,12 @@ def test_a_batch_that_spark_repeats_changes_nothing(spark: SparkSession, tmp_pat
         with Feed(cluster.bootstrap, {source: events(SEED, source, 600) for source in range(SOURCES)}) as feed:
             feed.finish()
         stream = FraudStream(store, told.append)
-        for batch, start in [(0, 1), (1, 301), (1, 301)]:
-            stream.take(place.table(startingOffsets=start, endingOffsets=start + 300), batch)
+        for batch, start, stop in [(0, 1, 1), (1, 1, 301), (2, 301, 601), (2, 301, 601)]:
+            stream.take(place.table(startingOffsets=start, endingOffsets=stop), batch)
         states = {state.user: state for state in store.states()}
         known: dict[str, UserState] = {}
         expected = judge(((record.position, decode(record.value)) for record in read_all(log)), known)
-    assert [(each.batch, each.records, each.last_position) for each in told] == [(0, 300, 300), (1, 300, 600)]
+    assert [(each.batch, each.records, each.last_position) for each in told] == [(1, 300, 300), (2, 300, 600)]
     assert store.alerts() == expected
     assert states == known
 

@@ -1,5 +1,6 @@
 """`ithaca demo`: payments into a cluster, Spark behind them with alerts, shards replaced, analytics, a picture."""
 
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -93,7 +94,7 @@ class PipelineStory:
             finalized, replaced_s = self._stream(stage, cluster, store)
             self._analyse(stage, store, finalized, replaced_s, plot)
         except PySparkException as error:
-            raise DemoFailed(f"Spark failed: {str(error).splitlines()[0]}") from error
+            raise DemoFailed(f"Spark failed: {_reason(str(error))}") from error
 
     # The chapters
 
@@ -213,3 +214,13 @@ class PipelineStory:
 
 def _gateway(source: int) -> str:
     return f"gateway {source}"
+
+
+def _reason(said: str) -> str:
+    """Of all that Spark says of a failure, the line that names it.
+
+    >>> _reason("[STREAM_FAILED] Return Message: Traceback\\n  File x\\nValueError: no\\n  at java")
+    'ValueError: no'
+    """
+    lines = said.splitlines() or [said]
+    return next((line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])

@@ -60,4 +60,5 @@ class FraudStream:
         finally:
             judged.unpersist()
         self._store.commit(batch, records, alerts, after)
-        self._tell(Judged(batch, records, last_position, alerts, time.time() - newest_us / 1e6))
+        if records:  # the first batch of a log that is still empty has none
+            self._tell(Judged(batch, records, last_position, alerts, time.time() - newest_us / 1e6))
