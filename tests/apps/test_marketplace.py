@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from ithaca.apps.marketplace.activity import (
-    DAY_S,
     KINDS,
     SOURCES,
     VISITORS,
@@ -16,6 +15,7 @@ from ithaca.apps.marketplace.activity import (
     events,
 )
 from ithaca.apps.marketplace.plain import RECOMMENDED, analyse, recommend
+from ithaca.apps.pipelines.events import DAY_S
 
 RECORDS = 3001
 

@@ -187,7 +187,7 @@ class PipelineStory:
         if isinstance(message, Ready):
             self._ready += 1
         elif isinstance(message, Appended):
-            self._view.appended(message.count)
+            self._view.appended(message.count, message.at_s)
 
     def _tell(self, cast: Cast, word: str) -> None:
         for source in range(SOURCES):

@@ -49,13 +49,8 @@ def draw(picture: Picture, path: Path) -> None:
 def _draw_stream(panel: Any, picture: Picture) -> None:
     start = picture.appended[0][0]
     for label, points, colour in (("appended", picture.appended, _QUIET), ("judged", picture.judged, _STRONG)):
-        panel.step(
-            [when - start for when, _ in points],
-            [count for _, count in points],
-            color=colour,
-            label=label,
-            where="post",
-        )
+        times, counts = [0.0, *(when - start for when, _ in points)], [0, *(count for _, count in points)]
+        panel.step(times, counts, color=colour, label=label, where="post")
     panel.axvline(picture.replaced_s - start, color="black", linewidth=0.6, linestyle=":", label="shards replaced")
     panel.set_title("the stream: payments appended, and judged by Spark")
     panel.set_xlabel("seconds")
@@ -68,6 +63,8 @@ def _draw_hours(panel: Any, picture: Picture) -> None:
     panel.bar(hours, [cents / 100 for _, _, _, cents in picture.hourly], color=_QUIET, label="turnover")
     panel.set_title("the finalized shards: turnover and users by hour of the day")
     panel.set_xlabel("hour")
+    panel.set_xticks(range(0, 25, 3))
+    panel.set_xlim(-1, 24)
     panel.set_ylabel("turnover, euros")
     users = panel.twinx()
     users.plot(hours, [count for _, _, count, _ in picture.hourly], color=_STRONG, marker="o", label="users")

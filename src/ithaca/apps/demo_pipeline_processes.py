@@ -35,9 +35,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """So many more payments are durable and ordered."""
+    """So many more payments are durable and ordered, by the machine's monotonic clock at `at_s`."""
 
     count: int
+    at_s: float
 
 
 def produce(parent: Connection, errand: Errand) -> None:
@@ -58,5 +59,5 @@ def produce(parent: Connection, errand: Errand) -> None:
                 is_held = False
             receipt = session.append_many([value for _, value in batch], keys=[key for key, _ in batch])
             done += receipt.count
-            parent.send(Appended(receipt.count))
+            parent.send(Appended(receipt.count, time.monotonic()))
             time.sleep(max(0.0, started + done / errand.records_per_s - time.monotonic()))

@@ -33,8 +33,8 @@ class Course:
     def done(self) -> int:
         return self.points[-1][1] if self.points else 0
 
-    def add(self, count: int) -> None:
-        self.points.append((time.monotonic(), self.done + count))
+    def add(self, count: int, at_s: float) -> None:
+        self.points.append((at_s, self.done + count))
 
     def rate(self) -> float:
         """Per second, of late."""
@@ -69,20 +69,20 @@ class PipelineView:
         """A line of the story, which stays above the live view."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def appended(self, count: int) -> None:
-        """So many more payments are in the log."""
-        self._grow(self.appended_course, count, "appended")
+    def appended(self, count: int, at_s: float) -> None:
+        """So many more payments are in the log, since `at_s`."""
+        self._grow(self.appended_course, count, at_s, "appended")
 
     def judged(self, batch: "Judged") -> None:
         """Spark is done with a micro-batch."""
         self.batches.append(batch)
         self._last.extend(batch.alerts)
         self._alerts += len(batch.alerts)
-        self._grow(self.judged_course, batch.records, "judged")
+        self._grow(self.judged_course, batch.records, time.monotonic(), "judged")
 
-    def _grow(self, course: Course, count: int, what: str) -> None:
+    def _grow(self, course: Course, count: int, at_s: float, what: str) -> None:
         before = course.step()
-        course.add(count)
+        course.add(count, at_s)
         if course.step() > before and not self._console.is_terminal:
             alerts = f", {self._alerts} alerts" if what == "judged" else ""
             self.say(f"   {what} {course.done:,} of {course.total:,}{alerts}")

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from ithaca.apps.pipelines.events import Event, encode, share
+from ithaca.apps.pipelines.events import Event, encode, share, time_of_day
 
 SOURCES: Final = 2
 """Payment gateways; every user pays through all of them."""
@@ -14,7 +14,6 @@ USERS: Final = 400
 COUNTRIES: Final = ("DE", "FR", "GR", "IT", "US", "JP")
 MERCHANTS: Final = 60
 FRAUD_CHANCE: Final = 0.002
-DAY_S: Final = 86_400
 SCHEMA: Final = "source int, user string, at_s int, amount_cents long, country string, merchant int"
 
 
@@ -46,7 +45,7 @@ def payments(seed: int, source: int, records: int) -> Iterator[Payment]:
         if random.random() < FRAUD_CHANCE:
             country = random.choice(COUNTRIES)
         merchant = int(MERCHANTS * random.random() ** 2)
-        yield Payment(source, f"user-{user:03}", number * DAY_S // wanted, amount_cents, country, merchant)
+        yield Payment(source, f"user-{user:03}", time_of_day(number, wanted), amount_cents, country, merchant)
 
 
 def events(seed: int, source: int, records: int) -> Iterator[Event]:

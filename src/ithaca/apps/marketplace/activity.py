@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from ithaca.apps.pipelines.events import Event, encode, share
+from ithaca.apps.pipelines.events import Event, encode, share, time_of_day
 
 SOURCES: Final = 2
 """Web servers, each with visitors of its own making; the same visitor may come to several."""
@@ -15,7 +15,6 @@ VISITORS: Final = 3000
 PRODUCTS: Final = 200
 KINDS: Final = 20
 """Products of a kind are looked at, and bought, together."""
-DAY_S: Final = 86_400
 SCHEMA: Final = "source int, at_s int, visitor string, action string, product int, order_id long"
 
 Action = Literal["view", "cart", "buy"]
@@ -55,7 +54,7 @@ def _visits(random: Random, source: int, wanted: int) -> Iterator[Activity]:
         visitor = f"visitor-{_popular(random, VISITORS):04}"
         order = source * 1_000_000_000 + visit
         for action, product in _visit(random):
-            yield Activity(source, made * DAY_S // wanted, visitor, action, product, order if action == "buy" else 0)
+            yield Activity(source, time_of_day(made, wanted), visitor, action, product, order if action == "buy" else 0)
             made += 1
 
 
