@@ -245,6 +245,18 @@ def test_too_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert driver.reason(OpenPart(driver.lanes[0], token(51), TTL_US)) == "too many parts"
 
 
+def test_published_parts_of_a_shard_are_bounded_until_they_are_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PARTS_PUBLISHED_MAX", 1)
+    driver = Parted()
+    driver.publish(1, driver.sealed(driver.lanes[0], 2), driver.sealed(driver.lanes[0], 0))
+    assert driver.reason(OpenPart(driver.lanes[1], token(50), TTL_US)) == "too many published parts"
+    driver.open(driver.lanes[2])
+    driver.state = OrderingState.restored(driver.state.snapshot())
+    assert driver.reason(OpenPart(driver.lanes[1], token(50), TTL_US)) == "too many published parts"
+    driver.apply(TrimTo(3))
+    driver.open(driver.lanes[1])
+
+
 def test_the_writer_of_the_longest_silence_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "WRITERS_MAX", 2)
     driver = Parted()

@@ -14,6 +14,7 @@ from ithaca.cli import (
     demo,
     logs,
     produce,
+    publish,
     serve,
     shard,
     sim,
@@ -50,6 +51,7 @@ def ithaca(
 
 
 app.command(epilog=produce.APPEND_EXAMPLES)(produce.append)
+app.command(epilog=publish.PUBLISH_EXAMPLES)(publish.publish)
 app.command(epilog=consume.READ_EXAMPLES)(consume.read)
 app.command(epilog=consume.FOLLOW_EXAMPLES)(consume.follow)
 app.command(epilog=upkeep.TAIL_EXAMPLES)(upkeep.tail)

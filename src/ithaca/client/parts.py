@@ -25,6 +25,7 @@ from ithaca.model.limits import (
     PART_TTL_S_MAX,
     PART_TTL_S_MIN,
     PARTS_MAX,
+    PARTS_PUBLISHED_MAX,
     PUBLISH_KEY_MAX,
     WRITER_NAME_BYTES_MAX,
 )
@@ -60,11 +61,11 @@ class Parts:
             for outcome in outcomes:
                 if isinstance(outcome, PartOpened):
                     return self._writer(outcome)
-                if isinstance(outcome, Refused):
+                if isinstance(outcome, Refused) and home is not None:
                     reason = outcome.reason
+                    self._appends.leave(home)
             if deadline.passed:
-                kind = Overloaded if reason == "too many parts" else Unavailable
-                raise kind(f"no part could be opened within {deadline.timeout_s:.3g} s: {reason}")
+                raise _not_opened(reason, deadline)
             await pauses.pause(deadline)
             await context.order.fresh_view(deadline)
             context.check()
@@ -131,6 +132,17 @@ class Parts:
         self._writers = {each: None for each in self._writers if not each.is_finished}
         self._writers[writer] = None
         return writer
+
+
+def _not_opened(reason: str, deadline: Deadline) -> Unavailable:
+    text = f"no part could be opened within {deadline.timeout_s:.3g} s: {reason}"
+    match reason:
+        case "too many parts":
+            return Overloaded(f"{text}; publish or abort some, or wait until they expire")
+        case "too many published parts":
+            return Overloaded(f"{text} of one shard, {PARTS_PUBLISHED_MAX}; trim, add a shard, or prepare larger ones")
+        case _:
+            return Unavailable(text)
 
 
 def check_ttl(ttl: float) -> None:

@@ -244,6 +244,8 @@ PARTS_MAX = 16_384
 """Parts of one log that are neither published nor gone, and so in one publication; one more is refused."""
 PARTS_UNFINISHED_MAX = 256
 """Of them, those of one shard that are still written."""
+PARTS_PUBLISHED_MAX = 16_384
+"""Published parts of one shard of which something is left: each is a lane with files of its own."""
 WRITERS_MAX = 16_384
 """Writers whose newest publication is remembered; with one more, that of the longest silence goes."""
 WRITER_NAME_BYTES_MAX = 255
@@ -257,7 +259,7 @@ ORDERING_FORGET_CUTS_MAX = 1024
 """Cuts that one entry lets go of."""
 ORDERING_LOST_RANGES_MAX = 4096
 """Ranges of lost records that are kept apart."""
-REPORT_LANES_MAX = 4096
+REPORT_LANES_MAX = 65_536
 """Lanes in one report."""
 ORDERER_NUMBER_MAX = (1 << 15) - 1
 CLUSTER_NAME_CHARS_MAX = 100

@@ -45,6 +45,7 @@ Reason = Literal[
     "beyond what is ordered",
     "too many lost ranges",
     "too many parts",
+    "too many published parts",
     "no such part",
     "the part has another length",
     "too many sessions",

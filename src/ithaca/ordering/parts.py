@@ -12,7 +12,14 @@ import numpy as np
 
 from ithaca.model.cut import lane_key
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import INCARNATION_MAX, PART_INCARNATION_MIN, PARTS_MAX, PARTS_UNFINISHED_MAX, WRITERS_MAX
+from ithaca.model.limits import (
+    INCARNATION_MAX,
+    PART_INCARNATION_MIN,
+    PARTS_MAX,
+    PARTS_PUBLISHED_MAX,
+    PARTS_UNFINISHED_MAX,
+    WRITERS_MAX,
+)
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
 from ithaca.ordering.lanes import LaneTable, Runs
@@ -72,6 +79,8 @@ class PartTable:
             reason = "too many parts"
         if reason is None and self._unfinished[home.shard] >= PARTS_UNFINISHED_MAX:
             reason = "too many parts"
+        if reason is None and self._lanes.parts[home.shard] >= PARTS_PUBLISHED_MAX:
+            reason = "too many published parts"
         if reason is not None:
             return [Refused(entry, reason)]
         self._last[home.shard, home.replica] = last + 1

@@ -59,8 +59,8 @@ ORDER = (
         "order-time-falls",
         "the time of a cut is what the leader's clock says, whatever the cuts before it said",
         "ithaca.ordering.state",
-        "self.time_us = max(self.time_us, entry.time_us)",
-        "self.time_us = entry.time_us",
+        "self.time_us = max(self.time_us, time_us)",
+        "self.time_us = time_us",
     ),
     Bug(
         "order-snapshot-without-sessions",

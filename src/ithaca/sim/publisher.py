@@ -52,6 +52,7 @@ class Publisher:
     async def main(self, who: object, random: Random) -> None:
         """One life of it."""
         log = await connected(self._world)
+        log.set_shard_policy(random.choice(("sticky", "round_robin")))
         while self._world.is_loaded or self._current is not None:
             if self._current is None:
                 self._current = self._new(random)
@@ -71,7 +72,8 @@ class Publisher:
     async def _step(self, who: object, random: Random, log: ClusterLog, current: _Publication) -> None:
         if not current.parts or random.random() < 0.2:
             current.parts = []
-            current.parts = [await self._prepared(random, log, *row) for row in current.rows]
+            prepared = {at: await self._prepared(random, log, *current.rows[at]) for at in _shuffled(random, current)}
+            current.parts = [part for _, part in sorted(prepared.items())]
             if random.random() < 0.1:
                 await asyncio.sleep(random.uniform(0, 3))  # long enough for some to expire
         is_aborted = self._world.is_loaded and random.random() < 0.15
@@ -133,3 +135,8 @@ class Publisher:
         self._world.count("publication in conflict")
         expected = published.key, published.position
         assert told == expected, f"{self.name} was told {told} of key {key} by {owner!r}, behind {published}"
+
+
+def _shuffled(random: Random, current: _Publication) -> list[int]:
+    """The parts are prepared in another order than they are published in."""
+    return random.sample(range(len(current.rows)), len(current.rows))
