@@ -38,6 +38,7 @@ def test_the_pipeline_holds_and_leaves_nothing_but_a_picture(tmp_path: Path) -> 
         "by hour of",
         "no server is left",
         "every claim held",
+        "  - the stream's alerts are those of plain Python",
     ]:
         assert claim in output
     assert left_behind(tmp_path) == []

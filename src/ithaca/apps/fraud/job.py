@@ -32,24 +32,28 @@ def judge(payments: DataFrame, states: DataFrame) -> DataFrame:
     return running.withColumn("reason", _reason())
 
 
-def alerts(judged: DataFrame) -> DataFrame:
-    """As `plain.Alert`s."""
-    return (
-        judged.where("reason <> ''").select("position", "user", "amount_cents", "country", "reason").orderBy("position")
-    )
+def by_user(judged: DataFrame) -> DataFrame:
+    """For each user that paid: the state after the last payment, the alerts, and how much was judged, up to where.
 
-
-def states_after(judged: DataFrame) -> DataFrame:
-    """As `plain.UserState`s, of the users that paid: what is known with their last payment."""
+    All in one pass, so that a micro-batch is one job.
+    """
     amount = sf.col("amount_cents").cast(WIDE)
     state = sf.struct(
+        "user",
         (sf.col("n") + 1).alias("payments"),
         (sf.col("s") + sf.col("amount_cents")).alias("total"),
         (sf.col("q") + amount * amount).cast(WIDE).alias("squares"),
         "country",
         "at_s",
     )
-    return judged.groupBy("user").agg(sf.max_by(state, "position").alias("state")).select("user", "state.*")
+    alert = sf.when(sf.col("reason") != "", sf.struct("position", "user", "amount_cents", "country", "reason"))
+    return judged.groupBy("user").agg(
+        sf.max_by(state, "position").alias("state"),
+        sf.collect_list(alert).alias("alerts"),
+        sf.count("*").alias("records"),
+        sf.max("position").alias("last_position"),
+        sf.unix_micros(sf.max("timestamp")).alias("newest_us"),
+    )
 
 
 def hourly(payments: DataFrame) -> DataFrame:

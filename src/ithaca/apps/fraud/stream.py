@@ -7,7 +7,6 @@ from decimal import Decimal
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ithaca.apps.fraud import job
@@ -50,15 +49,10 @@ class FraudStream:
         payments = from_json(frame, SCHEMA, keep=("position", "timestamp"))
         known = [(*state[:3], Decimal(state.squares), *state[4:]) for state in self._store.states()]
         states = frame.sparkSession.createDataFrame(known, job.STATE)
-        judged = job.judge(payments, states).persist()
-        try:
-            extent = judged.agg(sf.count("*"), sf.max("position"), sf.unix_micros(sf.max("timestamp"))).first()
-            assert extent is not None
-            records, last_position, newest_us = extent
-            alerts = [Alert(*row) for row in job.alerts(judged).collect()]
-            after = [UserState.of(row) for row in job.states_after(judged).collect()]
-        finally:
-            judged.unpersist()
-        self._store.commit(batch, records, alerts, after)
-        if records:  # the first batch of a log that is still empty has none
-            self._tell(Judged(batch, records, last_position, alerts, time.time() - newest_us / 1e6))
+        users = job.by_user(job.judge(payments, states)).collect()
+        alerts = sorted(Alert(*alert) for user in users for alert in user.alerts)
+        records = sum(user.records for user in users)
+        self._store.commit(batch, records, alerts, [UserState.of(user.state) for user in users])
+        if users:  # the first batch of a log that is still empty has none
+            lag_s = time.time() - max(user.newest_us for user in users) / 1e6
+            self._tell(Judged(batch, records, max(user.last_position for user in users), alerts, lag_s))
