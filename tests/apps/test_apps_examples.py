@@ -12,7 +12,7 @@ MODULES = [
     "intrusion.plain",
     "fraud.plain",
     "trading.plain",
-    "demo_pipeline",
+    "pipelines.spark",
 ]
 
 

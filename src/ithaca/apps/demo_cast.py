@@ -124,8 +124,8 @@ def _signals_held() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in held:
-            signal.raise_signal(number)
+        for each in held:
+            signal.raise_signal(each)
 
 
 def is_running(pid: int) -> bool:

@@ -1,6 +1,5 @@
 """`ithaca demo`: payments into a cluster, Spark behind them with alerts, shards replaced, analytics, a picture."""
 
-import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -90,16 +89,11 @@ class PipelineStory:
         self.figures.append(("all of it took", f"{time.perf_counter() - started:.1f} s"))
 
     def _run(self, stage: "Stage", cluster: TemporaryCluster, plot: Path | None) -> None:
-        from pyspark.errors import PySparkException
-
         from ithaca.apps.fraud.store import FraudStore
 
         store = FraudStore(stage.home / "fraud.sqlite")
-        try:
-            finalized, replaced_s = self._stream(stage, cluster, store)
-            self._analyse(stage, store, finalized, replaced_s, plot)
-        except PySparkException as error:
-            raise DemoFailed(f"Spark failed: {_reason(str(error))}") from error
+        finalized, replaced_s = self._stream(stage, cluster, store)
+        self._analyse(stage, store, finalized, replaced_s, plot)
 
     # The chapters
 
@@ -219,13 +213,3 @@ class PipelineStory:
 
 def _gateway(source: int) -> str:
     return f"gateway {source}"
-
-
-def _reason(said: str) -> str:
-    """Of all that Spark says of a failure, the line that names it.
-
-    >>> _reason("[STREAM_FAILED] Return Message: Traceback\\n  File x\\nValueError: no\\n  at java")
-    'ValueError: no'
-    """
-    lines = said.splitlines() or [said]
-    return next((line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])

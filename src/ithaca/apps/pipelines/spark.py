@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -51,7 +52,11 @@ def check_can_run_spark() -> None:
 
 @contextmanager
 def local_spark(home: Path, threads: int = 2) -> Iterator["SparkSession"]:
-    """A session that knows the format "ithaca"; stopped at the end. Java itself ends with this process."""
+    """A session that knows the format "ithaca"; stopped at the end. Java itself ends with this process.
+
+    What fails in Spark meanwhile is `DemoFailed`.
+    """
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     from ithaca.spark import register
@@ -74,6 +79,8 @@ def local_spark(home: Path, threads: int = 2) -> Iterator["SparkSession"]:
             session.sparkContext.setLogLevel("ERROR")
             register(session)
             yield session
+        except PySparkException as error:
+            raise DemoFailed(f"Spark failed: {reason_in(str(error))}") from error
         finally:
             session.stop()
 
@@ -105,3 +112,13 @@ def _errors_into(path: Path) -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+def reason_in(said: str) -> str:
+    """Of all that Spark says of a failure, the line that names it.
+
+    >>> reason_in("[STREAM_FAILED] Return Message: Traceback\\n  File x\\nValueError: no\\n  at java")
+    'ValueError: no'
+    """
+    lines = said.splitlines() or [said]
+    return next((line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])
