@@ -27,7 +27,7 @@ $(STAMP): requirements/dev.txt requirements/plot.txt requirements/spark.txt pypr
 	@$(BIN)/python tools/find_java.py
 	@touch $@
 
-demo: setup ## Run the main job: a cluster, producers, followers, a killed replica, with figures
+demo: setup ## Run the main job: a cluster, payments, fraud alerts by Spark, analytics, a picture (needs Java 17)
 	@$(BIN)/ithaca demo
 
 check: setup ## Format, lint, strict types, import direction, generated code
@@ -63,6 +63,7 @@ requirements: setup ## Pin the newest versions anew (needs uv)
 	@uv pip compile pyproject.toml --extra dev --extra arrow --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/dev.txt
 	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
 	@uv pip compile pyproject.toml --extra spark --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
+	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
 	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
 
 clean: ## Remove what was made here, the virtual environment included

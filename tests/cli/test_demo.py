@@ -22,7 +22,7 @@ MARKER = "DEMO_TEST"
 
 def start(directory: Path, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [*COMMAND, "demo", "--dir", str(directory), *arguments],
+        [*COMMAND, "demo", *arguments, "--dir", str(directory)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -31,14 +31,14 @@ def start(directory: Path, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.parametrize("kind", [[], ["--embedded"]], ids=str)
-def test_the_story_holds_and_leaves_nothing_behind(tmp_path: Path, kind: list[str]) -> None:
-    with start(tmp_path, "--records", str(RECORDS), *kind) as demo:
+@pytest.mark.parametrize("kind", ["cluster", "embedded"])
+def test_the_story_holds_and_leaves_nothing_behind(tmp_path: Path, kind: str) -> None:
+    with start(tmp_path, kind, "--records", str(RECORDS)) as demo:
         output, _ = demo.communicate(timeout=120)
     assert demo.returncode == 0, output
     expected = (
         ["nothing acknowledged was lost", "same positions, nothing doubled"]
-        if kind
+        if kind == "embedded"
         else ["exactly once", "was started again by the supervisor", "no process is left", "the kill until appends"]
     )
     for claim in [*expected, "both followers saw exactly what the log holds", f"{RECORDS:,}"]:
@@ -48,7 +48,7 @@ def test_the_story_holds_and_leaves_nothing_behind(tmp_path: Path, kind: list[st
 
 
 def test_a_kept_log_holds_every_transaction_once(tmp_path: Path) -> None:
-    ithaca("demo", "--embedded", "--dir", tmp_path, "--records", "1000", "--keep")
+    ithaca("demo", "embedded", "--dir", tmp_path, "--records", "1000", "--keep")
     (home,) = tmp_path.iterdir()
     with library.open(home / "log", mode="r") as log, log.read_range(1) as records:
         assert [(record.key, record.value) for record in records] == [transaction(n) for n in range(1, 1001)]
@@ -57,16 +57,16 @@ def test_a_kept_log_holds_every_transaction_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "begun", "number", "status"),
     [
-        ([], "servers are up", signal.SIGINT, 130),
-        ([], "servers are up", signal.SIGTERM, 143),
-        (["--embedded"], "a producer appends", signal.SIGINT, 130),
+        ("cluster", "servers are up", signal.SIGINT, 130),
+        ("cluster", "servers are up", signal.SIGTERM, 143),
+        ("embedded", "a producer appends", signal.SIGINT, 130),
     ],
     ids=["cluster, INT", "cluster, TERM", "embedded, INT"],
 )
 def test_a_signal_ends_every_process(
-    tmp_path: Path, kind: list[str], begun: str, number: signal.Signals, status: int
+    tmp_path: Path, kind: str, begun: str, number: signal.Signals, status: int
 ) -> None:
-    with start(tmp_path, "--records", "10000000", *kind) as demo:
+    with start(tmp_path, kind, "--records", "10000000") as demo:
         assert demo.stdout is not None
         while begun not in demo.stdout.readline():
             assert demo.poll() is None
@@ -105,3 +105,17 @@ def test_a_claim_that_does_not_hold_fails_the_demo_of_the_cluster(
 @pytest.mark.parametrize("records", ["0", "999", "many"])
 def test_wrong_usage(records: str) -> None:
     assert "--records" in ithaca("demo", "--records", records, status=2).stderr.decode()
+
+
+def test_a_demo_that_there_is_not() -> None:
+    assert "marketplace" in ithaca("demo", "casino", status=2).stderr.decode()
+
+
+@pytest.mark.parametrize("kind", ["pipeline", "trading"])
+def test_without_java_it_is_said_before_anything_is_started(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("pyspark")
+    done = ithaca("demo", kind, "--no-plot", "--dir", tmp_path, status=1, env={"JAVA_HOME": str(tmp_path)})
+    said = done.stderr.decode()
+    assert f"Spark needs Java 17 or newer, and JAVA_HOME, {tmp_path}, has none" in said
+    assert "ithaca demo cluster" in said
+    assert list(tmp_path.iterdir()) == []

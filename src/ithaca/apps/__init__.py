@@ -1,9 +1,14 @@
 """Programs that use the log as its users do, through the public interface alone.
 
-`demo_cluster` tells a story in real processes: a cluster, producers, followers, a killed replica, its return.
-Read it first; `demo_cluster_processes` are its processes, `demo_cluster_checks` its claims, `demo_cast` and
-`demo_display` how processes are run and what one sees, `transactions` the records. `demo_embedded` is the same
-without servers: a producer that is killed, and the log recovered.
+`demo_pipeline` is the main one: payments into a cluster, fraud alerts by Spark, analytics on finalized shards, a
+picture. Its parts are `demo_pipeline_processes`, `demo_pipeline_view`, `demo_pipeline_plot` and the package `fraud`.
+Pipelines to read are packages: `marketplace`, `intrusion`, `fraud`, `trading`; `pipelines` is what they share, and says
+how they are made.
+
+`demo_cluster` tells of crashes in real processes: a cluster, producers, followers, a killed replica, its return.
+`demo_cluster_processes` are its processes, `demo_cluster_checks` its claims, `demo_cast` and `demo_display` how
+processes are run and what one sees, `transactions` the records. `demo_embedded` is the same without servers: a producer
+that is killed, and the log recovered.
 
 Invariants, each checked at the end of every run:
 
@@ -11,4 +16,5 @@ Invariants, each checked at the end of every run:
 2. Nothing is doubled, although what was under way is sent again; each producer's records keep their order.
 3. Every follower sees the same records at the same positions, and they are those that were produced.
 4. No process is left behind.
+5. What Spark computes is what plain Python computes.
 """

@@ -2,10 +2,13 @@
 
 import multiprocessing
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -51,14 +54,15 @@ class Cast:
         resource_tracker.ensure_running()  # its first start would lift the mask below
         ours, theirs = spawn.Pipe()
         process = spawn.Process(target=target, args=(theirs, *arguments), name=name, daemon=True)
-        # Ctrl-C reaches the whole group; a process born with the signal blocked leaves it to us.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            process.start()
-            self._actors[name] = Actor(process, ours)
-        finally:
-            theirs.close()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        with _signals_held():
+            # Ctrl-C reaches the whole group; a process born with the signal blocked leaves it to us.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                process.start()
+                self._actors[name] = Actor(process, ours)
+            finally:
+                theirs.close()
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def tell(self, name: str, message: object) -> None:
         """Say something to a process, which it hears when it listens."""
@@ -100,3 +104,33 @@ class Cast:
                     yield message
             except EOFError:
                 return
+
+
+@contextmanager
+def _signals_held() -> Iterator[None]:
+    """A signal that comes meanwhile is heeded at the end: in the midst of a start, the new process would read half of
+    what it is to do. Blocking does not hold it back, since any thread of ours may take it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: held.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for each in held:
+            signal.raise_signal(each)
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process; one that only waits to be reaped has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,4 +1,4 @@
-"""`ithaca demo`: a cluster, producers, followers, a killed replica and its return, with every claim checked."""
+"""`ithaca demo cluster`: a cluster, producers, followers, a killed replica and its return, with every claim checked."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import ithaca
-from ithaca.apps.demo_cast import Cast, DemoFailed
+from ithaca.apps.demo_cast import Cast, DemoFailed, is_running
 from ithaca.apps.demo_cluster_checks import Checker
 from ithaca.apps.demo_cluster_processes import (
     STEADY_RECORDS_PER_S,
@@ -166,7 +166,7 @@ class Story:
         self._display.say("   both followers saw exactly what the log holds, in the same order")
 
     def _check_nothing_left(self) -> None:
-        left = sorted(pid for pid in self._pids if _is_running(pid))
+        left = sorted(pid for pid in self._pids if is_running(pid))
         if left:
             raise DemoFailed(f"processes are left behind: {', '.join(map(str, left))}")
         self._display.say("7. the cluster is stopped, and no process is left")
@@ -231,10 +231,3 @@ class Story:
         """Of all producers together, from when they went to full speed until the kill."""
         before = [each for each in self._acknowledged if self._fast_s <= each.done_s <= self._killed_s]
         return sum(each.count for each in before) / (self._killed_s - self._fast_s)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False

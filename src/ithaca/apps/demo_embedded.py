@@ -1,4 +1,4 @@
-"""`ithaca demo --embedded`: a producer, two followers, a crash and the recovery, with every claim checked."""
+"""`ithaca demo embedded`: a producer, two followers, a crash and the recovery, with every claim checked."""
 
 import time
 from collections.abc import Callable

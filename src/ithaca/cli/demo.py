@@ -1,7 +1,7 @@
 """`ithaca demo`: wires the command line to `ithaca.apps`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -9,33 +9,61 @@ from ithaca.cli.options import examples
 
 DEMO_EXAMPLES = examples(
     "ithaca demo",
-    "ithaca demo --records 50000 --dir ./demo-data --keep",
-    "ithaca demo --embedded",
+    "ithaca demo --records 20000 --seed 7 --plot payments.png",
+    "ithaca demo cluster --records 50000 --dir ./demo-data --keep",
+    "ithaca demo marketplace",
 )
+RECORDS = {"pipeline": 60_000, "cluster": 800_000, "embedded": 800_000}
+
+Name = Literal["pipeline", "cluster", "embedded", "marketplace", "intrusion", "fraud", "trading"]
 
 
 def demo(
-    records: Annotated[int, typer.Option(min=1000, help="Transactions to append.")] = 800_000,
+    name: Annotated[Name, typer.Argument(help="Which one.")] = "pipeline",
+    records: Annotated[
+        int | None, typer.Option(min=1000, help="Records to append.", show_default="as many as suits it")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the records; not for cluster and embedded.")] = 1,
+    plot: Annotated[Path, typer.Option(metavar="FILE", help="Where the pipeline's picture goes.")] = Path(
+        "demo-data/pipeline.png"
+    ),
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="Without a picture.")] = False,
     directory: Annotated[
         Path | None,
         typer.Option("--dir", metavar="DIR", help="Where the data goes; else a temporary directory."),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the data there afterwards.")] = False,
-    embedded: Annotated[
-        bool, typer.Option("--embedded", help="The log in a directory, without servers: a killed producer.")
-    ] = False,
 ) -> None:
-    """A cluster, producers, followers, a killed replica, its return: with figures, every claim checked.
+    """Run a story on this machine from beginning to end, with figures, every claim checked.
 
-    Producers append transactions to a cluster on this machine while followers
-    read along. A replica is killed and comes back. Nothing acknowledged is
-    missing, nothing is doubled, both followers saw the same order, and no
-    process is left. A claim that does not hold ends the demo with status 1.
+    pipeline: payments into a cluster, fraud alerts by Spark as they come, shards
+    replaced meanwhile, analytics on the finalized ones, a picture.
+
+    cluster: producers, followers, a replica killed and its return. embedded: the
+    log in a directory, a producer killed. These need no Spark.
+
+    marketplace, intrusion, fraud, trading: one Spark job each, small enough to
+    read; its result is compared with plain Python.
+
+    A claim that does not hold ends the demo with status 1.
     """
-    if embedded:
-        from ithaca.apps.demo_embedded import run_embedded_demo as run
-    else:
-        from ithaca.apps.demo_cluster import run_cluster_demo as run
-
-    if not run(records, directory, keep):
+    if not _run(name, records, seed, None if no_plot else plot, directory, keep):
         raise typer.Exit(1)
+
+
+def _run(name: Name, records: int | None, seed: int, plot: Path | None, directory: Path | None, keep: bool) -> bool:
+    if name == "cluster":
+        from ithaca.apps.demo_cluster import run_cluster_demo
+
+        return run_cluster_demo(records or RECORDS[name], directory, keep)
+    if name == "embedded":
+        from ithaca.apps.demo_embedded import run_embedded_demo
+
+        return run_embedded_demo(records or RECORDS[name], directory, keep)
+    if name == "pipeline":
+        from ithaca.apps.demo_pipeline import run_pipeline_demo
+
+        return run_pipeline_demo(records or RECORDS[name], seed, directory, keep, plot)
+    from ithaca.apps.pipelines import run
+
+    return run.run_pipeline(name, records or run.RECORDS[name], seed, directory, keep)
