@@ -24,6 +24,7 @@ from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.metrics import OrdererMetrics, exposition
 from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_directory import open_raft_log
 from ithaca.server.orderer_leading import Leading
 from ithaca.server.orderer_links import RaftLinks
@@ -65,6 +66,7 @@ class OrdererServer:
         self.metrics = OrdererMetrics(self._registry)
         self._machine = OrderingMachine(self._entry_applied)
         self._streams = NewsStreams()
+        self._aggregators = Aggregators(self._streams, are_expected=bool(file.aggregators))
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
         self._driver: RaftDriver | None = None
@@ -109,6 +111,7 @@ class OrdererServer:
             self._addresses,
             lambda: encode_status(self.status()),
             self.metrics,
+            self._aggregators,
         )
         self._set_gauges(driver)
         self._listener = await listen(self._listen_at, accept=self._accept, welcome=self._welcome, http=self._http)
@@ -148,6 +151,7 @@ class OrdererServer:
             assert self._requests is not None
             self._leading = Leading(self._file, change.term, self._machine.state, self._driver, self.metrics)
             self._requests.leading = self._leading
+            self._aggregators.begin()
 
     def applied(self) -> None:
         """News first: replicas wait for it, and the next cut has time until the disk is free again."""
@@ -180,6 +184,7 @@ class OrdererServer:
             if self._requests is not None:
                 self._requests.leading = None
             self._streams.close()
+            self._aggregators.end()
 
     def _unreachable(self, server: ServerId) -> None:
         if self._driver is not None:
@@ -189,7 +194,8 @@ class OrdererServer:
 
     def status(self) -> dict[str, Any]:
         assert self._driver is not None, "a server has a status once it was started"
-        return orderer_status(self._server, self.address, self._driver, self._machine.state, self._streams)
+        said = orderer_status(self._server, self.address, self._driver, self._machine.state, self._streams)
+        return said | {"aggregators": self._aggregators.status()}
 
     def _log_id(self) -> UUID | None:
         configuration = self._machine.state.configuration

@@ -6,7 +6,7 @@ or makes a task: a report is received, the cut that it makes due is handed to Ra
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -62,6 +62,14 @@ class Leading:
         self._metrics.reports.inc()
         if self._leader is not None and self._leader.receive(report):
             self.propose()
+
+    def receive_all(self, reports: Sequence[Report]) -> None:
+        """Take in reports that came together, and propose the cut that they make due."""
+        self._metrics.reports.inc(len(reports))
+        if self._leader is not None:
+            accepted = [self._leader.receive(report) for report in reports]
+            if any(accepted):
+                self.propose()
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""

@@ -32,6 +32,16 @@ from ithaca.ordering.entries import (
 )
 from ithaca.ordering.outcomes import LaneOpened, OrderedCut, Outcome, Refused, Session
 from ithaca.ordering.state import OrderingState
+from ithaca.protocol.aggregation import (
+    Alive,
+    Assigned,
+    Attach,
+    Attached,
+    Detach,
+    Left,
+    Probe,
+    ReportsAre,
+)
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
     Applied,
@@ -54,6 +64,7 @@ from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_leading import Leading
 from ithaca.server.orderer_machine import OrderingMachine
 from ithaca.server.orderer_streams import NewsStreams
@@ -76,6 +87,7 @@ class Requests:
         addresses: Mapping[int, Address],
         status: Callable[[], bytes],
         metrics: OrdererMetrics,
+        aggregators: Aggregators,
     ) -> None:
         self._machine = machine
         self._driver = driver
@@ -83,12 +95,18 @@ class Requests:
         self._addresses = addresses
         self._status = status
         self._metrics = metrics
+        self._aggregators = aggregators
         self.leading: Leading | None = None
         """While this server leads."""
         self._view_waits: dict[tuple[Connection, int], _ViewWait] = {}
         self._expiring: set[int] = set()
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             ReportIs: self._report,
+            ReportsAre: self._reports,
+            Left: self._left,
+            Attach: self._attach,
+            Detach: lambda connection, _, message: self._aggregators.detach(connection, message),
+            Probe: lambda connection, request, _: connection.answer(request, Alive()),
             GetView: self._get_view,
             GetTail: self._get_tail,
             GetSession: self._get_session,
@@ -107,6 +125,7 @@ class Requests:
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         self._streams.leave(connection)
+        self._aggregators.lost(connection)
 
     # What the server calls
 
@@ -233,6 +252,8 @@ class Requests:
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
             return
+        if self._is_placed_elsewhere(connection, request, message):
+            return
 
         def done(outcomes: list[Outcome]) -> None:
             lane = _opened_lane(outcomes)
@@ -262,6 +283,7 @@ class Requests:
         assert summary is not None
         cuts = tuple(state.cuts_since(message.shard, 0))
         self._streams.join(connection, message.shard, message.replica)
+        self._aggregators.joined(message)
         connection.answer(request, Joined(state.configuration.log, lane, summary, cuts))
 
     def _report(self, connection: Connection, received: Received, message: ReportIs) -> None:
@@ -271,6 +293,37 @@ class Requests:
         if not self._streams.has_joined(connection, report.shard, report.replica):
             raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
         self.leading.receive(report)
+
+    # From aggregators
+
+    def _is_placed_elsewhere(self, connection: Connection, request: Received, message: Join) -> bool:
+        """Whether a replica is to report through an aggregator, or has to wait until that is known; it is told so."""
+        try:
+            to = self._aggregators.place(message)
+        except Unavailable as error:
+            self._fail(connection, request, error)
+            return True
+        if to is not None:
+            connection.answer(request, Assigned(to))
+        return to is not None
+
+    def _attach(self, connection: Connection, request: Received, message: Attach) -> None:
+        if self._may_lead(connection, request):
+            assert self._state.configuration is not None
+            parent = self._aggregators.attach(connection, message)
+            log = self._state.configuration.log
+            connection.answer(request, Attached(log) if parent is None else Assigned(parent))
+
+    def _left(self, connection: Connection, received: Received, message: Left) -> None:
+        self._streams.leave_one(connection, message.shard, message.replica)
+
+    def _reports(self, connection: Connection, received: Received, message: ReportsAre) -> None:
+        """Those of replicas that have joined elsewhere meanwhile were on their way: what they say comes again."""
+        if self.leading is not None:
+            has_joined = self._streams.has_joined
+            self.leading.receive_all(
+                [each for each in message.reports if has_joined(connection, each.shard, each.replica)]
+            )
 
     # Parts
 

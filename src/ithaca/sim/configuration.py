@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
-from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.limits import KIB
 from ithaca.model.records import Compression
 from ithaca.model.view import Address
@@ -75,6 +75,7 @@ class Configuration:
     """Whom faults befall: `everybody`, `orderers` or `replicas`."""
     spares: int = 0
     """Shards whose servers run from the beginning, and wait to be added."""
+    aggregators: int = 0
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
@@ -109,6 +110,9 @@ class Configuration:
                     tuple(ReplicaPlace(replica, place()) for replica in range(self.replicas)),
                 )
                 for shard in range(self.shards + spares)
+            ),
+            aggregators=tuple(
+                AggregatorPlace(number, Address(f"10.0.2.{number}", PORT)) for number in range(1, self.aggregators + 1)
             ),
         )
 
@@ -179,4 +183,5 @@ def configuration_of(seed: int) -> Configuration:
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,
+        aggregators=Random(f"aggregators of {seed}").choice((0, 0, 1, 2)),
     )

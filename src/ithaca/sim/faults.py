@@ -285,7 +285,7 @@ class Faults:
         return None if host is None else host.name
 
     def _orderers(self) -> list[Host]:
-        return [host for host in self._world.hosts.values() if host.place and host.place.shard is None]
+        return [host for host in self._world.hosts.values() if host.place and host.place.role == "orderer"]
 
     def _wipe(self) -> str | None:
         host = self._expendable()

@@ -15,9 +15,11 @@ from typing import Any
 from ithaca.client.log import AsyncClusterLog
 from ithaca.cluster.layout import bootstrap_of, servers_of
 from ithaca.model.errors import IthacaError
+from ithaca.protocol.aggregation import ReportsAre
 from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
 from ithaca.protocol.messages import RaftSays, ReportIs
 from ithaca.runtime import machine
+from ithaca.server.aggregator import AggregatorServer
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.server.replica import ReplicaServer
@@ -67,7 +69,7 @@ class World:
         weather.delay_ns, weather.straggler = configuration.delay_ns, configuration.straggler
         weather.split, weather.mischief = configuration.split, configuration.mischief
         weather.robust_types = frozenset(
-            number for number, kind in MESSAGE_TYPES.items() if kind in (RaftSays, ReportIs)
+            number for number, kind in MESSAGE_TYPES.items() if kind in (RaftSays, ReportIs, ReportsAre)
         )
         self.file = configuration.cluster()
         self.whole_file = configuration.cluster(configuration.spares)
@@ -154,7 +156,9 @@ class World:
     def _made(self, host: Host) -> Server:
         place = host.place
         assert place is not None
-        if place.shard is None:
+        if place.role == "aggregator":
+            host.server = AggregatorServer(self.file, place.number)
+        elif place.shard is None:
             host.server = OrdererServer(
                 self.file, place.number, host.directory, disk=host.disk, settings=self.configuration.raft()
             )

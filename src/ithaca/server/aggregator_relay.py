@@ -1,0 +1,179 @@
+"""What an aggregator does with what it is told: reports go up together, the order goes down to whom it concerns.
+
+Nothing is kept but who has joined over which connection, and the reports of the present turn of the loop, the newest
+of each replica. Reports are never added up: which of them count is for the ordering layer to say, and a minimum would
+outlive a change of the shard's members. When the link upwards ends, so does every connection of whoever has joined:
+they join anew, here or elsewhere, and their reports say everything again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from ithaca.model.errors import IthacaError, Overloaded, ProtocolError, Unavailable
+from ithaca.model.limits import ORDERER_RETRY_S, ORDERING_REPLICAS_MAX, REPORTS_TOGETHER_MAX
+from ithaca.ordering.outcomes import Outcome
+from ithaca.ordering.parts import CutPart
+from ithaca.ordering.reports import Report
+from ithaca.protocol.aggregation import Alive, Attach, Attached, Detach, Left, OrderNews, Probe, ReportsAre
+from ithaca.protocol.codec import Message, Received
+from ithaca.protocol.messages import GetStatus, Join, Joined, ReportIs, StatusIs
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.metrics import AggregatorMetrics
+from ithaca.server.orderer_streams import NewsStreams
+
+
+class Relay:
+    """Takes the messages of everybody below, and what comes from above."""
+
+    def __init__(self, number: int, status: Callable[[], bytes], metrics: AggregatorMetrics) -> None:
+        self._number = number
+        self._status = status
+        self._metrics = metrics
+        self.streams = NewsStreams()
+        """Who has joined here, and what is to be told to them."""
+        self.children: dict[int, Connection] = {}
+        """Aggregators that have attached here."""
+        self._up: Connection | None = None
+        self._asked: dict[int, tuple[Connection, Received]] = {}
+        """Requests that were passed on, by the correlation that they got there."""
+        self._reports: dict[tuple[int, int], Report] = {}
+        self._flush: asyncio.Handle | None = None
+        self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
+            Join: lambda connection, request, message: self._ask(
+                connection, request, replace(message, via=message.via or number)
+            ),
+            ReportIs: self._report,
+            ReportsAre: self._reports_of_many,
+            Left: self._left_below,
+            Attach: self._ask,
+            Detach: self._detach,
+            Probe: lambda connection, request, _: connection.answer(request, Alive()),
+            GetStatus: lambda connection, request, _: connection.answer(request, StatusIs(self._status())),
+        }
+
+    # From below
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        handler = self._handlers.get(type(received.message))
+        if handler is None:
+            raise ProtocolError(f"an aggregator takes no {type(received.message).__name__} from {connection.name}")
+        handler(connection, received, received.message)
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        for shard, replica in self.streams.leave(connection):
+            self._say(Left(shard, replica))
+        for number in [number for number, child in self.children.items() if child is connection]:
+            del self.children[number]
+            self._say(Detach(number))
+
+    def _ask(self, connection: Connection, request: Received, message: Join | Attach) -> None:
+        """Pass a request on; `answered` gets the answer."""
+        up = self._up
+        if up is None:
+            connection.fail(request, Unavailable(f"aggregator {self._number} has not found the ordering leader"))
+        elif len(self._asked) >= ORDERING_REPLICAS_MAX:
+            connection.fail(request, Overloaded(f"{len(self._asked)} requests wait for the ordering leader: try again"))
+        else:
+            correlation = up.next_correlation()
+            self._asked[correlation] = connection, request
+            up.send(message, correlation=correlation)
+
+    def _report(self, connection: Connection, received: Received, message: ReportIs) -> None:
+        report = message.report
+        if not self.streams.has_joined(connection, report.shard, report.replica):
+            raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
+        self._take_report(report)
+
+    def _reports_of_many(self, connection: Connection, received: Received, message: ReportsAre) -> None:
+        for report in message.reports:
+            if self.streams.has_joined(connection, report.shard, report.replica):  # else it was on its way
+                self._take_report(report)
+
+    def _take_report(self, report: Report) -> None:
+        self._metrics.reports.inc()
+        self._reports[report.shard, report.replica] = report
+        if self._flush is None:
+            self._flush = asyncio.get_running_loop().call_soon(self._pass_reports)
+
+    def _pass_reports(self) -> None:
+        """Send up what this turn of the loop has brought, once what was sent before is on its way."""
+        self._flush = None
+        up = self._up
+        if up is None:
+            self._reports.clear()
+        elif not up.is_writable:
+            self._flush = asyncio.get_running_loop().call_later(ORDERER_RETRY_S, self._pass_reports)
+        else:
+            reports, self._reports = tuple(self._reports.values()), {}
+            for start in range(0, len(reports), REPORTS_TOGETHER_MAX):
+                up.send(ReportsAre(reports[start : start + REPORTS_TOGETHER_MAX]))
+            self._metrics.passed.inc(len(reports))
+            self._metrics.messages.inc()
+
+    def _left_below(self, connection: Connection, received: Received, message: Left) -> None:
+        if self.streams.has_joined(connection, message.shard, message.replica):
+            self.streams.leave_one(connection, message.shard, message.replica)
+            self._say(message)
+
+    def _detach(self, connection: Connection, received: Received, message: Detach) -> None:
+        if self.children.get(message.aggregator) is connection:
+            del self.children[message.aggregator]
+            self._say(message)
+
+    def _say(self, message: Message) -> None:
+        if self._up is not None:
+            self._up.send(message)
+
+    # From above
+
+    @property
+    def up_name(self) -> str | None:
+        """Where whoever is above is; None while there is nobody."""
+        return None if self._up is None else self._up.name
+
+    def attached(self, up: Connection) -> None:
+        """There is somebody above from now on."""
+        self._up = up
+
+    def detached(self) -> None:
+        """Whoever is below must join anew."""
+        self._up = None
+        asked, self._asked = self._asked, {}
+        for connection, request in asked.values():
+            connection.fail(request, Unavailable(f"aggregator {self._number} has lost the ordering leader"))
+        children, self.children = self.children, {}
+        self.streams.close()
+        for connection in children.values():
+            connection.close()
+
+    def answered(self, received: Received) -> None:
+        """Pass an answer back to whoever asked."""
+        connection, request = self._asked.pop(received.correlation, (None, None))
+        if connection is None or request is None:
+            return
+        asked, answer = request.message, received.message
+        if isinstance(asked, Join) and isinstance(answer, Joined):
+            if not connection.is_open:
+                self._say(Left(asked.shard, asked.replica))
+                return
+            self.streams.join(connection, asked.shard, asked.replica)
+        elif isinstance(asked, Attach) and isinstance(answer, Attached):
+            if not connection.is_open:
+                self._say(Detach(asked.aggregator))
+                return
+            self.children[asked.aggregator] = connection
+        connection.answer(request, answer)
+
+    def take_news(self, news: OrderNews) -> None:
+        """Tell them to the replicas of their shards."""
+        outcomes: list[Outcome] = [item.unpacked() if isinstance(item, CutPart) else item for item in news.items]
+        self._metrics.cuts.inc(sum(isinstance(item, CutPart) for item in news.items))
+        self.streams.take(outcomes)
+        self.streams.flush()
+
+    def left_above(self, message: Left) -> None:
+        """A replica has joined elsewhere, or shall."""
+        self.streams.dismiss(message.shard, message.replica, message.to)
