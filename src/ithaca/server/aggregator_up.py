@@ -45,6 +45,7 @@ class UpLink:
         self._attaching = 0
         """The correlation of the request to attach."""
         self._had_attached = self._was_silent = self._was_refused = False
+        self._said = ""
 
     async def run(self) -> None:
         """Attach, and attach again whenever the link ends."""
@@ -65,7 +66,7 @@ class UpLink:
         try:
             connection = await dial(address, self._hello(), self)
         except IthacaError as error:
-            _log.info("%s is not available: %s", address, error)
+            self._tell(f"{address} is not available: {error}")
             return
         self._watch = Watch(connection, lambda: self._nobody_answers(connection))
         try:
@@ -78,6 +79,12 @@ class UpLink:
             self._watch.stop()
             self._watch = None
             connection.abort()
+
+    def _tell(self, reason: str) -> None:
+        """Log why it could not attach, once in a row: it is tried again and again."""
+        if reason != self._said:
+            _log.info("%s", reason)
+        self._said = reason
 
     def _nobody_answers(self, connection: Connection) -> None:
         self._was_silent = True
@@ -118,7 +125,7 @@ class UpLink:
                 connection.close()
             case Failure() as failure:
                 self._was_refused = True
-                _log.info("%s cannot be attached to: %s", connection.name, failure.message)
+                self._tell(f"{connection.name} cannot be attached to: {failure.message}")
                 connection.close()
             case message:
                 raise ProtocolError(f"{connection.name} answers an aggregator with {type(message).__name__}")

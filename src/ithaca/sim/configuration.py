@@ -4,7 +4,7 @@ Swarm testing: every seed leaves most faults out and exaggerates others, since a
 the odd combination in noise.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -72,10 +72,11 @@ class Configuration:
     takes_over: bool = False
     """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
     focus: str = "everybody"
-    """Whom faults befall: `everybody`, `orderers` or `replicas`."""
+    """Whom faults befall: `everybody`, `orderers`, `replicas` or `aggregators`."""
     spares: int = 0
     """Shards whose servers run from the beginning, and wait to be added."""
-    aggregators: int = 0
+    aggregators: tuple[int, ...] = ()
+    """The level of each."""
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
@@ -112,7 +113,8 @@ class Configuration:
                 for shard in range(self.shards + spares)
             ),
             aggregators=tuple(
-                AggregatorPlace(number, Address(f"10.0.2.{number}", PORT)) for number in range(1, self.aggregators + 1)
+                AggregatorPlace(number, Address(f"10.0.2.{number}", PORT), level)
+                for number, level in enumerate(self.aggregators, 1)
             ),
         )
 
@@ -131,6 +133,18 @@ def configuration_of(seed: int) -> Configuration:
     >>> configuration_of(7) == configuration_of(7)
     True
     """
+    return _with_aggregators(_without_aggregators(seed))
+
+
+def _with_aggregators(drawn: Configuration) -> Configuration:
+    """Half of all seeds have some; of those, faults befall them alone in every fourth."""
+    random = Random(f"aggregators of {drawn.seed}")
+    levels = random.choice(((), (), (), (), (1,), (1,), (1, 1), (1, 1), (1, 2), (1, 1, 2)))
+    focus = "aggregators" if levels and random.random() < 0.25 else drawn.focus
+    return replace(drawn, aggregators=levels, focus=focus)
+
+
+def _without_aggregators(seed: int) -> Configuration:
     random = Random(f"configuration of {seed}")
     replicas = random.choice((1, 2, 2, 2, 3))
     many = random.sample(FAULTS, random.randint(1, 5)) if random.random() < 0.9 else list(FAULTS)
@@ -183,5 +197,4 @@ def configuration_of(seed: int) -> Configuration:
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,
-        aggregators=Random(f"aggregators of {seed}").choice((0, 0, 1, 2)),
     )

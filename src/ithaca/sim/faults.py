@@ -103,7 +103,7 @@ class Faults:
         hosts, focus = list(self._world.hosts.values()), self._world.configuration.focus
         if focus == "everybody":
             return hosts
-        return [host for host in hosts if host.place and (host.place.shard is None) == (focus == "orderers")]
+        return [host for host in hosts if host.place and f"{host.place.role}s" == focus]
 
     def _server(self) -> Host:
         return self._random.choice(self._focused())
