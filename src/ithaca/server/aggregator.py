@@ -92,6 +92,10 @@ class AggregatorServer:
 
     # What others learn of this server
 
+    def carries(self, shard: int, replica: int) -> bool:
+        """Whether this replica has joined here, or at an aggregator below."""
+        return self._relay.streams.has(shard, replica)
+
     def status(self) -> dict[str, Any]:
         at = self._relay.up_name
         return {
