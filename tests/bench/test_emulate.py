@@ -214,6 +214,31 @@ def test_every_emulated_record_is_ordered_exactly_once(
     assert multiprocessing.active_children() == []
 
 
+def test_reports_go_through_aggregators(tmp_path: Path) -> None:
+    settings = EmulateSettings(
+        shards=(6,),
+        records_per_s=1000,
+        seconds=0.5,
+        rounds=1,
+        orderers=1,
+        replicas_per_connection=3,
+        aggregators=(0, 2),
+    )
+    report = run_emulate(tmp_path / "bench", settings, lambda text: None)
+    assert [row["failed"] for row in report["rows"] if "failed" in row] == []
+    without, through = report["rows"]
+    assert (without["aggregators"], without["leader_connections"], without["aggregator_cpu"]) == (0, 4, 0)
+    assert (through["aggregators"], through["leader_connections"]) == (2, 2)
+    assert through["aggregator_cpu"] > 0
+    for row in report["rows"]:
+        assert row["tail"] == 1 + row["records_ordered"]
+        assert row["cuts_per_s"] > 0
+
+
+def test_aggregators_make_room_for_more_connections() -> None:
+    assert EmulateSettings(shards=(3000,), replicas_per_connection=1, aggregators=(2,)).aggregators == (2,)
+
+
 def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "ithaca", "bench", "emulate", "--shards", "6", "--seconds", "600"]
     with subprocess.Popen(

@@ -18,6 +18,26 @@ ORDER = (
         "return sorted(values)[-min(rank, len(values))] if values else 0",
     ),
     Bug(
+        "aggregator-part-is-whole",
+        "an aggregator works out positions as if its part of a cut were all of it",
+        "ithaca.ordering.parts",
+        """        keys, lsns, counts, positions = map(unpack, (self.keys, self.lsns, self.counts, self.positions))
+""",
+        """        keys, lsns, counts = map(unpack, (self.keys, self.lsns, self.counts))
+        positions = self.tail - np.cumsum(counts[::-1])[::-1]
+""",
+    ),
+    Bug(
+        "aggregator-keeps-who-is-below",
+        "an aggregator that has lost the leader leaves those below in the belief that they have joined",
+        "ithaca.server.aggregator_relay",
+        """        children, self.children = self.children, {}
+        self.streams.close()
+""",
+        """        children, self.children = self.children, {}
+""",
+    ),
+    Bug(
         "order-any-boot",
         "what a replica reported before it was started again still counts",
         "ithaca.ordering.reports",
