@@ -15,6 +15,7 @@ from tests.server.orderers import (
     ask,
     client,
     cluster_file,
+    free_addresses,
     joined,
     orderers,
     propose,
@@ -205,6 +206,47 @@ async def test_of_the_reports_of_one_turn_the_newest_of_each_replica_goes_up(tmp
         await listener.close()
 
 
+async def test_a_replica_that_is_back_before_its_loss_is_noticed_stays(tmp_path: Path) -> None:
+    """Whoever is above would take `Left` to be of the newer connection."""
+    file = cluster_file(1, aggregators=[1])
+    above = Above()
+    listener = await above.listen(file.orderers[0].address)
+    server = AggregatorServer(file, 1)
+    await server.start()
+    try:
+        up = await above.attached()
+        async with (
+            speaking(server.address, "replica") as (former, heard),
+            speaking(server.address, "replica") as (now, _),
+        ):
+            former.send(Join(0, 0, 1), correlation=1)
+            up.answer(await above.next(Join), above.joined)
+            await heard.next(Joined)
+            now.send(Join(0, 0, 1), correlation=1)
+            request = await above.next(Join)
+            former.abort()
+            await until(lambda: carried(server) == 0)
+            up.answer(request, above.joined)
+            await until(lambda: carried(server) == 1)
+            now.abort()
+            assert (await above.next(Left)).message == Left(0, 0), "the only one"
+    finally:
+        await server.stop()
+        await listener.close()
+
+
+async def test_an_aggregator_below_that_is_gone_is_told_of(tmp_path: Path) -> None:
+    async with aggregating(tmp_path, 1) as (group, _, servers):
+        numbers = [each["aggregator"] for each in group.up[1].status()["aggregators"]]
+        assert numbers == [1]
+        async with client(servers[1].address, "aggregator", "7") as child:
+            answer = (await child.request(Attach(7, Address("127.0.0.1", 1)))).message
+            assert isinstance(answer, Attached)
+            assert servers[1].status()["aggregators"] == [7]
+            assert [each["direct"] for each in group.up[1].status()["aggregators"]] == [True, False]
+        await until(lambda: [each["aggregator"] for each in group.up[1].status()["aggregators"]] == [1])
+
+
 def encoded(message: ReportIs) -> list[bytes]:
     return [bytes(part) for part in encode_message(message)]
 
@@ -233,10 +275,13 @@ class Above:
         return connection
 
     async def next(self, kind: type) -> Received:
+        return (await self.next_from(kind))[1]
+
+    async def next_from(self, kind: type) -> tuple[Connection, Received]:
         async with asyncio.timeout(DEADLINE_S):
-            _, received = await self._received.get()
+            connection, received = await self._received.get()
         assert isinstance(received.message, kind), received.message
-        return received
+        return connection, received
 
     def on_message(self, connection: Connection, received: Received) -> None:
         self._received.put_nowait((connection, received))
@@ -374,8 +419,11 @@ class Nobody:
 class Ignoring:
     """A follower to whom nothing happens."""
 
+    def __init__(self) -> None:
+        self.joined = 0
+
     def order_joined(self, joined: Joined) -> None:
-        raise AssertionError("nobody lets it join")
+        self.joined += 1
 
     def order_knows(self, boot: int) -> None: ...
 
@@ -405,3 +453,32 @@ async def test_whoever_does_not_answer_is_left(monkeypatch: pytest.MonkeyPatch) 
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await listener.close()
+
+
+async def test_who_is_told_to_move_stays_unless_somebody_answers_there() -> None:
+    above = Above()
+    listener, other = await above.listen(Address("127.0.0.1", 0)), await above.listen(Address("127.0.0.1", 0))
+    nowhere = free_addresses(1)[0]
+    follower = Ignoring()
+    hello = Hello(VERSION_MIN, VERSION_MAX, "replica", "0/0")
+    link = OrderLink((listener.address,), Join(0, 0, 1), lambda: hello, follower)
+    task = asyncio.create_task(link.run())
+    try:
+        connection, request = await above.next_from(Join)
+        connection.answer(request, above.joined)
+        await until(lambda: follower.joined == 1)
+        connection.send(Assigned(nowhere))
+        moving = asyncio.create_task(above.next_from(Join))
+        while not moving.done():  # what is told during an attempt is not heeded
+            connection.send(Assigned(other.address))
+            await asyncio.wait({moving}, timeout=0.01)
+        second, request = moving.result()
+        assert (listener.connection_count, other.connection_count) == (0, 1)
+        assert request.message == Join(0, 0, 1), "it suspects nobody"
+        second.answer(request, above.joined)
+        await until(lambda: follower.joined == 2)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await listener.close()
+        await other.close()

@@ -107,7 +107,9 @@ def _print(report: dict[str, Any], as_json: bool) -> None:
     from rich.table import Table
 
     print_surroundings(report)
-    table = Table(title="emulate: medians over the rounds; CPU in cores", title_justify="left")
+    table = Table(
+        title="emulate: medians over the rounds; CPU in cores; connections are the leader's", title_justify="left"
+    )
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
     rows = [row for row in report["rows"] if "failed" not in row]
@@ -134,16 +136,16 @@ def _print(report: dict[str, Any], as_json: bool) -> None:
 
 _HEADINGS = (
     "shards",
-    "aggregators",
-    "leader's connections",
-    "× records",
+    "aggr.",
+    "conns",
+    "× rec.",
     "cuts/s",
     "p50 ms",
     "p99 ms",
     "reports every ms",
     "leader",
     "follower",
-    "aggregators",
+    "aggr.",
     "emulators",
     "leader µs/report",
     "reports kB/s",

@@ -240,6 +240,8 @@ REPORT_LANES_MAX = 4096
 """Lanes in one report."""
 REPORTS_TOGETHER_MAX = 4096
 """Reports that an aggregator passes on in one message."""
+PART_NEWS_BYTES_MAX = 4 * MIB
+"""Parts of cuts that wait to be sent to an aggregator; more are sent at once."""
 AGGREGATOR_NUMBER_MAX = (1 << 15) - 1
 AGGREGATOR_LEVEL_MAX = 7
 """What a cluster's file may say of an aggregator."""

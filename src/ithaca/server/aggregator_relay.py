@@ -7,6 +7,7 @@ they join anew, here or elsewhere, and their reports say everything again.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,9 @@ class Relay:
         self._up: Connection | None = None
         self._asked: dict[int, tuple[Connection, Received]] = {}
         """Requests that were passed on, by the correlation that they got there."""
+        self._joining: Counter[tuple[int, int]] = Counter()
+        self._attaching: Counter[int] = Counter()
+        """Whose requests are among them, and how many."""
         self._reports: dict[tuple[int, int], Report] = {}
         self._flush: asyncio.Handle | None = None
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
@@ -64,10 +68,10 @@ class Relay:
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         for shard, replica in self.streams.leave(connection):
-            self._say(Left(shard, replica))
+            self._say_left(shard, replica)
         for number in [number for number, child in self.children.items() if child is connection]:
             del self.children[number]
-            self._say(Detach(number))
+            self._say_detached(number)
 
     def _ask(self, connection: Connection, request: Received, message: Join | Attach) -> None:
         """Pass a request on; `answered` gets the answer."""
@@ -79,6 +83,7 @@ class Relay:
         else:
             correlation = up.next_correlation()
             self._asked[correlation] = connection, request
+            self._count(message, 1)
             up.send(message, correlation=correlation)
 
     def _report(self, connection: Connection, received: Received, message: ReportIs) -> None:
@@ -116,12 +121,27 @@ class Relay:
     def _left_below(self, connection: Connection, received: Received, message: Left) -> None:
         if self.streams.has_joined(connection, message.shard, message.replica):
             self.streams.leave_one(connection, message.shard, message.replica)
-            self._say(message)
+            self._say_left(message.shard, message.replica)
 
     def _detach(self, connection: Connection, received: Received, message: Detach) -> None:
         if self.children.get(message.aggregator) is connection:
             del self.children[message.aggregator]
-            self._say(message)
+            self._say_detached(message.aggregator)
+
+    def _say_left(self, shard: int, replica: int) -> None:
+        """Say so unless it is here by now, or about to be: what is said then would be taken to be of that."""
+        if not self.streams.has(shard, replica) and not self._joining[shard, replica]:
+            self._say(Left(shard, replica))
+
+    def _say_detached(self, aggregator: int) -> None:
+        if aggregator not in self.children and not self._attaching[aggregator]:
+            self._say(Detach(aggregator))
+
+    def _count(self, message: Join | Attach, change: int) -> None:
+        if isinstance(message, Join):
+            self._joining[message.shard, message.replica] += change
+        else:
+            self._attaching[message.aggregator] += change
 
     def _say(self, message: Message) -> None:
         if self._up is not None:
@@ -142,6 +162,8 @@ class Relay:
         """Whoever is below must join anew."""
         self._up = None
         asked, self._asked = self._asked, {}
+        self._joining.clear()
+        self._attaching.clear()
         for connection, request in asked.values():
             connection.fail(request, Unavailable(f"aggregator {self._number} has lost the ordering leader"))
         children, self.children = self.children, {}
@@ -155,16 +177,17 @@ class Relay:
         if connection is None or request is None:
             return
         asked, answer = request.message, received.message
-        if isinstance(asked, Join) and isinstance(answer, Joined):
-            if not connection.is_open:
-                self._say(Left(asked.shard, asked.replica))
-                return
-            self.streams.join(connection, asked.shard, asked.replica)
-        elif isinstance(asked, Attach) and isinstance(answer, Attached):
-            if not connection.is_open:
-                self._say(Detach(asked.aggregator))
-                return
+        assert isinstance(asked, Join | Attach)
+        self._count(asked, -1)
+        if isinstance(asked, Join):
+            if connection.is_open and isinstance(answer, Joined):
+                self.streams.join(connection, asked.shard, asked.replica)
+            else:
+                self._say_left(asked.shard, asked.replica)
+        elif connection.is_open and isinstance(answer, Attached):
             self.children[asked.aggregator] = connection
+        else:
+            self._say_detached(asked.aggregator)
         connection.answer(request, answer)
 
     def take_news(self, news: OrderNews) -> None:

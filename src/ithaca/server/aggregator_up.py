@@ -17,6 +17,7 @@ from ithaca.protocol.messages import Failure, Hello, Redirect
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
 from ithaca.server.aggregator_relay import Relay
+from ithaca.server.order_move import Move
 from ithaca.server.order_route import Route
 from ithaca.server.order_watch import Watch
 
@@ -42,6 +43,7 @@ class UpLink:
         self._relay = relay
         self._owner = owner
         self._watch: Watch | None = None
+        self._move = Move(hello)
         self._attaching = 0
         """The correlation of the request to attach."""
         self._had_attached = self._was_silent = self._was_refused = False
@@ -76,6 +78,7 @@ class UpLink:
             self._watch.waits()
             await connection.wait_lost()
         finally:
+            self._move.stop()
             self._watch.stop()
             self._watch = None
             connection.abort()
@@ -85,6 +88,11 @@ class UpLink:
         if reason != self._said:
             _log.info("%s", reason)
         self._said = reason
+
+    def _go(self, connection: Connection, to: Address) -> None:
+        """Leave this server for the one that is assigned."""
+        self._route.assigned(to)
+        connection.close()
 
     def _nobody_answers(self, connection: Connection) -> None:
         self._was_silent = True
@@ -102,9 +110,10 @@ class UpLink:
                 self._relay.left_above(left)
             case Alive():
                 pass
-            case Assigned(to) if not received.is_answer or received.correlation == self._attaching:
-                self._route.assigned(to)
-                connection.close()
+            case Assigned(to) if received.correlation == self._attaching:
+                self._go(connection, to)
+            case Assigned(to) if not received.is_answer:
+                self._move.consider(to, lambda: self._go(connection, to))
             case _ if received.correlation == self._attaching:
                 self._attach_answered(connection, received)
             case _ if received.is_answer:

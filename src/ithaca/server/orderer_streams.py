@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ithaca.model.cut import LaneRun, ShardCut, Vector, lane_of, shard_of
 from ithaca.model.errors import Unavailable
+from ithaca.model.limits import PART_NEWS_BYTES_MAX
 from ithaca.model.view import Address
 from ithaca.ordering.outcomes import (
     Configured,
@@ -31,6 +32,7 @@ from ithaca.protocol.aggregation import Assigned, Left, OrderNews, PartNews
 from ithaca.protocol.messages import News, ShardNews
 from ithaca.runtime.connection import Connection
 
+_PART_COLUMNS = 4
 _SharedNews = LaneOpened | LaneClosed | RangeLost | ShardFinalized | SessionOpened | SessionExpired | SessionMoved
 
 
@@ -145,7 +147,7 @@ class NewsStreams:
 
     def _take_cut(self, cut: OrderedCut) -> None:
         for part_carrier in self._part_carriers:
-            part_carrier.items.append(CutPart.of(cut, part_carrier.shard_vector()))
+            part_carrier.take_cut(cut)
         if not self._direct:
             return
         runs = _runs_by_shard(cut)
@@ -223,13 +225,14 @@ class _Carrier:
 class _PartCarrier:
     """The connection of an aggregator."""
 
-    __slots__ = ("_shards", "connection", "items", "replicas")
+    __slots__ = ("_shards", "_waiting_bytes", "connection", "items", "replicas")
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.replicas: dict[tuple[int, int], None] = {}
         self.items: list[PartNews] = []
         self._shards: Vector | None = None
+        self._waiting_bytes = 0
 
     def add(self, shard: int, replica: int) -> None:
         self.replicas[shard, replica] = None
@@ -239,16 +242,21 @@ class _PartCarrier:
         del self.replicas[shard, replica]
         self._shards = None
 
-    def shard_vector(self) -> Vector:
-        """The shards of its replicas."""
+    def take_cut(self, cut: OrderedCut) -> None:
+        """Have its shards' part of a cut sent, at once if there is much already."""
         if self._shards is None:
             self._shards = shard_vector({shard for shard, _ in self.replicas})
-        return self._shards
+        part = CutPart.of(cut, self._shards)
+        self.items.append(part)
+        self._waiting_bytes += _PART_COLUMNS * len(part.keys)
+        if self._waiting_bytes >= PART_NEWS_BYTES_MAX:
+            self.flush()
 
     def flush(self) -> None:
         if self.items:
             news = OrderNews(tuple(self.items))
             self.items = []
+            self._waiting_bytes = 0
             self.connection.send(news)
 
 

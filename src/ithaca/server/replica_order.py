@@ -17,6 +17,7 @@ from ithaca.protocol.failures import error_of
 from ithaca.protocol.messages import BootIsKnown, Failure, Hello, Join, Joined, News, Redirect, ReportIs, ShardNews
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
+from ithaca.server.order_move import Move
 from ithaca.server.order_route import Route
 from ithaca.server.order_watch import Watch
 
@@ -51,6 +52,7 @@ class OrderLink:
         self._follower = follower
         self._connection: Connection | None = None
         self._watch: Watch | None = None
+        self._move = Move(hello)
         self._joined = False
         self._was_silent = False
         self._refusal: IthacaError | None = None
@@ -107,11 +109,17 @@ class OrderLink:
             self._watch.waits()
             await connection.wait_lost()
         finally:
+            self._move.stop()
             self._watch.stop()
             self._watch = None
             connection.abort()
             self._connection = None
         return self._joined
+
+    def _go(self, connection: Connection, to: Address) -> None:
+        """Leave this server for the one that is assigned."""
+        self._route.assigned(to)
+        connection.close()
 
     def _nobody_answers(self) -> None:
         self._was_silent = True
@@ -136,9 +144,10 @@ class OrderLink:
             case Redirect(leader):
                 self._route.redirected(leader)
                 connection.close()
+            case Assigned(to) if self._joined:
+                self._move.consider(to, lambda: self._go(connection, to))
             case Assigned(to):
-                self._route.assigned(to)
-                connection.close()
+                self._go(connection, to)
             case Alive():
                 pass
             case Failure() as failure:
