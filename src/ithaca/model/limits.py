@@ -247,6 +247,8 @@ AGGREGATOR_LEVEL_MAX = 7
 """What a cluster's file may say of an aggregator."""
 AGGREGATOR_PAUSE_S_MAX = 0.1
 """Between an aggregator's attempts to find the leader, at most: whole shards wait for it."""
+AGGREGATOR_HOLD_S_MAX = 0.05
+"""Reports wait at an aggregator for as long as it took to tell the last cuts, and at most for so long."""
 AGGREGATORS_AWAITED_S = 1.0
 """A new leader of a cluster with aggregators lets no replica join directly for so long, unless one has attached."""
 MOVES_TOGETHER = 32

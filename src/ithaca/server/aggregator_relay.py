@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ithaca.model.errors import IthacaError, Overloaded, ProtocolError, Unavailable
-from ithaca.model.limits import ORDERER_RETRY_S, ORDERING_REPLICAS_MAX, REPORTS_TOGETHER_MAX
+from ithaca.model.limits import AGGREGATOR_HOLD_S_MAX, ORDERER_RETRY_S, ORDERING_REPLICAS_MAX, REPORTS_TOGETHER_MAX
 from ithaca.ordering.outcomes import Outcome
 from ithaca.ordering.parts import CutPart
 from ithaca.ordering.reports import Report
@@ -22,6 +22,7 @@ from ithaca.protocol.aggregation import Alive, Attach, Attached, Detach, Left, O
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.messages import GetStatus, Join, Joined, ReportIs, StatusIs
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import monotonic_s
 from ithaca.runtime.metrics import AggregatorMetrics
 from ithaca.server.orderer_streams import NewsStreams
 
@@ -45,6 +46,8 @@ class Relay:
         """Whose requests are among them, and how many."""
         self._reports: dict[tuple[int, int], Report] = {}
         self._flush: asyncio.Handle | None = None
+        self._telling: asyncio.Handle | None = None
+        self._held_until_s = 0.0
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             Join: lambda connection, request, message: self._ask(
                 connection, request, replace(message, via=message.via or number)
@@ -101,7 +104,8 @@ class Relay:
         self._metrics.reports.inc()
         self._reports[report.shard, report.replica] = report
         if self._flush is None:
-            self._flush = asyncio.get_running_loop().call_soon(self._pass_reports)
+            held_s = max(0.0, self._held_until_s - monotonic_s())
+            self._flush = asyncio.get_running_loop().call_later(held_s, self._pass_reports)
 
     def _pass_reports(self) -> None:
         """Send up what this turn of the loop has brought, once what was sent before is on its way."""
@@ -195,7 +199,16 @@ class Relay:
         outcomes: list[Outcome] = [item.unpacked() if isinstance(item, CutPart) else item for item in news.items]
         self._metrics.cuts.inc(sum(isinstance(item, CutPart) for item in news.items))
         self.streams.take(outcomes)
+        if self._telling is None:  # what comes in the same turn is told in one message
+            self._telling = asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        """Tell what has come; reports then wait for as long as that took, so that cuts become fewer, and larger."""
+        self._telling = None
+        started_s = monotonic_s()
         self.streams.flush()
+        now_s = monotonic_s()
+        self._held_until_s = now_s + min(now_s - started_s, AGGREGATOR_HOLD_S_MAX)
 
     def left_above(self, message: Left) -> None:
         """A replica has joined elsewhere, or shall."""
