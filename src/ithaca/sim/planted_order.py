@@ -28,16 +28,6 @@ ORDER = (
 """,
     ),
     Bug(
-        "aggregator-keeps-who-is-below",
-        "an aggregator that has lost the leader leaves those below in the belief that they have joined",
-        "ithaca.server.aggregator_relay",
-        """        children, self.children = self.children, {}
-        self.streams.close()
-""",
-        """        children, self.children = self.children, {}
-""",
-    ),
-    Bug(
         "order-any-boot",
         "what a replica reported before it was started again still counts",
         "ithaca.ordering.reports",
