@@ -33,11 +33,15 @@ from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Left, Probe, ReportsAre
 from ithaca.protocol.codec import Received, encode_message
 from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, GetTail, GetView, Hello, Join, Joined, ReportIs, Welcome
+from ithaca.raft.events import Settings
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import Listener, listen
 from ithaca.server import order_watch, orderer_aggregators
 from ithaca.server.aggregator import AggregatorServer
 from ithaca.server.replica_order import OrderLink
+
+PATIENT = Settings(election_timeout_ms=2000, heartbeat_ms=50)
+"""On a busy machine another leader than the one that was waited for would spoil a test."""
 
 
 @asynccontextmanager
@@ -46,7 +50,7 @@ async def aggregating(
 ) -> AsyncIterator[tuple[Orderers, Address, dict[int, AggregatorServer]]]:
     """Orderers, their leader and aggregators of these levels, all attached."""
     file = cluster_file(orderer_count, shards, aggregators=levels)
-    async with orderers(file, directory) as group:
+    async with orderers(file, directory, PATIENT) as group:
         servers = {place.aggregator: AggregatorServer(file, place.aggregator) for place in file.aggregators}
         try:
             for server in servers.values():

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 from ithaca.model.errors import (
     InvalidInput,
@@ -32,16 +33,7 @@ from ithaca.ordering.entries import (
 )
 from ithaca.ordering.outcomes import LaneOpened, OrderedCut, Outcome, Refused, Session
 from ithaca.ordering.state import OrderingState
-from ithaca.protocol.aggregation import (
-    Alive,
-    Assigned,
-    Attach,
-    Attached,
-    Detach,
-    Left,
-    Probe,
-    ReportsAre,
-)
+from ithaca.protocol.aggregation import Assigned
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
     Applied,
@@ -65,6 +57,7 @@ from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.orderer_aggregators import Aggregators
+from ithaca.server.orderer_carried import CarriedRequests
 from ithaca.server.orderer_leading import Leading
 from ithaca.server.orderer_machine import OrderingMachine
 from ithaca.server.orderer_streams import NewsStreams
@@ -102,11 +95,6 @@ class Requests:
         self._expiring: set[int] = set()
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             ReportIs: self._report,
-            ReportsAre: self._reports,
-            Left: self._left,
-            Attach: self._attach,
-            Detach: lambda connection, _, message: self._aggregators.detach(connection, message),
-            Probe: lambda connection, request, _: connection.answer(request, Alive()),
             GetView: self._get_view,
             GetTail: self._get_tail,
             GetSession: self._get_session,
@@ -114,6 +102,7 @@ class Requests:
             Join: self._join,
             GetStatus: self._get_status,
         }
+        self._handlers |= CarriedRequests(aggregators, streams, lambda: self.leading, self._log_to_lead).handlers
 
     # What connections call
 
@@ -294,8 +283,6 @@ class Requests:
             raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
         self.leading.receive(report)
 
-    # From aggregators
-
     def _is_placed_elsewhere(self, connection: Connection, request: Received, message: Join) -> bool:
         """Whether a replica is to report through an aggregator, or has to wait until that is known; it is told so."""
         try:
@@ -306,24 +293,6 @@ class Requests:
         if to is not None:
             connection.answer(request, Assigned(to))
         return to is not None
-
-    def _attach(self, connection: Connection, request: Received, message: Attach) -> None:
-        if self._may_lead(connection, request):
-            assert self._state.configuration is not None
-            parent = self._aggregators.attach(connection, message)
-            log = self._state.configuration.log
-            connection.answer(request, Attached(log) if parent is None else Assigned(parent))
-
-    def _left(self, connection: Connection, received: Received, message: Left) -> None:
-        self._streams.leave_one(connection, message.shard, message.replica)
-
-    def _reports(self, connection: Connection, received: Received, message: ReportsAre) -> None:
-        """Those of replicas that have joined elsewhere meanwhile were on their way: what they say comes again."""
-        if self.leading is not None:
-            has_joined = self._streams.has_joined
-            self.leading.receive_all(
-                [each for each in message.reports if has_joined(connection, each.shard, each.replica)]
-            )
 
     # Parts
 
@@ -340,6 +309,13 @@ class Requests:
             self._fail(connection, request, _not_configured())
             return False
         return True
+
+    def _log_to_lead(self, connection: Connection, request: Received) -> UUID | None:
+        """The log, if this server leads it; else whoever asks is told."""
+        if not self._may_lead(connection, request):
+            return None
+        assert self._state.configuration is not None
+        return self._state.configuration.log
 
     def _leader_address(self) -> Address | None:
         leader = self._driver.leader
