@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from ithaca.bench.emulate import EmulateSettings, run_emulate
 from ithaca.bench.emulate_links import split_frames
 from ithaca.bench.emulate_orderers import cpu_s
 from ithaca.bench.emulate_shards import Durations, EmulatedShard, Growth
+from ithaca.cli.bench_emulate import parse_counts
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, InvalidInput, ProtocolError
 from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS
@@ -233,6 +235,13 @@ def test_reports_go_through_aggregators(tmp_path: Path) -> None:
     for row in report["rows"]:
         assert row["tail"] == 1 + row["records_ordered"]
         assert row["cuts_per_s"] > 0
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1,,2", "two", "0.5"])
+def test_counts_of_aggregators_that_are_none_are_refused(text: str) -> None:
+    assert parse_counts("0, 2", least=0) == (0, 2)
+    with pytest.raises(typer.BadParameter, match="whole numbers from 0 on"):
+        parse_counts(text, least=0)
 
 
 def test_aggregators_make_room_for_more_connections() -> None:
