@@ -23,7 +23,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.parts import CutPart
+from ithaca.ordering.cut_parts import CutPart
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.protocol import aggregation as a

@@ -23,7 +23,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.parts import CutPart
+from ithaca.ordering.cut_parts import CutPart
 from ithaca.ordering.reports import Report
 
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ithaca.model.errors import IthacaError, Overloaded, ProtocolError, Unavailable
 from ithaca.model.limits import AGGREGATOR_HOLD_S_MAX, ORDERER_RETRY_S, ORDERING_REPLICAS_MAX, REPORTS_TOGETHER_MAX
 from ithaca.ordering.outcomes import Outcome
-from ithaca.ordering.parts import CutPart
+from ithaca.ordering.cut_parts import CutPart
 from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Attach, Attached, Detach, Left, OrderNews, Probe, ReportsAre
 from ithaca.protocol.codec import Message, Received

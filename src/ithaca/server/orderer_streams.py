@@ -27,7 +27,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.parts import CutPart, shard_vector
+from ithaca.ordering.cut_parts import CutPart, shard_vector
 from ithaca.protocol.aggregation import Assigned, Left, OrderNews, PartNews
 from ithaca.protocol.messages import News, ShardNews
 from ithaca.runtime.connection import Connection

@@ -8,7 +8,7 @@ from ithaca.model.cut import lane_key, pack
 from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
 from ithaca.ordering.outcomes import OrderedCut
-from ithaca.ordering.parts import CutPart, shard_vector
+from ithaca.ordering.cut_parts import CutPart, shard_vector
 
 LANES = (LaneId(0, 0, 1), LaneId(0, 1, 1), LaneId(3, 0, 2), LaneId(7, 1, 1))
 
