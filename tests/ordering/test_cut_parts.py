@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from ithaca.model.cut import lane_key, pack
 from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
-from ithaca.ordering.outcomes import OrderedCut
 from ithaca.ordering.cut_parts import CutPart, shard_vector
+from ithaca.ordering.outcomes import OrderedCut
 
 LANES = (LaneId(0, 0, 1), LaneId(0, 1, 1), LaneId(3, 0, 2), LaneId(7, 1, 1))
 
@@ -33,6 +33,14 @@ def test_a_part_says_of_its_shards_what_the_whole_says() -> None:
 def test_without_shards_it_is_the_whole() -> None:
     whole = CutPart.of(CUT).unpacked()
     assert [whole.of_shard(shard) for shard in (0, 3, 7)] == [CUT.of_shard(shard) for shard in (0, 3, 7)]
+
+
+def test_positions_need_not_rise_with_the_lanes() -> None:
+    """Prepared parts are published in an order of their own."""
+    positions = vector(110, 108, 105, 101)
+    cut = OrderedCut(9, 111, 5, CUT.keys, vector(0, 0, 0, 0), vector(1, 2, 3, 4), positions)
+    part = CutPart.of(cut, shard_vector({0, 7})).unpacked()
+    assert [part.of_shard(shard) for shard in (0, 7)] == [cut.of_shard(shard) for shard in (0, 7)]
 
 
 def test_a_part_may_be_empty() -> None:

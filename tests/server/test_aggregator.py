@@ -1,17 +1,16 @@
 """Aggregators between replicas and orderers, on real sockets: joining, reports, news, what happens when one goes."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from tests.protocol.examples import LOG, SUMMARY
+from tests.server.aggregators import aggregating, carried
 from tests.server.orderers import (
     DEADLINE_S,
     FakeReplica,
     Mailbox,
-    Orderers,
     ask,
     client,
     cluster_file,
@@ -33,39 +32,11 @@ from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Left, Probe, ReportsAre
 from ithaca.protocol.codec import Received, encode_message
 from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, GetTail, GetView, Hello, Join, Joined, ReportIs, Welcome
-from ithaca.raft.events import Settings
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import Listener, listen
 from ithaca.server import order_watch, orderer_aggregators
 from ithaca.server.aggregator import AggregatorServer
 from ithaca.server.replica_order import OrderLink
-
-PATIENT = Settings(election_timeout_ms=2000, heartbeat_ms=50)
-"""On a busy machine another leader than the one that was waited for would spoil a test."""
-
-
-@asynccontextmanager
-async def aggregating(
-    directory: Path, *levels: int, shards: int = 1, orderer_count: int = 1
-) -> AsyncIterator[tuple[Orderers, Address, dict[int, AggregatorServer]]]:
-    """Orderers, their leader and aggregators of these levels, all attached."""
-    file = cluster_file(orderer_count, shards, aggregators=levels)
-    async with orderers(file, directory, PATIENT) as group:
-        servers = {place.aggregator: AggregatorServer(file, place.aggregator) for place in file.aggregators}
-        try:
-            for server in servers.values():
-                await server.start()
-            leader = await group.leader()
-            await until(lambda: len(group.up[leader].status()["aggregators"]) == len(levels))
-            yield group, group.address(leader), servers
-        finally:
-            for server in servers.values():
-                await server.stop()
-
-
-def carried(server: AggregatorServer) -> int:
-    return int(server.status()["replicas"])
-
 
 # Placing
 

@@ -1,10 +1,10 @@
 """The way to the order: orderers in turn, redirects, aggregators that are assigned, suspected and forgiven."""
 
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN, SUSPECT_S
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Orderers
 from ithaca.server.order_route import Route
 
-ONE, TWO, THREE = (Address("orderer", port) for port in (1, 2, 3))
+ONE, TWO, THREE, FOUR = (Address("orderer", port) for port in (1, 2, 3, 4))
 NEAR, FAR = Address("aggregator", 1), Address("aggregator", 2)
 
 
@@ -91,3 +91,36 @@ def test_an_orderer_is_never_suspected() -> None:
     way.next()
     way.ended(0.0, had_joined=True, was_silent=True)
     assert way.suspects(0.0) == ()
+
+
+def test_orderers_that_are_there_now_are_asked_before_those_of_the_file() -> None:
+    way = route()
+    way.learn(Orderers(7, (FOUR, TWO)))
+    way.learn(Orderers(6, (ONE,)))
+    way.learn(Orderers(8, ()))
+    assert way.newest == Orderers(7, (FOUR, TWO)), "an older list, and one that says nothing, are nothing to go by"
+    asked = []
+    for _ in range(6):
+        asked.append(way.next())
+        way.ended(0.0, had_joined=False)
+    assert asked == [FOUR, TWO, ONE, THREE, FOUR, TWO]
+
+
+def test_who_is_learned_of_while_others_are_asked_comes_next() -> None:
+    way = route()
+    way.next()
+    way.learn(Orderers(7, (FOUR,)))
+    way.ended(0.0, had_joined=False)
+    assert way.next() == FOUR
+
+
+def test_the_leader_that_was_lost_is_asked_last() -> None:
+    way = route()
+    way.learn(Orderers(7, (ONE, FOUR)))
+    way.next()
+    way.ended(0.0, had_joined=True)
+    asked = []
+    for _ in range(4):
+        asked.append(way.next())
+        way.ended(0.0, had_joined=False)
+    assert asked == [FOUR, TWO, THREE, ONE]

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ithaca.client.admin_orderers import OrdererAdmin
 from ithaca.client.context import Context
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import find_shard, no_such_shard
@@ -22,7 +23,7 @@ from ithaca.ordering.entries import Finalize, RegisterShard
 from ithaca.ordering.outcomes import Refused, ViewChanged
 
 
-class AsyncClusterAdmin(interface_aio.Admin):
+class AsyncClusterAdmin(OrdererAdmin, interface_aio.Admin):
     """The administration of one handle's cluster."""
 
     def __init__(self, context: Context) -> None:

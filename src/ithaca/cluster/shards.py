@@ -22,7 +22,7 @@ from ithaca.cluster.state import load_state
 from ithaca.cluster.status import ask_status
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
 from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, dump_shard, load_cluster
-from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, Unavailable
+from ithaca.model.errors import ConfigError, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.view import Address
 
@@ -32,12 +32,12 @@ _POLL_S = 0.05
 def add_local_shard(directory: Path, replicas: int | None, *, masking: bool, progress: Tell) -> int:
     """Add a shard to the cluster that runs in the directory; returns its number once it takes appends."""
     cluster_file(directory)
-    with _one_at_a_time(directory):
+    with one_at_a_time(directory):
         return asyncio.run(_add(directory, replicas, masking, progress))
 
 
 async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell) -> int:
-    pid = _supervisor(directory)
+    pid = running_supervisor(directory)
     file = cluster_file(directory)
     async with ithaca.client.log.connect(bootstrap_of(file)) as log:
         registered = {each.shard for each in await log.admin.shards()}
@@ -48,7 +48,7 @@ async def _add(directory: Path, replicas: int | None, masking: bool, progress: T
             file = append_shard(directory / FILE, shard)
         os.kill(pid, RELOAD_SIGNAL)
         places = [place for place in servers_of(file) if place.shard == shard.shard]
-        await _listening(places, progress)
+        await listening(places, progress)
         await log.admin.add_shard([str(place.address) for place in places], masking=shard.masking, shard=shard.shard)
     try:
         await asyncio.wait_for(healthy(places + orderers_of(file), progress), CLUSTER_START_TIMEOUT_S)
@@ -59,7 +59,7 @@ async def _add(directory: Path, replicas: int | None, masking: bool, progress: T
     return shard.shard
 
 
-def _supervisor(directory: Path) -> int:
+def running_supervisor(directory: Path) -> int:
     """The process that supervises the directory, which is ready to be told of a new file."""
     pid, state = supervisor_pid(directory), load_state(directory)
     if pid is None:
@@ -73,13 +73,13 @@ async def _left_over(file: ClusterFile, registered: set[int]) -> ShardPlace | No
     """A shard of the file that was never registered, because somebody was interrupted."""
     for shard in file.shards:
         if shard.shard not in registered:
-            states = [await _state(place.address) for place in shard.replicas]
+            states = [await state_of(place.address) for place in shard.replicas]
             if "reclaimed" not in states:
                 return shard
     return None
 
 
-async def _state(address: Address) -> str:
+async def state_of(address: Address) -> str:
     try:
         return str((await ask_status(address)).get("state"))
     except IthacaError:
@@ -96,17 +96,29 @@ def _planned(file: ClusterFile, number: int, replicas: int, masking: bool) -> Sh
 
 def append_shard(path: Path, shard: ShardPlace) -> ClusterFile:
     """Write the shard behind what the file says, at once or not at all; what people wrote there stays."""
+    return append_text(path, dump_shard(shard))
+
+
+def append_text(path: Path, text: str) -> ClusterFile:
+    """Write this behind what the file says, unless it would not be a cluster's file any more."""
+    return replace_text(path, path.read_text(encoding="utf-8").rstrip("\n") + "\n" + text)
+
+
+def replace_text(path: Path, text: str, wanted: ClusterFile | None = None) -> ClusterFile:
+    """Write this in the place of what the file says, if it is a cluster's file, and the one that is wanted."""
     new = path.with_name(f"{path.name}.new")
-    new.write_text(path.read_text(encoding="utf-8").rstrip("\n") + "\n" + dump_shard(shard), encoding="utf-8")
+    new.write_text(text, encoding="utf-8")
     file = load_cluster(new)
+    if wanted not in (None, file):
+        raise ConfigError("the file cannot be changed as it is written: change it by hand", file=str(path))
     os.replace(new, path)
     return file
 
 
-async def _listening(places: list[ServerPlace], progress: Tell) -> None:
+async def listening(places: list[ServerPlace], progress: Tell) -> None:
     deadline = time.monotonic() + CLUSTER_START_TIMEOUT_S
     for place in places:
-        while await _state(place.address) == "unreachable":
+        while await state_of(place.address) == "unreachable":
             progress(f"waiting for {place.name}")
             if time.monotonic() > deadline:
                 raise DeadlineExceeded(f"{place.name} does not listen at {place.address}: look at ithaca logs")
@@ -114,7 +126,7 @@ async def _listening(places: list[ServerPlace], progress: Tell) -> None:
 
 
 @contextmanager
-def _one_at_a_time(directory: Path) -> Iterator[None]:
+def one_at_a_time(directory: Path) -> Iterator[None]:
     """Whoever comes second waits: two shards of one number would be none."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:

@@ -20,7 +20,7 @@ from ithaca.cluster.ports import free_ports
 from ithaca.cluster.running import start_detached
 from ithaca.cluster.state import SupervisorState, load_state
 from ithaca.cluster.supervisor import Tell
-from ithaca.model.cluster_config import ClusterFile, dump_cluster
+from ithaca.model.cluster_config import ClusterFile, check_founders, dump_cluster
 from ithaca.model.errors import DeadlineExceeded, Unavailable
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
@@ -79,6 +79,7 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
         ),
         segment_bytes=shape.segment_bytes,
     )
+    check_founders(file)
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
     with terminations_raised():
         try:

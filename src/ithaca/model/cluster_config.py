@@ -7,9 +7,10 @@ durability = "fsync"            # or "os"
 order_interval_us = 0           # the least time between two cuts
 segment_bytes = 268435456       # roll segments at this size
 
-[[orderer]]                     # an odd number of them
+[[orderer]]                     # an odd number of them to begin with
 server = 1
 address = "127.0.0.1:7600"
+joins = false                   # true: it was not there when the log was founded, and waits to be added
 
 [[shard]]
 shard = 0
@@ -57,10 +58,11 @@ from ithaca.model.view import Address
 
 @dataclass(frozen=True, slots=True)
 class OrdererPlace:
-    """One server of the ordering layer."""
+    """One server of the ordering layer. One that `joins` waits to be added; all others found the log together."""
 
     server: int
     address: Address
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,14 @@ class ClusterFile:
     shards: tuple[ShardPlace, ...]
     aggregators: tuple[AggregatorPlace, ...] = ()
 
+    def orderer(self, server: int) -> OrdererPlace:
+        """One orderer; `ConfigError` when the file has no such."""
+        for place in self.orderers:
+            if place.server == server:
+                return place
+        known = [place.server for place in self.orderers]
+        raise ConfigError(f"there is no orderer {server} in the cluster's file, only {known}")
+
     def replica(self, shard: int, replica: int) -> ReplicaPlace:
         """One replica of one shard; `InvalidInput` when the file has no such."""
         for of_shard in self.shards:
@@ -124,7 +134,11 @@ _CLUSTER: Final[Mapping[str, Rule]] = {
     "order_interval_us": Number(0, ORDERING_INTERVAL_US_MAX),
     "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),
 }
-_ORDERER: Final[Mapping[str, Rule]] = {"server": Number(1, ORDERER_NUMBER_MAX), "address": _ADDRESS}
+_ORDERER: Final[Mapping[str, Rule]] = {
+    "server": Number(1, ORDERER_NUMBER_MAX),
+    "address": _ADDRESS,
+    "joins": Flag(),
+}
 _SHARD: Final[Mapping[str, Rule]] = {"shard": Number(0, SHARD_NUMBER_MAX), "replicas": Texts(), "masking": Flag()}
 _AGGREGATOR: Final[Mapping[str, Rule]] = {
     "aggregator": Number(1, AGGREGATOR_NUMBER_MAX),
@@ -154,12 +168,22 @@ def dump_cluster(file: ClusterFile) -> str:
         f"order_interval_us = {file.order_interval_us}",
         f"segment_bytes = {file.segment_bytes}",
     ]
-    for orderer in file.orderers:
-        lines += ["", "[[orderer]]", f"server = {orderer.server}", f'address = "{orderer.address}"']
-    for aggregator in file.aggregators:
-        lines += ["", "[[aggregator]]", f"aggregator = {aggregator.aggregator}", f'address = "{aggregator.address}"']
-        lines += [f"level = {aggregator.level}"]
-    return "\n".join(lines) + "\n" + "".join(map(dump_shard, file.shards))
+    parts = (
+        *map(dump_orderer, file.orderers),
+        *map(_dump_aggregator, file.aggregators),
+        *map(dump_shard, file.shards),
+    )
+    return "\n".join(lines) + "\n" + "".join(parts)
+
+
+def dump_orderer(orderer: OrdererPlace) -> str:
+    """The text of one orderer, to be put behind what a file says already."""
+    joins = "joins = true\n" if orderer.joins else ""
+    return f'\n[[orderer]]\nserver = {orderer.server}\naddress = "{orderer.address}"\n{joins}'
+
+
+def _dump_aggregator(place: AggregatorPlace) -> str:
+    return f'\n[[aggregator]]\naggregator = {place.aggregator}\naddress = "{place.address}"\nlevel = {place.level}\n'
 
 
 def dump_shard(shard: ShardPlace) -> str:
@@ -167,6 +191,18 @@ def dump_shard(shard: ShardPlace) -> str:
     replicas = ", ".join(f'"{replica.address}"' for replica in shard.replicas)
     masking = str(shard.masking).lower()
     return f"\n[[shard]]\nshard = {shard.shard}\nmasking = {masking}\nreplicas = [{replicas}]\n"
+
+
+def check_founders(file: ClusterFile) -> dict[int, Address]:
+    """The orderers that found a log; `ConfigError` when there is an even number of them. Later there may be."""
+    founders = {place.server: place.address for place in file.orderers if not place.joins}
+    count = len(founders)
+    if count % 2 == 0:
+        raise ConfigError(
+            f"there are {count} orderers: an even number survives no more failures than {count - 1}, "
+            f"and is slower; use {count - 1} or {count + 1}"
+        )
+    return founders
 
 
 def parse_address(text: str) -> Address:
@@ -274,7 +310,8 @@ class _Parser:
 
     def _orderer(self, place: int, table: dict[str, Any]) -> OrdererPlace:
         server = table["server"]
-        return OrdererPlace(server, self._address(table["address"], f"orderer {server}", "orderer", place, "address"))
+        address = self._address(table["address"], f"orderer {server}", "orderer", place, "address")
+        return OrdererPlace(server, address, table.get("joins", False))
 
     def _aggregator(self, place: int, table: dict[str, Any]) -> AggregatorPlace:
         number = table["aggregator"]
@@ -309,13 +346,6 @@ class _Parser:
         return address
 
     def _check_sizes(self, orderers: int, replicas: int) -> None:
-        if orderers % 2 == 0:
-            raise self._error(
-                f"there are {orderers} orderers: an even number survives no more failures than {orderers - 1}, "
-                f"and is slower; use {orderers - 1} or {orderers + 1}",
-                "orderer",
-                orderers - 1,
-            )
         if orderers > RAFT_MEMBERS_MAX:
             raise self._error(f"there are {orderers} orderers: use at most {RAFT_MEMBERS_MAX}", "orderer")
         if replicas > ORDERING_REPLICAS_MAX:

@@ -124,6 +124,20 @@ class Reports:
         members, copies = group.members(), group.shard.copies
         return [(key, _largest(copies, [held.lengths.get(lane, 0) for held in members])) for key, lane in group.lanes]
 
+    def durable_length(self, lane: LaneId) -> int:
+        """How much of a lane, which may be a part, f+1 replicas of its shard have synced."""
+        group = self._group(lane.shard)
+        if group is None:
+            return 0
+        return _largest(group.shard.copies, [held.lengths.get(lane, 0) for held in group.members()])
+
+    def forget(self, lane: LaneId) -> None:
+        """Nobody asks for this part any more."""
+        group = self._groups.get(lane.shard)
+        if group is not None:
+            for held in group.held.values():
+                held.lengths.pop(lane, None)
+
     def runs_cut(self, shard: int) -> int:
         """The newest cut whose runs f+1 replicas of the shard have synced, with all before it."""
         group = self._group(shard)
@@ -143,8 +157,8 @@ class Reports:
         if held is None or held.runs_cut < self._newest_cut.get(shard, self._cut_before):
             return False
         lengths = held.lengths
-        ordered = self._state.lanes.ordered_lengths(shard)
-        return all(lengths.get(lane, 0) >= length for lane, length in ordered.items())
+        due = self._state.lengths_due(shard)
+        return all(lengths.get(lane, 0) >= length for lane, length in due.items())
 
     def _group(self, number: int) -> _Group | None:
         """The reports of a shard as it is now; those of an earlier configuration are dropped."""

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.model.limits import AGGREGATOR_LEVEL_MAX, AGGREGATOR_NUMBER_MAX, REPORTS_TOGETHER_MAX, SUSPECTS_MAX
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Orderers
+from ithaca.ordering.cut_parts import CutPart
 from ithaca.ordering.outcomes import (
     LaneClosed,
     LaneOpened,
@@ -23,7 +24,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.cut_parts import CutPart
+from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.ordering.reports import Report
 
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -31,12 +32,15 @@ AggregatorNumber = Annotated[int, Meta(ge=1, le=AGGREGATOR_NUMBER_MAX)]
 Suspects = Annotated[tuple[Address, ...], Meta(max_length=SUSPECTS_MAX)]
 """Aggregators that did not serve whoever says this."""
 
-PartNews = (
+CarriedNews = (
     CutPart
     | ViewChanged
     | LaneOpened
     | LaneClosed
     | ShardFinalized
+    | PartOpened
+    | PartSealed
+    | PartDropped
     | SessionOpened
     | SessionMoved
     | SessionExpired
@@ -53,7 +57,7 @@ class ReportsAre(msgspec.Struct, frozen=True, array_like=True):
 
 
 class OrderNews(msgspec.Struct, frozen=True, array_like=True):
-    items: tuple[PartNews, ...]
+    items: tuple[CarriedNews, ...]
 
 
 class Left(msgspec.Struct, frozen=True, array_like=True):
@@ -75,9 +79,10 @@ class Attach(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Attached(msgspec.Struct, frozen=True, array_like=True):
-    """It may; this is the log."""
+    """It may; this is the log, and these are the orderers."""
 
     log: UUID
+    orderers: Orderers = Orderers()
 
 
 class Detach(msgspec.Struct, frozen=True, array_like=True):

@@ -1,13 +1,20 @@
 """What the ordering layer is told, and when: reports of what is synced, and of which runs are (design §5).
 
 Nothing here runs on a fixed clock: a report goes out when something was synced and not too many reports wait
-for their cut; the interval only repeats what no cut has covered.
+for their cut; the interval only repeats what no cut has covered, and a longer one what is held of unfinished parts,
+which no cut covers.
 """
 
 from collections import deque
 from collections.abc import Mapping
 
-from ithaca.model.limits import REPORT_INTERVAL_S, REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS, RUNS_SYNC_S
+from ithaca.model.limits import (
+    PART_REPORT_INTERVAL_S,
+    REPORT_INTERVAL_S,
+    REPORTS_OUTSTANDING_MAX,
+    RUNS_SYNC_CUTS,
+    RUNS_SYNC_S,
+)
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Shard
 from ithaca.ordering.reports import Report
@@ -15,6 +22,7 @@ from ithaca.replica.events import Effect, SendReport, SyncRuns
 from ithaca.replica.lanes import LaneCopy
 
 _REPORT_INTERVAL_US = int(REPORT_INTERVAL_S * 1e6)
+_PART_REPORT_INTERVAL_US = int(PART_REPORT_INTERVAL_S * 1e6)
 _RUNS_SYNC_US = int(RUNS_SYNC_S * 1e6)
 
 
@@ -128,15 +136,16 @@ class Reporting:
         """What each report added to the one before it, as long as that is not all ordered."""
         self._runs_cut = 0
         self._repeat = Timer(_REPORT_INTERVAL_US)
+        self._repeat_parts = Timer(_PART_REPORT_INTERVAL_US)
 
     @property
     def due_us(self) -> int | None:
-        return self._repeat.due_us
+        return min((timer.due_us for timer in self._timers if timer.due_us is not None), default=None)
 
     def lost(self) -> None:
         """There is nobody to report to."""
         self._shard = None
-        self._repeat.clear()
+        self._rest()
 
     def follow(self, shard: Shard, now_us: int, *, is_new: bool = False) -> None:
         """The shard is like this now; a leader or a configuration that is new knows nothing of this replica."""
@@ -160,24 +169,26 @@ class Reporting:
         elif self._runs.cut - self._runs_cut >= RUNS_SYNC_CUTS // 2 and self._runs_cut < self._runs.cut_with_runs:
             # The ordering layer keeps cuts until it hears that their runs are safe, and not too many of them.
             self._send(now_us)
-        elif not self._holds_more():
-            self._repeat.clear()
+        else:
+            self._rest()
 
     def tick(self, now_us: int) -> None:
-        if self._repeat.is_due(now_us):
+        is_due = [timer.is_due(now_us) for timer in self._timers]
+        if any(is_due):
             # It says all that the others said, and adds nothing. What is not ordered by now may never be, when a
             # peer is gone: that must not hold back what is synced of other lanes.
             self._uncovered.clear()
-            if self._holds_more():
+            if self._holds_more() or self._holds_parts():
                 self._send(now_us)
             else:
-                self._repeat.clear()
+                self._rest()
 
     def _send(self, now_us: int) -> None:
         shard = self._shard
         assert shard is not None
         if shard.find(self._replica) is None and self._replica <= shard.replica_last:
             self._repeat.clear()  # it was removed: nobody counts on it
+            self._repeat_parts.clear()
             return
         lengths = tuple((lane.lane, lane.durable) for lane in self._told)
         added = tuple((lane.lane, lane.durable) for lane in self._told if lane.durable > lane.reported)
@@ -189,10 +200,20 @@ class Reporting:
         )
         if added:
             self._uncovered.append(added)
-        if self._holds_more():
-            self._repeat.set(now_us)
-        else:
+        for timer in self._timers:
+            timer.set(now_us)
+        self._rest()
+
+    @property
+    def _timers(self) -> tuple[Timer, Timer]:
+        return self._repeat, self._repeat_parts
+
+    def _rest(self) -> None:
+        """Nothing is repeated that need not be."""
+        if self._shard is None or not self._holds_more():
             self._repeat.clear()
+        if self._shard is None or not self._holds_parts():
+            self._repeat_parts.clear()
 
     def _choose(self, shard: Shard) -> None:
         """Members report what may grow; a learner all that it has, to be judged by it."""
@@ -200,11 +221,16 @@ class Reporting:
         self._told = [lane for _, lane in sorted(self._lanes.items()) if lane.is_open or not is_member]
 
     def _holds_more(self) -> bool:
-        return any(lane.is_open and lane.durable > lane.ordered for lane in self._told)
+        # Of parts nothing is ordered before they are sealed, so that no cut covers them.
+        return any(lane.is_open and lane.durable > lane.ordered and not lane.lane.is_part for lane in self._told)
+
+    def _holds_parts(self) -> bool:
+        """Whether somebody may be about to finish a part, and a report that said how long it is may be lost."""
+        return any(lane.is_open and lane.durable and lane.lane.is_part for lane in self._told)
 
     def _is_covered(self, lengths: tuple[tuple[LaneId, int], ...]) -> bool:
         for lane, length in lengths:
             copy = self._lanes.get(lane)
-            if copy is not None and copy.is_open and copy.ordered < length:
+            if copy is not None and copy.is_open and copy.ordered < length and not lane.is_part:
                 return False
         return True

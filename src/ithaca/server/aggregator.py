@@ -23,7 +23,7 @@ from ithaca.runtime.machine import process_id
 from ithaca.runtime.metrics import AggregatorMetrics, exposition
 from ithaca.server.aggregator_relay import Relay
 from ithaca.server.aggregator_up import UpLink
-from ithaca.server.status import encode_status
+from ithaca.server.status import encode_status, orderers_status
 
 _log = logging.getLogger("ithaca.aggregator")
 
@@ -106,6 +106,7 @@ class AggregatorServer:
             "address": str(self.address),
             "state": "looking for the leader" if at is None else "attached",
             "attached_to": at,
+            "orderers": orderers_status(self._link.newest),
             "replicas": len(self._relay.streams),
             "aggregators": sorted(self._relay.children),
             "connections": 0 if self._listener is None else self._listener.connection_count,

@@ -8,19 +8,25 @@ they join anew, here or elsewhere, and their reports say everything again.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
 from ithaca.model.errors import IthacaError, Overloaded, ProtocolError, Unavailable
-from ithaca.model.limits import AGGREGATOR_HOLD_S_MAX, ORDERER_RETRY_S, ORDERING_REPLICAS_MAX, REPORTS_TOGETHER_MAX
-from ithaca.ordering.outcomes import Outcome
+from ithaca.model.limits import (
+    AGGREGATOR_HOLD_S_MAX,
+    ORDERER_RETRY_S,
+    ORDERING_REPLICAS_MAX,
+    REPORT_LANES_MAX,
+    REPORTS_TOGETHER_MAX,
+)
 from ithaca.ordering.cut_parts import CutPart
+from ithaca.ordering.outcomes import Outcome
 from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Attach, Attached, Detach, Left, OrderNews, Probe, ReportsAre
 from ithaca.protocol.codec import Message, Received
-from ithaca.protocol.messages import GetStatus, Join, Joined, ReportIs, StatusIs
+from ithaca.protocol.messages import GetStatus, Join, Joined, OrderersAre, ReportIs, StatusIs
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import monotonic_s
 from ithaca.runtime.metrics import AggregatorMetrics
@@ -116,9 +122,9 @@ class Relay:
         elif not up.is_writable:
             self._flush = asyncio.get_running_loop().call_later(ORDERER_RETRY_S, self._pass_reports)
         else:
-            reports, self._reports = tuple(self._reports.values()), {}
-            for start in range(0, len(reports), REPORTS_TOGETHER_MAX):
-                up.send(ReportsAre(reports[start : start + REPORTS_TOGETHER_MAX]))
+            reports, self._reports = list(self._reports.values()), {}
+            for together in _fitting(reports):
+                up.send(ReportsAre(together))
             self._metrics.passed.inc(len(reports))
             self._metrics.messages.inc()
 
@@ -210,6 +216,25 @@ class Relay:
         now_s = monotonic_s()
         self._held_until_s = now_s + min(now_s - started_s, AGGREGATOR_HOLD_S_MAX)
 
+    def tell_orderers(self, message: OrderersAre) -> None:
+        """Everybody below must know where to look for a leader."""
+        for connection in dict.fromkeys((*self.streams.connections(), *self.children.values())):
+            connection.send(message)
+
     def left_above(self, message: Left) -> None:
         """A replica has joined elsewhere, or shall."""
         self.streams.dismiss(message.shard, message.replica, message.to)
+
+
+def _fitting(reports: list[Report]) -> Iterator[tuple[Report, ...]]:
+    """As few messages as are allowed: of so many reports each, and of so many lanes, which may be prepared parts."""
+    together: list[Report] = []
+    lanes = 0
+    for report in reports:
+        if together and (len(together) == REPORTS_TOGETHER_MAX or lanes + len(report.lengths) > REPORT_LANES_MAX):
+            yield tuple(together)
+            together, lanes = [], 0
+        together.append(report)
+        lanes += len(report.lengths)
+    if together:
+        yield tuple(together)

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import AGGREGATOR_PAUSE_S_MAX
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Orderers
 from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Left, OrderNews
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import Failure, Hello, Redirect
+from ithaca.protocol.messages import Failure, Hello, OrderersAre, Redirect
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
 from ithaca.server.aggregator_relay import Relay
@@ -48,6 +48,11 @@ class UpLink:
         """The correlation of the request to attach."""
         self._had_attached = self._was_silent = self._was_refused = False
         self._said = ""
+
+    @property
+    def newest(self) -> Orderers:
+        """Where the orderers are, as the leader said last."""
+        return self._route.newest
 
     async def run(self) -> None:
         """Attach, and attach again whenever the link ends."""
@@ -108,6 +113,9 @@ class UpLink:
                 self._relay.take_news(news)
             case Left() as left:
                 self._relay.left_above(left)
+            case OrderersAre(orderers) as told:
+                self._route.learn(orderers)
+                self._relay.tell_orderers(told)
             case Alive():
                 pass
             case Assigned(to) if received.correlation == self._attaching:
@@ -123,13 +131,15 @@ class UpLink:
 
     def _attach_answered(self, connection: Connection, received: Received) -> None:
         match received.message:
-            case Attached(log):
+            case Attached(log, orderers):
                 self._had_attached = True
+                self._route.learn(orderers)
                 assert connection.welcome is not None
                 _log.info("attached to %s %s at %s", connection.welcome.role, connection.welcome.name, connection.name)
                 self._owner.belongs_to(log)
                 self._relay.attached(connection)
-            case Redirect(leader):
+            case Redirect(leader, orderers):
+                self._route.learn(orderers)
                 self._route.redirected(leader)
                 connection.close()
             case Failure() as failure:

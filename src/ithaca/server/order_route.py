@@ -1,14 +1,14 @@
 """Where to look for the order: the orderers in turn, whoever a redirect names, the aggregator that was assigned.
 
+Orderers come and go: those that are there now, as far as was heard, are asked first, and then those of the file.
 For replicas and for aggregators alike. No I/O here, and no clock.
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN, SUSPECT_S, SUSPECTS_MAX
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Orderers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,10 @@ class Route:
     """
 
     def __init__(self, orderers: Sequence[Address], pause_s_max: float = RECONNECT_PAUSE_S_MAX) -> None:
-        self._turns = itertools.cycle(orderers)
+        self._of_file = tuple(orderers)
+        self.newest = Orderers()
+        """Where the orderers are, as the leader said last."""
+        self._tried: set[Address] = set()
         self._at = _Stop(orderers[0])
         self._named: _Stop | None = None
         self._pause_s = RECONNECT_PAUSE_S_MIN
@@ -47,8 +50,13 @@ class Route:
     def next(self) -> Address:
         """Whom to ask now."""
         named, self._named = self._named, None
-        self._at = named or _Stop(next(self._turns))
+        self._at = named or _Stop(self._turn())
         return self._at.address
+
+    def learn(self, orderers: Orderers) -> None:
+        """Somebody has said where the orderers are; one that is behind, or was removed, may know an older list."""
+        if orderers.entry >= self.newest.entry and orderers.addresses:
+            self.newest = orderers
 
     def redirected(self, leader: Address | None) -> None:
         """Whoever was asked knows who leads, or that nobody does."""
@@ -65,12 +73,23 @@ class Route:
         once, but never in a tight circle.
         """
         at = self._at
+        if had_joined:
+            self._tried = {at.assigned_by or at.address}  # that leader is asked last: perhaps it is gone
         if at.assigned_by is not None and self._named is None and (was_silent or not had_joined):
             self._suspects[at.address] = now_s + SUSPECT_S
             self._named = _Stop(at.assigned_by, is_named=True)
         is_near = had_joined or (at.is_named and not was_refused)
         self._pause_s = RECONNECT_PAUSE_S_MIN if is_near else min(2 * self._pause_s, self._pause_s_max)
         return 0.0 if self._named is not None and not at.is_named else self._pause_s
+
+    def _turn(self) -> Address:
+        """Another orderer each time, until all were asked."""
+        places = list(dict.fromkeys((*self.newest.addresses, *self._of_file)))
+        if self._tried.issuperset(places):
+            self._tried.clear()
+        address = next(place for place in places if place not in self._tried)
+        self._tried.add(address)
+        return address
 
     def suspects(self, now_s: float) -> tuple[Address, ...]:
         """The aggregators that did not serve lately."""

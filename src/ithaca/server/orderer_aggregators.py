@@ -9,6 +9,7 @@ to move, a few at a time.
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +113,10 @@ class Aggregators:
         """A connection has ended: whoever attached over it is gone."""
         for each in [each for each in self._attached.values() if each.connection is connection]:
             self._drop(each)
+
+    def connections(self) -> Iterator[Connection]:
+        """Those over which somebody has attached."""
+        return (each.connection for each in self._attached.values())
 
     def _drop(self, aggregator: _Aggregator) -> None:
         _log.info("aggregator %d at %s is gone", aggregator.number, aggregator.address)

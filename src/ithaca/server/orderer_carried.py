@@ -2,31 +2,22 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Detach, Left, Probe, ReportsAre
 from ithaca.protocol.codec import Received
 from ithaca.runtime.connection import Connection
 from ithaca.server.orderer_aggregators import Aggregators
-from ithaca.server.orderer_leading import Leading
+from ithaca.server.orderer_answers import Answers
 from ithaca.server.orderer_streams import NewsStreams
 
 
 class CarriedRequests:
     """Takes those messages, of all connections."""
 
-    def __init__(
-        self,
-        aggregators: Aggregators,
-        streams: NewsStreams,
-        leading: Callable[[], Leading | None],
-        log_to_lead: Callable[[Connection, Received], UUID | None],
-    ) -> None:
-        """`log_to_lead`: the log, if this server leads it; else whoever asks was told who does."""
-        self._aggregators = aggregators
+    def __init__(self, answers: Answers, streams: NewsStreams, aggregators: Aggregators) -> None:
+        self._answers = answers
         self._streams = streams
-        self._leading = leading
-        self._log_to_lead = log_to_lead
+        self._aggregators = aggregators
         self.handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             Attach: self._attach,
             Detach: lambda connection, _, message: aggregators.detach(connection, message),
@@ -36,14 +27,16 @@ class CarriedRequests:
         }
 
     def _attach(self, connection: Connection, request: Received, message: Attach) -> None:
-        log = self._log_to_lead(connection, request)
+        log = self._answers.log_to_lead(connection, request)
         if log is not None:
             parent = self._aggregators.attach(connection, message)
-            connection.answer(request, Attached(log) if parent is None else Assigned(parent))
+            connection.answer(
+                request, Attached(log, self._answers.group.orderers) if parent is None else Assigned(parent)
+            )
 
     def _reports(self, connection: Connection, received: Received, message: ReportsAre) -> None:
         """Those of replicas that have joined elsewhere meanwhile were on their way: what they say comes again."""
-        leading = self._leading()
+        leading = self._answers.leading
         if leading is not None:
             has_joined = self._streams.has_joined
             leading.receive_all([each for each in message.reports if has_joined(connection, each.shard, each.replica)])

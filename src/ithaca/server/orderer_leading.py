@@ -19,9 +19,11 @@ from ithaca.ordering.leader import Leader
 from ithaca.ordering.outcomes import Outcome, Refused
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
+from ithaca.protocol.messages import FinishPart
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server.orderer_parts import PartKeeping
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -30,18 +32,27 @@ class Leading:
     """The leader's work during one term."""
 
     def __init__(
-        self, file: ClusterFile, term: int, state: OrderingState, driver: RaftDriver, metrics: OrdererMetrics
+        self,
+        file: ClusterFile,
+        term: int,
+        state: OrderingState,
+        driver: RaftDriver,
+        metrics: OrdererMetrics,
+        ready: Callable[[], None],
     ) -> None:
+        """`ready` is called when requests can be taken."""
         self._file = file
         self._term = term
         self._state = state
         self._driver = driver
         self._metrics = metrics
+        self._ready = ready
         self._loop = asyncio.get_running_loop()
         self._leader: Leader | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._is_over = False
         self._refused: set[OrderingEntry] = set()  # of the file: what it says contradicts what was agreed
+        self._parts = PartKeeping(state, self._submit_entry, self._plan)
         self.is_ready = False
         """Whether the log is configured with all shards of the file, and requests can be taken."""
         self._begin_ordering()
@@ -52,6 +63,7 @@ class Leading:
         self._is_over = True
         self.is_ready = False
         self._leader = None
+        self._parts.end()
         for timer in self._timers.values():
             timer.cancel()
 
@@ -59,17 +71,17 @@ class Leading:
 
     def receive(self, report: Report) -> None:
         """Take in a report, and propose the cut that it makes due."""
-        self._metrics.reports.inc()
-        if self._leader is not None and self._leader.receive(report):
-            self.propose()
+        self.receive_all((report,))
 
     def receive_all(self, reports: Sequence[Report]) -> None:
         """Take in reports that came together, and propose the cut that they make due."""
         self._metrics.reports.inc(len(reports))
-        if self._leader is not None:
-            accepted = [self._leader.receive(report) for report in reports]
-            if any(accepted):
-                self.propose()
+        leader = self._leader
+        accepted = [report for report in reports if leader.receive(report)] if leader is not None else []
+        if leader is not None and accepted:
+            self.propose()
+            for shard in dict.fromkeys(report.shard for report in accepted):
+                self._parts.reported(leader, shard)
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""
@@ -77,6 +89,13 @@ class Leading:
             self._leader.applied(outcomes, own=term == self._term)
         else:
             self._begin_ordering()
+        self._parts.applied(self._leader, outcomes)
+
+    def finish_part(
+        self, message: FinishPart, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
+    ) -> None:
+        """Seal a part as soon as it is durable."""
+        self._parts.finish(self._leader, message, done, failed)
 
     def propose(self) -> None:
         """Propose a cut if one is due, else plan for when one will be."""
@@ -85,15 +104,16 @@ class Leading:
             return
         now_us, time_us = monotonic_ns() // 1000, wall_us()
         cut = leader.propose(now_us, time_us)
-        if cut is not None:
-            self._submit(encode_entry(cut), lambda _: None, self._cut_refused)
         deadline_us = leader.deadline_us(now_us, time_us)
         if deadline_us is not None:
             self._plan((deadline_us - now_us) / 1e6, self.propose)
+        if cut is not None:  # a refusal, which may come at once, replaces the plan
+            self._submit(encode_entry(cut), lambda _: None, self._cut_refused)
 
     def _begin_ordering(self) -> None:
         if self._state.configuration is not None:
             self._leader = Leader(self._state)
+            self._parts.look_at(self._state.parts.next_until_us)
 
     def _cut_refused(self, error: IthacaError) -> None:
         if self._leader is not None:
@@ -112,6 +132,8 @@ class Leading:
             return
         missing = [entry for entry in _missing(self._file, self._state) if entry not in self._refused]
         self.is_ready = not missing
+        if self.is_ready:
+            self._ready()
         for place, entry in enumerate(missing, 1):  # entries are applied in the order in which they are proposed
             done = self._note_refusal if place < len(missing) else self._note_last
             self._submit(encode_entry(entry), done, self._not_prepared)
@@ -143,6 +165,11 @@ class Leading:
 
         self._metrics.proposals.inc()
         self._driver.submit(payload, Waiter(applied, failed))
+
+    def _submit_entry(
+        self, entry: OrderingEntry, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
+    ) -> None:
+        self._submit(encode_entry(entry), done, failed)
 
     def _plan(self, delay_s: float, action: Callable[[], None]) -> None:
         """Call it then; a plan for the same replaces this one."""

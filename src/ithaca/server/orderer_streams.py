@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from ithaca.model.cut import LaneRun, ShardCut, Vector, lane_of, shard_of
 from ithaca.model.errors import Unavailable
-from ithaca.model.limits import PART_NEWS_BYTES_MAX
+from ithaca.model.limits import CUT_PART_NEWS_BYTES_MAX
 from ithaca.model.view import Address
+from ithaca.ordering.cut_parts import CutPart, shard_vector
 from ithaca.ordering.outcomes import (
     Configured,
     LaneClosed,
@@ -27,13 +28,32 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.cut_parts import CutPart, shard_vector
-from ithaca.protocol.aggregation import Assigned, Left, OrderNews, PartNews
+from ithaca.ordering.part_outcomes import (
+    PartDropped,
+    PartOpened,
+    PartSealed,
+    PartsPublished,
+    PartsUnfit,
+    PublishConflicts,
+)
+from ithaca.protocol.aggregation import Assigned, CarriedNews, Left, OrderNews
 from ithaca.protocol.messages import News, ShardNews
 from ithaca.runtime.connection import Connection
 
-_PART_COLUMNS = 4
-_SharedNews = LaneOpened | LaneClosed | RangeLost | ShardFinalized | SessionOpened | SessionExpired | SessionMoved
+_CUT_PART_COLUMNS = 4
+_SharedNews = (
+    LaneOpened
+    | LaneClosed
+    | RangeLost
+    | ShardFinalized
+    | PartOpened
+    | PartSealed
+    | PartDropped
+    | SessionOpened
+    | SessionExpired
+    | SessionMoved
+)
+"""What some shards are told, and how aggregators are."""
 
 
 class NewsStreams:
@@ -41,8 +61,8 @@ class NewsStreams:
 
     def __init__(self) -> None:
         self._shards: dict[int, _ShardStream] = {}
-        self._carriers: dict[Connection, _Carrier | _PartCarrier] = {}
-        self._part_carriers: list[_PartCarrier] = []
+        self._carriers: dict[Connection, _Carrier | _AggregatorCarrier] = {}
+        self._aggregators: list[_AggregatorCarrier] = []
         self._direct: dict[int, tuple[_Carrier, ...]] = {}
         """Of each shard, the connections that get its cuts taken apart."""
 
@@ -57,8 +77,8 @@ class NewsStreams:
         carrier = self._carriers.get(connection)
         if carrier is None:
             carrier = self._carriers[connection] = _carrier(connection)
-            if isinstance(carrier, _PartCarrier):
-                self._part_carriers.append(carrier)
+            if isinstance(carrier, _AggregatorCarrier):
+                self._aggregators.append(carrier)
         carrier.flush()  # what came before is told before
         carrier.add(shard, replica)
         stream = self._shards.setdefault(shard, _ShardStream())
@@ -70,8 +90,8 @@ class NewsStreams:
         carrier = self._carriers.pop(connection, None)
         if carrier is None:
             return []
-        if isinstance(carrier, _PartCarrier):
-            self._part_carriers.remove(carrier)
+        if isinstance(carrier, _AggregatorCarrier):
+            self._aggregators.remove(carrier)
         for shard, replica in carrier.replicas:
             self._forget(shard, replica)
         return list(carrier.replicas)
@@ -121,21 +141,27 @@ class NewsStreams:
                 case ViewChanged() | TrimmedTo():
                     for carrier in self._carriers.values():
                         carrier.items.append(outcome)
-                case LaneOpened() | LaneClosed() | RangeLost():
+                case LaneOpened() | LaneClosed() | RangeLost() | PartSealed() | PartDropped():
                     self._tell(outcome, outcome.lane.shard)
+                case PartOpened():
+                    self._tell(outcome, outcome.part.lane.shard)
                 case ShardFinalized():
                     self._tell(outcome, outcome.shard)
                 case SessionOpened() | SessionExpired():
                     self._tell(outcome, outcome.session.home.shard)
                 case SessionMoved():
                     self._tell(outcome, outcome.session.home.shard, outcome.source.shard)
-                case Configured() | Refused():
+                case Configured() | Refused() | PartsPublished() | PublishConflicts() | PartsUnfit():
                     pass
 
     def flush(self) -> None:
         """Send what was taken in, as one message per connection."""
         for carrier in list(self._carriers.values()):
             carrier.flush()
+
+    def connections(self) -> Iterator[Connection]:
+        """Those over which somebody has joined."""
+        return iter(self._carriers)
 
     def close(self) -> None:
         """End every connection: whoever joined must look for another leader."""
@@ -146,8 +172,8 @@ class NewsStreams:
             connection.close()
 
     def _take_cut(self, cut: OrderedCut) -> None:
-        for part_carrier in self._part_carriers:
-            part_carrier.take_cut(cut)
+        for aggregator in self._aggregators:
+            aggregator.take_cut(cut)
         if not self._direct:
             return
         runs = _runs_by_shard(cut)
@@ -195,8 +221,8 @@ def is_aggregator(connection: Connection) -> bool:
     return connection.hello is not None and connection.hello.role == "aggregator"
 
 
-def _carrier(connection: Connection) -> "_Carrier | _PartCarrier":
-    return _PartCarrier(connection) if is_aggregator(connection) else _Carrier(connection)
+def _carrier(connection: Connection) -> "_Carrier | _AggregatorCarrier":
+    return _AggregatorCarrier(connection) if is_aggregator(connection) else _Carrier(connection)
 
 
 class _Carrier:
@@ -222,7 +248,7 @@ class _Carrier:
             self.connection.send(news)
 
 
-class _PartCarrier:
+class _AggregatorCarrier:
     """The connection of an aggregator."""
 
     __slots__ = ("_shards", "_waiting_bytes", "connection", "items", "replicas")
@@ -230,7 +256,7 @@ class _PartCarrier:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.replicas: dict[tuple[int, int], None] = {}
-        self.items: list[PartNews] = []
+        self.items: list[CarriedNews] = []
         self._shards: Vector | None = None
         self._waiting_bytes = 0
 
@@ -248,8 +274,8 @@ class _PartCarrier:
             self._shards = shard_vector({shard for shard, _ in self.replicas})
         part = CutPart.of(cut, self._shards)
         self.items.append(part)
-        self._waiting_bytes += _PART_COLUMNS * len(part.keys)
-        if self._waiting_bytes >= PART_NEWS_BYTES_MAX:
+        self._waiting_bytes += _CUT_PART_COLUMNS * len(part.keys)
+        if self._waiting_bytes >= CUT_PART_NEWS_BYTES_MAX:
             self.flush()
 
     def flush(self) -> None:

@@ -9,12 +9,23 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, Unavailable
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Orderers
 from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Assigned
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import BootIsKnown, Failure, Hello, Join, Joined, News, Redirect, ReportIs, ShardNews
+from ithaca.protocol.messages import (
+    BootIsKnown,
+    Failure,
+    Hello,
+    Join,
+    Joined,
+    News,
+    OrderersAre,
+    Redirect,
+    ReportIs,
+    ShardNews,
+)
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
 from ithaca.server.order_move import Move
@@ -81,6 +92,11 @@ class OrderLink:
             if pause_s:
                 await asyncio.sleep(pause_s)
 
+    @property
+    def newest(self) -> Orderers:
+        """Where the orderers are, as the leader said last."""
+        return self._route.newest
+
     def report(self, report: Report) -> None:
         if self._joined and self._connection is not None:
             self._connection.send(ReportIs(report))
@@ -133,15 +149,19 @@ class OrderLink:
         match received.message:
             case News(items):
                 self._follower.order_news(items)
+            case OrderersAre(orderers):
+                self._route.learn(orderers)
             case Joined() as joined:
                 self._joined = True
+                self._route.learn(joined.orderers)
                 _log.info("joined the order at %s as lane %s", connection.name, joined.lane)
                 self._follower.order_joined(joined)
             case BootIsKnown(boot):
                 self._refusal = InvalidInput(f"the ordering layer knows a later start of this replica, boot {boot}")
                 self._follower.order_knows(boot)
                 connection.close()
-            case Redirect(leader):
+            case Redirect(leader, orderers):
+                self._route.learn(orderers)
                 self._route.redirected(leader)
                 connection.close()
             case Assigned(to) if self._joined:

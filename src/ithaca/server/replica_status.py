@@ -3,9 +3,10 @@
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Orderers
 from ithaca.replica.core import ReplicaCore
 from ithaca.runtime.machine import process_id
+from ithaca.server.status import orderers_status
 
 
 class ReplicaPlaced(NamedTuple):
@@ -18,7 +19,9 @@ class ReplicaPlaced(NamedTuple):
     log: UUID | None
 
 
-def replica_status(placed: ReplicaPlaced, core: ReplicaCore, damaged: object, connections: int) -> dict[str, Any]:
+def replica_status(
+    placed: ReplicaPlaced, core: ReplicaCore, damaged: object, orderers: Orderers, connections: int
+) -> dict[str, Any]:
     return {
         "role": "replica",
         "shard": placed.shard,
@@ -38,6 +41,7 @@ def replica_status(placed: ReplicaPlaced, core: ReplicaCore, damaged: object, co
             for lane, is_open, durable, ordered in core.lanes()
         ],
         "damaged": damaged,
+        "orderers": orderers_status(orderers),
         "pending_bytes": core.pending_bytes,
         "connections": connections,
         "log": None if placed.log is None else str(placed.log),

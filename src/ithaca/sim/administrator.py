@@ -1,4 +1,4 @@
-"""Whoever adds and finalizes shards of a simulated cluster: a real handle, asked again until each change is made."""
+"""Whoever changes a simulated cluster: shards and orderers come and go. A real handle, asked until all is done."""
 
 import asyncio
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ithaca.model.errors import DeadlineExceeded, IthacaError, LastShard
 from ithaca.model.interface_aio import ClusterLog
+from ithaca.sim.members import OrdererTask
 from ithaca.sim.workload import connected
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Administrator:
     def __init__(self, world: "World") -> None:
         self.name = "administrator"
         self._world = world
-        self._tasks: list[Task] = []
+        self._tasks: list[Task | OrdererTask] = []
         self.registered = {place.shard for place in world.file.shards}
         """Shards that may be there: those of the beginning, and those it was asked to add."""
         self.leaving: set[int] = set()
@@ -46,6 +47,9 @@ class Administrator:
         self._tasks.append(task)
         (self.registered if task.is_new else self.leaving).add(task.shard)
 
+    def ask_for(self, task: OrdererTask) -> None:
+        self._tasks.append(task)
+
     async def main(self, who: object, random: Random) -> None:
         """One life of it."""
         log = await connected(self._world)
@@ -55,9 +59,13 @@ class Administrator:
             else:
                 await asyncio.sleep(_LOOK_S)
 
-    async def _carry_out(self, log: ClusterLog, task: Task) -> None:
+    async def _carry_out(self, log: ClusterLog, task: Task | OrdererTask) -> None:
         try:
-            if task.is_new:
+            if isinstance(task, OrdererTask):
+                if not await self._world.members.carry_out(log, task):
+                    await asyncio.sleep(_LOOK_S)
+                    return
+            elif task.is_new:
                 await self._add(log, task.shard)
             else:
                 await log.admin.finalize_shard(
@@ -65,9 +73,11 @@ class Administrator:
                 )
         except LastShard as error:
             self._world.met(error)
+            assert isinstance(task, Task)
             self.leaving.discard(task.shard)
         except IthacaError as error:
             self._world.met(error)
+            assert isinstance(task, Task)
             if isinstance(error, DeadlineExceeded):
                 task.grace_cuts, task.grace_s = 0, 0.0  # a leader's clock may be an hour behind: enough is enough
             await asyncio.sleep(_LOOK_S)

@@ -8,6 +8,7 @@ no other before those have caught up again.
 from collections.abc import Callable
 
 from ithaca.proof.history import Fault
+from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
 from ithaca.sim.administrator import Task
 from ithaca.sim.host import Host
@@ -32,6 +33,7 @@ class Faults:
             "isolate": self._isolate,
             "cut": self._cut,
             "one-way": self._one_way,
+            "split": self._split,
             "storm": self._storm,
             "slow-disk": self._slow_disk,
             "full-disk": self._full_disk,
@@ -43,6 +45,7 @@ class Faults:
             "client": self._client,
             "add-shard": self._add_shard,
             "finalize": self._finalize,
+            **world.members.faults,
         }
 
     def begin(self) -> None:
@@ -78,7 +81,7 @@ class Faults:
             world.start(host)
 
     def _mend(self, host: Host) -> None:
-        host.must_restart = True
+        host.must_restart = not host.is_retired
         host.disk.capacity_bytes = None
         host.disk.dies_after = None
         host.disk.fail_no_sync()
@@ -231,7 +234,21 @@ class Faults:
         self._cut_links([(one, other)])
         return f"from {one.name} to {other.name}"
 
-    def _cut_links(self, links: list[tuple[Host, Host]]) -> None:
+    def _split(self) -> str:
+        """An orderer, most often the leader, is cut off from the others; clients and replicas reach all of them.
+
+        For as long as it takes the others to elect another leader, however impatient this seed is.
+        """
+        orderers = self._orderers()
+        leaders = [host for host in orderers if _leads(host)]
+        one = self._random.choice(leaders if leaders and self._random.random() < 0.7 else orderers)
+        others = [host for host in orderers if host is not one]
+        links = [(one, other) for other in others] + [(other, one) for other in others]
+        patience = self._world.configuration.patience
+        self._cut_links(links, 1.2 / patience, 4 / patience)
+        return one.name
+
+    def _cut_links(self, links: list[tuple[Host, Host]], low_s: float = 0.2, high_s: float = 25) -> None:
         network = self._world.network
         pairs = [(one.address, other.address) for one, other in links]
         for pair in pairs:
@@ -241,7 +258,7 @@ class Faults:
             for pair in pairs:
                 network.heal(*pair)
 
-        self._later(0.2, 25, heal)
+        self._later(low_s, high_s, heal)
 
     def _storm(self) -> str:
         weather = self._world.network.weather
@@ -330,3 +347,8 @@ def is_destroyed(world: World, host: Host) -> bool:
         or host.sync_failed_ns is not None  # it ends soon
         or (host.is_broken and not is_whole(world, host))
     )
+
+
+def _leads(host: Host) -> bool:
+    server = host.server
+    return host.is_up and isinstance(server, OrdererServer) and server._driver is not None and server._driver.is_leader

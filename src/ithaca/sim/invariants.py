@@ -8,6 +8,8 @@ from ithaca.ordering.lanes import LaneTable
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
+from ithaca.raft.messages import Configuration
+from ithaca.replica.core import ReplicaCore
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
 from ithaca.sim.host import Host
@@ -27,12 +29,16 @@ class Invariants:
         self._leaders: dict[int, str] = {}
         self._tails: dict[int, tuple[int, str]] = {}
         """By the number of a cut: the tail after it, and who said so."""
+        self._states: dict[int, tuple[tuple[int, ...], str]] = {}
+        """By the index of an entry: what the state is after it, and who said so."""
         self._last: dict[str, tuple[int, int, int, int]] = {}
         """Of each host: its life, and what must not fall during one."""
         self._durable: dict[int, tuple[int, int]] = {}
         """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._synced: dict[LaneId, dict[str, int]] = {}
         """Of each lane: how much of it each replica had on its disk at some time."""
+        self._configurations: dict[int, tuple[Configuration, str]] = {}
+        """By the entry of the log that they stand in, or at which a snapshot was taken: who said so."""
         self._newest_cut = 0
         self._steps_after: dict[str, int] = {}
         """Of each host: what its process has done since a sync of it failed."""
@@ -41,7 +47,23 @@ class Invariants:
         self._final_lengths: dict[LaneId, int] = {}
         self._final_ends: dict[int, int] = {}
         """Behind the last position of each shard that is finalized."""
+        self.committed = 0
+        """The last entry that any orderer has known to be committed."""
+        self._terms: dict[int, tuple[int, str]] = {}
+        """Of each entry that is committed: its term, and who said so."""
+        self._checked: dict[str, tuple[int, int]] = {}
+        """Of each orderer: its life, and up to where its committed entries were looked at."""
+        self._votes: dict[str, tuple[int, int, int]] = {}
+        """Of each orderer: its life, and the last term and vote that it took for durable; 0 for no vote."""
+        self._runs: dict[int, dict[str, int]] = {}
+        """Of each shard: the last cut up to which each replica had the positions on its disk."""
+        self._taken: dict[tuple[str, int], int] = {}
+        """Of each life of a replica of a finalized shard: what it had taken into its lane by then."""
         self._hosts = {host.name: host for host in world.hosts.values()}
+
+    def runs_synced(self, shard: int, cut: int) -> int:
+        """How many replicas of the shard have had the positions of this cut, and of all before, on their disks."""
+        return sum(synced >= cut for synced in self._runs.get(shard, {}).values())
 
     def check(self, name: str) -> None:
         """Something has happened to this process."""
@@ -82,6 +104,9 @@ class Invariants:
             if first != host.name:
                 raise Violation("one-leader", f"{first} and {host.name} both lead term {driver.term}")
         self._keeps_its_word(driver._core)
+        self._is_counted(host, driver._core)
+        self._same_log(host, driver._core)
+        self._votes_once(host, driver._core)
         state = server._machine.state
         self._same_tail(host, state.cut_number, state.tail)
         if state.cut_number > self._newest_cut:
@@ -90,11 +115,23 @@ class Invariants:
         self._never_falls(host, (host.lives, driver.term, driver.commit_index, state.tail))
         if self._seen.get(host.name) != (host.lives, state.index):
             self._seen[host.name] = host.lives, state.index
+            self._same_state(host, state)
             for number, shard in state.shards.by_number.items():
                 if shard.phase == "finalized":
                     self._same_end(host, number, state.lanes)
         if state.first > state.tail:
             raise Violation("trim-bound", f"{host.name} has trimmed to {state.first}, beyond the tail {state.tail}")
+
+    def _is_counted(self, host: Host, core: RaftCore) -> None:
+        """Whoever waits to be added has voted for nobody; what is agreed of the members is the same everywhere."""
+        membership = core.node.membership
+        if not membership.current.voters and core.node.vote is not None:
+            raise Violation("waiting", f"{host.name} waits to be added, and has voted for {core.node.vote}")
+        if membership.current.voters and membership.index <= core.commit_index:
+            known, who = self._configurations.setdefault(membership.index, (membership.current, host.name))
+            if known != membership.current:
+                said = f"after entry {membership.index} the members are {known} at {who}"
+                raise Violation("one-group", f"{said}, and {membership.current} at {host.name}")
 
     def _keeps_its_word(self, core: RaftCore) -> None:
         """What a follower has told its leader that it has is on its disk: a term takes nothing of that back."""
@@ -110,6 +147,31 @@ class Invariants:
                 told = f"orderer {server} has said that it has entry {progress.match_index}"
                 raise Violation("promised", f"{told}, and {durable} is the last one on its disk")
 
+    def _same_log(self, host: Host, core: RaftCore) -> None:
+        """An entry that is committed is the same for everybody, for ever."""
+        node = core.node
+        self.committed = max(self.committed, node.commit_index)
+        life, done = self._checked.get(host.name, (0, 0))
+        start = done if life == host.lives else node.snapshot.index
+        self._checked[host.name] = host.lives, node.commit_index
+        for index in range(start + 1, node.commit_index + 1):
+            term = node.log.term_at(index)
+            if term is not None:
+                known, who = self._terms.setdefault(index, (term, host.name))
+                if known != term:
+                    said = f"entry {index} that is committed is of term {known} at {who}"
+                    raise Violation("one-log", f"{said} and of term {term} at {host.name}")
+
+    def _votes_once(self, host: Host, core: RaftCore) -> None:
+        """What a server took for durable of its term and vote is what its next life begins with."""
+        node = core.node
+        life, term, vote = self._votes.get(host.name, (0, 0, 0))
+        if life != host.lives and (node.term < term or (node.term == term and vote and node.vote != vote)):
+            said = f"{host.name} was in term {term} with its vote for {vote}"
+            raise Violation("promised", f"{said}, and begins in term {node.term} with its vote for {node.vote}")
+        if not node.persistence._outstanding:  # else something is on its way to the disk
+            self._votes[host.name] = host.lives, node.term, node.vote or 0
+
     def _is_synced(self, state: OrderingState) -> None:
         """What is ordered of a lane was synced by f + 1 replicas."""
         for shard in state.view.shards:
@@ -120,17 +182,28 @@ class Invariants:
                     said = f"{length} records of lane {lane} are ordered"
                     raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
 
+        for part in state.parts.by_lane.values():
+            copies = state.shards.by_number[part.lane.shard].copies
+            synced = sorted(self._synced.get(part.lane, {}).values(), reverse=True)[:copies]
+            if (part.length or 0) > (synced[-1] if len(synced) == copies else 0):
+                said = f"part {part.lane} is sealed with {part.length} records"
+                raise Violation("synced-first", f"{said}, and the {copies} that synced most synced {synced}")
+
     def _check_replica(self, host: Host, server: ReplicaServer) -> None:
         core = server.core
         for lane, is_open, durable, _ in core.lanes():
             if is_open:
                 known = self._synced.setdefault(lane, {})
                 known[host.name] = max(durable, known.get(host.name, 0))
+        if host.place is not None and host.place.shard is not None:
+            runs = self._runs.setdefault(host.place.shard, {})
+            runs[host.name] = max(core._runs.cut, runs.get(host.name, 0))
         self._same_tail(host, core.cut_number, core.tail)
         if core.readable > core.tail:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")
         self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail))
         if core.shard_view is not None and core.shard_view.phase == "finalized":
+            self._takes_no_more(host, core)
             for lane, is_open, durable, ordered in core.lanes():
                 final = self._final_lengths.get(lane, ordered)
                 if is_open or ordered != final or (core.is_settled(lane) and durable > final):
@@ -139,6 +212,12 @@ class Invariants:
                         f"{host.name} has {durable} records of lane {lane} ({ordered} ordered, open: {is_open}), which "
                         f"was finalized at {final}",
                     )
+
+    def _takes_no_more(self, host: Host, core: ReplicaCore) -> None:
+        lane = core.own_lane
+        taken = 0 if lane is None else core.received(lane)
+        if taken > self._taken.setdefault((host.name, host.lives), taken):
+            raise Violation("finalized", f"{host.name} has taken a batch into lane {lane}, which is finalized")
 
     def _same_end(self, host: Host, shard: int, lanes: LaneTable) -> None:
         """What is ordered of a finalized shard never changes."""
@@ -166,6 +245,14 @@ class Invariants:
         known, who = self._tails.setdefault(cut, (tail, host.name))
         if known != tail:
             raise Violation("one-order", f"after cut {cut} the tail is {known} at {who} and {tail} at {host.name}")
+
+    def _same_state(self, host: Host, state: OrderingState) -> None:
+        """Entries are one log: whoever has applied the same has the same state, however it came by it."""
+        has = (state.tail, state.first, state.time_us, state.shards.version, len(state.sessions.by_id), len(state.kept))
+        known, who = self._states.setdefault(state.index, (has, host.name))
+        if known != has:
+            said = f"after entry {state.index} tail, first, time, view, sessions and kept cuts are {known} at {who}"
+            raise Violation("one-order", f"{said} and {has} at {host.name}")
 
     def _never_falls(self, host: Host, now: tuple[int, int, int, int]) -> None:
         before = self._last.get(host.name)
