@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 _AGAIN_S = 0.2
+_IDLE_STEP_S = 0.1
 _TTLS_S = (1.0, 4.0, 3600.0)
 
 
@@ -75,7 +76,7 @@ class Publisher:
             prepared = {at: await self._prepared(random, log, *current.rows[at]) for at in _shuffled(random, current)}
             current.parts = [part for _, part in sorted(prepared.items())]
             if random.random() < 0.1:
-                await asyncio.sleep(random.uniform(0, 3))  # long enough for some to expire
+                await self._idle(random.uniform(0, 3))
         is_aborted = self._world.is_loaded and random.random() < 0.15
         if is_aborted:
             await log.abort(current.parts)
@@ -92,6 +93,12 @@ class Publisher:
         self.succeeded += 1
         if random.random() < 0.3:
             await self._again(random, log, current, published)
+
+    async def _idle(self, seconds: float) -> None:
+        """Long enough for some parts to expire; not while others count what happens until something is published."""
+        while seconds > 0 and not self._world.is_healing:
+            await asyncio.sleep(_IDLE_STEP_S)
+            seconds -= _IDLE_STEP_S
 
     async def _prepared(self, random: Random, log: ClusterLog, session: int, seq: int, count: int) -> Part:
         sizes = Random(f"{session}/{seq}")

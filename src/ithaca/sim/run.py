@@ -129,8 +129,9 @@ class _Run:
         self._converge("aggregators are used", lambda: is_aggregated(world))
 
     def _converge(self, wanted: str, done: Callable[[], bool]) -> None:
-        if not self._world.run_until(done, within_s=_HEAL_S, events_max=EVENTS_MAX * 3, check=self._check):
-            raise Violation("healing", f"{_HEAL_S:g} s after everything was mended it is not so that {wanted}")
+        most = EVENTS_MAX * 3
+        if not self._world.run_until(done, within_s=_HEAL_S, events_max=most, check=self._check):
+            raise Violation("healing", f"{_HEAL_S:g} s or {most} events are not enough after the mending: {wanted}")
 
     def judge(self) -> None:
         world = self._world
