@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from ithaca.bench.emulate import EmulateSettings, run_emulate
 from ithaca.bench.emulate_links import split_frames
 from ithaca.bench.emulate_orderers import cpu_s
 from ithaca.bench.emulate_shards import Durations, EmulatedShard, Growth
+from ithaca.cli.bench_emulate import parse_counts
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, InvalidInput, ProtocolError
 from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS
@@ -207,11 +209,43 @@ def test_every_emulated_record_is_ordered_exactly_once(
         assert row["records_ordered"] == pytest.approx(6 * (1000 + 10_000), abs=24), "a second of growth for each scale"
         assert row["cuts_per_s"] > 0
         assert 0 < row["latency_ms"]["p50"] <= row["latency_ms"]["p99"]
-        assert row["leader_received_bytes_per_s"] > 0
+        assert row["received_bytes_per_s"] > 0
         assert row["arithmetic"]["records_per_s"] == 90_000
     assert any("round 1 of 1" in text for text in told)
     assert list(tmp_path.iterdir()) == []
     assert multiprocessing.active_children() == []
+
+
+def test_reports_go_through_aggregators(tmp_path: Path) -> None:
+    settings = EmulateSettings(
+        shards=(6,),
+        records_per_s=1000,
+        seconds=0.5,
+        rounds=1,
+        orderers=1,
+        replicas_per_connection=3,
+        aggregators=(0, 2),
+    )
+    report = run_emulate(tmp_path / "bench", settings, lambda text: None)
+    assert [row["failed"] for row in report["rows"] if "failed" in row] == []
+    without, through = report["rows"]
+    assert (without["aggregators"], without["leader_connections"], without["aggregator_cpu"]) == (0, 4, 0)
+    assert (through["aggregators"], through["leader_connections"]) == (2, 2)
+    assert through["aggregator_cpu"] > 0
+    for row in report["rows"]:
+        assert row["tail"] == 1 + row["records_ordered"]
+        assert row["cuts_per_s"] > 0
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1,,2", "two", "0.5"])
+def test_counts_of_aggregators_that_are_none_are_refused(text: str) -> None:
+    assert parse_counts("0, 2", least=0) == (0, 2)
+    with pytest.raises(typer.BadParameter, match="whole numbers from 0 on"):
+        parse_counts(text, least=0)
+
+
+def test_aggregators_make_room_for_more_connections() -> None:
+    assert EmulateSettings(shards=(3000,), replicas_per_connection=1, aggregators=(2,)).aggregators == (2,)
 
 
 def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -162,8 +162,10 @@ def test_logs_of_an_unknown_server(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "status", "complaint"),
     [
-        ([], 2, "give one of --orderer and --replica"),
-        (["--orderer", "1", "--replica", "0/0"], 2, "give one of --orderer and --replica"),
+        ([], 2, "give one of --orderer, --replica and"),
+        (["--orderer", "1", "--replica", "0/0"], 2, "give one of --orderer, --replica and"),
+        (["--orderer", "1", "--aggregator", "1"], 2, "give one of --orderer, --replica and"),
+        (["--aggregator", "1"], 1, "has no aggregator 1: there are orderer-1, shard-0-replica-0"),
         (["--replica", "1"], 2, "is not of the form SHARD/REPLICA"),
         (["--orderer", "2"], 1, "has no orderer 2: there are orderer-1, shard-0-replica-0"),
         (["--replica", "1/0"], 1, "has no replica 1/0: there are"),
@@ -175,6 +177,17 @@ def test_serve_needs_one_server_of_the_file(
     done = ithaca("serve", "--config", directory / "cluster.toml", "--dir", tmp_path / "x", *more, status=status)
     assert complaint in done.stderr.decode()
     assert not (tmp_path / "x").exists()
+
+
+def test_serve_needs_a_directory_but_for_aggregators(directory: Path) -> None:
+    done = ithaca("serve", "--config", directory / "cluster.toml", "--orderer", "1", status=2)
+    assert "give --dir" in done.stderr.decode()
+    file = directory / "cluster.toml"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        file.write_text(f'{file.read_text()}\n[[aggregator]]\naggregator = 1\naddress = "{address}"\n')
+        done = ithaca("serve", "--config", file, "--aggregator", "1", status=1)
+    assert f"cannot listen at {address}" in done.stderr.decode()
 
 
 def test_serve_refuses_to_be_reached_from_elsewhere(tmp_path: Path) -> None:

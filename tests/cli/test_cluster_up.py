@@ -90,6 +90,22 @@ def test_a_detached_cluster_from_up_to_down(directory: Path) -> None:
     assert status(directory)["log"] == report["log"]
 
 
+def test_aggregators_are_started_used_and_told_of(directory: Path) -> None:
+    base = str(free_base(5))
+    ithaca(*up(directory, *SMALL, "--port", base, "--aggregators", "2", "--detach"))
+    report = status(directory)
+    servers = {server["name"]: server for server in report["servers"]}
+    assert list(servers) == [*SERVERS, "aggregator-1", "aggregator-2"]
+    assert report["healthy"]
+    leader, aggregators = servers["orderer-1"], [servers["aggregator-1"], servers["aggregator-2"]]
+    assert [each["state"] for each in aggregators] == ["attached", "attached"]
+    assert [each["aggregator"] for each in leader["says"]["aggregators"]] == [1, 2]
+    assert sum(each["says"]["replicas"] for each in aggregators) == 2
+    assert "aggregator-2" in ithaca("status", "-b", leader["address"]).stdout.decode()
+    assert not (directory / "aggregator-1").exists(), "it keeps nothing"
+    assert ithaca("append", "-b", leader["address"], "x").stdout == b"1\n"
+
+
 def test_a_killed_server_comes_back_and_is_told_of(directory: Path) -> None:
     ithaca(*new(directory, "--detach"))
     victim = child_of(directory, "shard-0-replica-1").pid

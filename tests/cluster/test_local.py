@@ -64,6 +64,7 @@ def test_a_new_cluster_is_written_down_and_found_again(tmp_path: Path, small: Wa
         (Wanted(replicas=3), "made with --replicas 2, not 3"),
         (Wanted(orderers=3), "made with --orderers 1, not 3"),
         (Wanted(port=1), "made with --port [0-9]+, not 1"),
+        (Wanted(aggregators=2), "made with --aggregators 0, not 2"),
         (Wanted(durability="fsync"), "made with --durability os, not fsync.*another --dir"),
     ],
 )

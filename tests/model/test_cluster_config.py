@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ithaca.model.cluster_config import (
+    AggregatorPlace,
     ClusterFile,
     OrdererPlace,
     ReplicaPlace,
@@ -44,6 +45,7 @@ FULL = ClusterFile(
         ShardPlace(3, 1, True, (ReplicaPlace(0, at(12)), ReplicaPlace(1, at(13)), ReplicaPlace(2, at(14)))),
         ShardPlace(4, 0, False, (ReplicaPlace(0, at(15)),)),
     ),
+    aggregators=(AggregatorPlace(1, at(20)), AggregatorPlace(2, at(21)), AggregatorPlace(7, at(22), 2)),
 )
 
 
@@ -76,7 +78,7 @@ def test_orderers_and_shards_are_sorted(tmp_path: Path) -> None:
 
 
 def test_every_address_once() -> None:
-    ports = [1, 2, 3, 10, 11, 12, 13, 14, 15]
+    ports = [1, 2, 3, 10, 11, 12, 13, 14, 15, 20, 21, 22]
     assert [address.port for address in FULL.addresses()] == ports
 
 
@@ -115,6 +117,17 @@ def test_every_address_once() -> None:
         (SMALL + '[[shard]]\nshard = 1\nreplicas = ["a:1"]\n[shard.more]\n', 10, "more is not known"),
         ('shard = [{ shard = 0, replicas = ["a:1"] }]\norderer = [{ server = 1, address = "a" }]\n', 2, "not an addr"),
         (SMALL + "[[shard]\n", 7, "is not TOML"),
+        (SMALL + "[aggregator]\naddress = 1\n", 7, r"make it an array of tables, \[\[aggregator\]\]"),
+        (SMALL + "[[aggregator]]\naggregator = 0\n", 8, "aggregator is 0: use a whole number from 1"),
+        (SMALL + "[[aggregator]]\naggregator = 1\n", 7, r"address is missing in \[\[aggregator\]\]"),
+        (SMALL + "[[aggregator]]\naggregator = 1\nlevel = 8\n", 9, "level is 8: use a whole number from 1 to 7"),
+        (
+            SMALL + '[[aggregator]]\naggregator = 1\naddress = "127.0.0.1:7603"\n',
+            9,
+            "replica 0 of shard 0, too: give agg",
+        ),
+        (SMALL + 2 * '[[aggregator]]\naggregator = 1\naddress = "a:1"\n', 11, "aggregator 1 is there twice"),
+        (SMALL + '[[aggregator]]\naggregator = 1\naddress = "a:1"\nlevel = 2\n', 7, "of level 2 and none of level 1"),
     ],
 )
 def test_each_mistake_is_named_by_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:

@@ -3,12 +3,14 @@
 from uuid import UUID
 
 import msgspec
+import numpy as np
 
-from ithaca.model.cut import LaneRun, ShardCut
+from ithaca.model.cut import LaneRun, ShardCut, lane_key, pack
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, Orderers, Replica, Shard, View
+from ithaca.ordering.cut_parts import CutPart
 from ithaca.ordering.entries import CloseLane
 from ithaca.ordering.outcomes import (
     Configured,
@@ -35,6 +37,7 @@ from ithaca.ordering.part_outcomes import (
 )
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
+from ithaca.protocol import aggregation as a
 from ithaca.protocol import messages as m
 from ithaca.raft import messages as raft
 
@@ -75,6 +78,9 @@ RAFT: tuple[raft.AnyMessage, ...] = (
     raft.AppendReply(2, 4, False, 10, 8, 3),
     raft.TimeoutNow(1, 4),
 )
+CUT_PART = CutPart(
+    9, 120, 1_700_000_000_000_000, *(pack(np.array([n], np.int64)) for n in (lane_key(LANE), 20, 2, 118))
+)
 
 EXAMPLES: tuple[msgspec.Struct, ...] = (
     m.Hello(1, 1, "client", "test", m.FEATURES, LOG, b"secret"),
@@ -107,6 +113,18 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     m.BootIsKnown(7),
     m.News(NEWS),
     m.ReportIs(Report(1, 2, 0, 3, 9, ((LANE, 22), (OTHER, 8)))),
+    m.Join(1, 0, 3, (AT,), 2),
+    a.ReportsAre((Report(1, 2, 0, 3, 9, ((LANE, 22), (OTHER, 8))), Report(2, 1, 1, 4, 9, ()))),
+    a.OrderNews((CUT_PART, *_CHANGES)),
+    a.Left(1, 0),
+    a.Left(1, 0, AT),
+    a.Attach(3, AT, 2, (AT,)),
+    a.Attached(LOG),
+    a.Attached(LOG, Orderers(7, (AT,))),
+    a.Detach(3),
+    a.Assigned(AT),
+    a.Probe(),
+    a.Alive(),
     m.Append(LANE),
     m.Acks(((1, 100), (3, 101))),
     m.GetNextSeq(LANE, 5, 2),

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocol.examples import EXAMPLES, LANE, LOG, NEWS, RAFT, SUMMARY
+from tests.protocol.examples import AT, EXAMPLES, LANE, LOG, NEWS, RAFT, SUMMARY
 
 from ithaca.model.errors import BatchTooLarge, ProtocolError
 from ithaca.model.limits import (
@@ -20,6 +20,7 @@ from ithaca.model.limits import (
     REPORT_LANES_MAX,
 )
 from ithaca.protocol import messages as m
+from ithaca.protocol.aggregation import Attach
 from ithaca.protocol.codec import Message, Received, decode_message, encode_message
 from ithaca.raft.messages import AnyMessage
 from ithaca.wire.frame import Frame, FrameDecoder
@@ -94,6 +95,9 @@ def test_large_summaries_fit() -> None:
         (m.Subscribe(0), ">= 1"),
         (m.Subscribe(1, None, m.Filter("regex")), "Invalid enum"),  # type: ignore[arg-type]
         (m.Join(1, 0, 0), ">= 1"),
+        (m.Join(1, 0, 1, (AT,) * 65), "<= 64"),
+        (Attach(0, AT), ">= 1"),
+        (Attach(1, AT, 8), "<= 7"),
         (m.GetNextSeq(LANE, 0, 1), ">= 1"),
         (m.Append((1, 2)), "length 3"),  # type: ignore[arg-type]
         (m.Propose("text"), "Expected `bytes`"),  # type: ignore[arg-type]

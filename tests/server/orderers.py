@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
@@ -58,9 +58,18 @@ def free_addresses(count: int) -> list[Address]:
             each.close()
 
 
-def cluster_file(orderers: int = 3, shards: int = 1, replicas: int = 2, *, order_interval_us: int = 0) -> ClusterFile:
-    """A cluster whose replicas are never dialled, so that their addresses need not be free."""
-    places = tuple(OrdererPlace(number, address) for number, address in enumerate(free_addresses(orderers), 1))
+def cluster_file(
+    orderers: int = 3,
+    shards: int = 1,
+    replicas: int = 2,
+    *,
+    order_interval_us: int = 0,
+    aggregators: Sequence[int] = (),
+) -> ClusterFile:
+    """A cluster whose replicas are never dialled, so that their addresses need not be free; `aggregators` has the
+    level of each."""
+    addresses = free_addresses(orderers + len(aggregators))
+    places = tuple(OrdererPlace(number, address) for number, address in enumerate(addresses[:orderers], 1))
     return ClusterFile(
         "test",
         "fsync",
@@ -78,6 +87,10 @@ def cluster_file(orderers: int = 3, shards: int = 1, replicas: int = 2, *, order
                 ),
             )
             for shard in range(shards)
+        ),
+        tuple(
+            AggregatorPlace(number, address, level)
+            for number, (address, level) in enumerate(zip(addresses[orderers:], aggregators, strict=True), 1)
         ),
     )
 

@@ -1,19 +1,17 @@
 """Orderers come and go: what is let in, what is let go, and what nobody forgets meanwhile."""
 
 import asyncio
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.server.orderer_changes import added, changed, with_spares
 from tests.server.orderers import (
-    DEADLINE_S,
     FakeReplica,
     Orderers,
     ask,
     client,
     cluster_file,
-    free_addresses,
     joined,
     orderers,
     redirected,
@@ -22,7 +20,6 @@ from tests.server.orderers import (
     view,
 )
 
-from ithaca.model.cluster_config import ClusterFile, OrdererPlace
 from ithaca.model.errors import AddressInUse, InvalidInput, IthacaError, LastOrderer, NoSuchOrderer, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
@@ -38,34 +35,6 @@ from ithaca.protocol.messages import (
 from ithaca.raft.events import Settings, TransferLeadership
 from ithaca.raft.messages import RequestVote
 from ithaca.runtime.raft_driver import Waiter
-
-
-def with_spares(file: ClusterFile, count: int) -> ClusterFile:
-    last = file.orderers[-1].server
-    places = [OrdererPlace(last + each, at, joins=True) for each, at in enumerate(free_addresses(count), 1)]
-    return replace(file, orderers=(*file.orderers, *places))
-
-
-async def changed(group: Orderers, message: Message) -> MembersAre:
-    """Ask until it is done, as clients do; what can never be done is raised."""
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            leader = await group.leader()
-            with suppress(Unavailable):
-                async with client(group.address(leader)) as asking:
-                    answer = (await asking.request(message)).message
-                    if isinstance(answer, MembersAre):
-                        return answer
-            await asyncio.sleep(0.02)
-
-
-async def added(group: Orderers, number: int) -> MembersAre:
-    """Add one, and wait until it votes."""
-    members = await changed(group, AddOrderer(number, group.address(number)))
-    while not any(each.server == number and each.votes for each in members.members):
-        members = await changed(group, GetMembers())
-        await asyncio.sleep(0.02)
-    return members
 
 
 def states(group: Orderers) -> dict[int, str]:

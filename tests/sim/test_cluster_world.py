@@ -38,6 +38,13 @@ def test_the_seeds_of_a_run_draw_every_kind_of_fault() -> None:
     assert set(drawn) == set(ALL_FAULTS)
 
 
+def test_reports_of_many_seeds_go_through_aggregators() -> None:
+    drawn = Counter(configuration_of(seed).aggregators for seed in range(1, SEEDS + 1))
+    assert set(drawn) == {(), (1,), (1, 1), (1, 2), (1, 1, 2)}
+    seed = next(seed for seed in range(1, SEEDS + 1) if configuration_of(seed).aggregators == (1, 1, 2))
+    assert run_seed(seed).counts["path aggregator: reports passed on"] > 0
+
+
 def test_a_seed_is_the_same_run_every_time() -> None:
     assert run_seed(11) == run_seed(11)
 

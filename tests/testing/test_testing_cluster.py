@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import ithaca
 from ithaca.model.errors import DeadlineExceeded, InvalidInput
 from ithaca.runtime.machine import Machine
 from ithaca.testing import Cluster
@@ -64,6 +65,22 @@ def test_killed_servers_come_back() -> None:
         said = next(each.said for each in cluster.status().servers if each.place.name == "shard-0-replica-0")
         assert said is not None
         assert said["lane"] == "0-0-2", "its second start"
+
+
+def test_an_aggregator_that_is_killed_costs_no_record() -> None:
+    with Cluster(shards=2, orderers=3, aggregators=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        assert cluster.names[-2:] == ["aggregator-1", "aggregator-2"]
+        appended = [log.append(b"%d" % number).position for number in range(10)]
+        cluster.kill_server("aggregator-1")
+        appended += [log.append(b"%d" % number).position for number in range(10, 20)]
+        cluster.kill_server("aggregator-2")
+        appended += [log.append(b"%d" % number).position for number in range(20, 30)]
+        cluster.start_server("aggregator-1")
+        cluster.start_server("aggregator-2")
+        cluster.wait_healthy()
+        appended += [log.append(b"%d" % number).position for number in range(30, 40)]
+        assert appended == list(range(1, 41))
+        assert [bytes(record.value) for record in log.read_range(1, 41)] == [b"%d" % number for number in range(40)]
 
 
 def test_a_directory_is_gone_on_with(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """`ithaca bench emulate`: a real ordering layer under the reports of emulated shards (Scalog §6.3.2).
 
-Orderers are real processes that order what emulators report, who pretend to be the replicas of very many shards.
+Orderers are real processes that order what emulators report, who pretend to be the replicas of very many shards; real
+aggregators may stand between them.
 What is measured is the ordering layer alone: cuts per second, the time from a report to the cut that covers it, and
 the CPU that this takes. Records are lengths in reports, and nothing else; a rate of records that is printed for real
 shards is arithmetic.
 """
 
 import asyncio
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,7 +19,8 @@ from typing import Any
 
 from ithaca.bench.children import Child, start_child
 from ithaca.bench.emulate_orderers import OrderingLayer, cpu_s, last_words, ordering_layer
-from ithaca.bench.emulate_process import DRAIN_TIMEOUT_S, Counted, Turn, emulate
+from ithaca.bench.emulate_plan import Counted, Turn, Upwards
+from ithaca.bench.emulate_process import DRAIN_TIMEOUT_S, emulate
 from ithaca.bench.emulate_shards import REPLICAS, Durations
 from ithaca.bench.measure import Progress
 from ithaca.bench.memory import private_memory_bytes
@@ -55,14 +58,17 @@ class EmulateSettings:
     orderers: int = 3
     emulators: int = 1
     replicas_per_connection: int = 100
+    aggregators: tuple[int, ...] = (0,)
+    """How many, one run for each."""
 
     def __post_init__(self) -> None:
         shards = max(self.shards)
-        connections = -(-REPLICAS * shards // self.replicas_per_connection)
+        connections = -(-REPLICAS * shards // self.replicas_per_connection) / max(1, min(self.aggregators))
         if connections > CONNECTIONS_MAX - OTHER_CONNECTIONS:
             raise InvalidInput(
-                f"{shards} shards have {REPLICAS * shards} replicas, which need {connections} connections, and an "
-                f"orderer takes {CONNECTIONS_MAX}: let more replicas share one (--replicas-per-connection)"
+                f"{shards} shards have {REPLICAS * shards} replicas, which need {connections:.0f} connections, and a "
+                f"server takes {CONNECTIONS_MAX}: let more replicas share one (--replicas-per-connection), or put "
+                "aggregators between (--aggregators)"
             )
 
 
@@ -77,9 +83,11 @@ class Measured:
     seconds: float
     leader_cpu: float
     follower_cpu: float
+    aggregator_cpu: float
+    """Of all of them."""
     emulator_cpu: float
     sent_bytes_per_s: float
-    """By the leader, to replicas."""
+    """By the leader or the aggregators, to replicas."""
     received_bytes_per_s: float
 
 
@@ -91,34 +99,37 @@ def run_emulate(
     profiles: dict[str, str] = {}
     with terminations_raised(), workspace(parent) as directory:
         setting = asdict(settings) | surroundings(directory)
-        for shards in settings.shards:
-            with _noting_failure(rows, shards), ExitStack() as stack:
-                layer = stack.enter_context(_layer(directory / f"shards-{shards}", shards, settings, progress))
+        for shards, aggregators in itertools.product(settings.shards, settings.aggregators):
+            with _noting_failure(rows, shards, aggregators), ExitStack() as stack:
+                place = directory / f"shards-{shards}-aggregators-{aggregators}"
+                layer = stack.enter_context(_layer(place, shards, aggregators, settings, progress))
                 emulation = _start(stack, layer, shards, settings, progress)
                 rows += emulation.rows(progress)
-                if profile is not None and shards == settings.shards[-1]:
+                if profile is not None and (shards, aggregators) == (settings.shards[-1], settings.aggregators[-1]):
                     profiles = emulation.draw(profile, progress)
     report = {"bench": "emulate", "rows": rows, "settings": setting}
     return report | ({"profiles": profiles} if profile is not None else {})
 
 
 @contextmanager
-def _noting_failure(rows: list[dict[str, Any]], shards: int) -> Iterator[None]:
+def _noting_failure(rows: list[dict[str, Any]], shards: int, aggregators: int) -> Iterator[None]:
     """That so many shards are too much for the ordering layer is a result, too."""
     try:
         yield
     except (Unavailable, DeadlineExceeded) as error:
-        rows.append({"shards": shards, "failed": str(error)})
+        rows.append({"shards": shards, "aggregators": aggregators, "failed": str(error)})
 
 
 @contextmanager
-def _layer(directory: Path, shards: int, settings: EmulateSettings, progress: Progress) -> Iterator[OrderingLayer]:
-    progress(f"{shards} shards: starting {settings.orderers} orderers")
-    with ordering_layer(directory, settings.orderers, settings.order_interval_us) as layer:
+def _layer(
+    directory: Path, shards: int, aggregators: int, settings: EmulateSettings, progress: Progress
+) -> Iterator[OrderingLayer]:
+    progress(f"{shards} shards: starting {settings.orderers} orderers and {aggregators} aggregators")
+    with ordering_layer(directory, settings.orderers, settings.order_interval_us, aggregators) as layer:
         try:
             yield layer
         except (Unavailable, DeadlineExceeded) as error:  # the logs go with the directory, so their end is told here
-            raise Unavailable(f"{error}. The orderers' last words: {last_words(layer)}") from error
+            raise Unavailable(f"{error}. The servers' last words: {last_words(layer)}") from error
 
 
 def _start(
@@ -126,10 +137,12 @@ def _start(
 ) -> "_Emulation":
     progress(f"{shards} shards: registering them")
     leader = asyncio.run(layer.register(shards))
+    asyncio.run(layer.await_aggregators(leader))
+    upwards = Upwards(leader, {place.aggregator: place.address for place in layer.file.aggregators})
     count = min(settings.emulators, shards)
     each = settings.replicas_per_connection
     emulators = [
-        start_child(stack, f"emulator {number + 1}", emulate, leader, range(number, shards, count), each)
+        start_child(stack, f"emulator {number + 1}", emulate, upwards, range(number, shards, count), each)
         for number in range(count)
     ]
     progress(f"{shards} shards: opening {REPLICAS * shards} lanes")
@@ -188,7 +201,8 @@ class _Emulation:
         passed_s = after[0] - before[0]
         used = {address: (after[1][address] - before[1][address]) / passed_s for address in before[1]}
         leader_cpu = used.pop(self._leader)
-        return _measured(counted, leader_cpu, sum(used.values()), (after[2] - before[2]) / passed_s)
+        emulator_cpu, aggregator_cpu = (after[2] - before[2]) / passed_s, (after[3] - before[3]) / passed_s
+        return _measured(counted, leader_cpu, sum(used.values()), aggregator_cpu, emulator_cpu)
 
     def draw(self, directory: Path, progress: Progress) -> dict[str, str]:
         """Flame graphs of the leader and of the emulators, in a turn that is not counted."""
@@ -196,8 +210,10 @@ class _Emulation:
         scale = self._settings.scales[-1]
         return draw_profiles(directory, pids, PROFILE_S, lambda: self.measure(scale, PROFILE_S), progress)
 
-    def _cpu(self) -> tuple[float, dict[Address, float], float]:
-        return time.monotonic(), self._layer.cpu_s(), sum(cpu_s(child.pid) for child in self._emulators)
+    def _cpu(self) -> tuple[float, dict[Address, float], float, float]:
+        """The time, and the CPU used so far by each orderer, by the emulators and by the aggregators."""
+        emulators = sum(cpu_s(child.pid) for child in self._emulators)
+        return time.monotonic(), self._layer.cpu_s(), emulators, self._layer.aggregators_cpu_s()
 
     def _check(self, counted: Sequence[Counted]) -> None:
         self._records = sum(each.records for each in counted)
@@ -219,9 +235,11 @@ class _Emulation:
         ratios = [ours.leader_cpu / its.leader_cpu for ours, its in zip(rounds, base, strict=True) if its.leader_cpu]
         return {
             "shards": self._shards,
+            "aggregators": len(self._layer.aggregators),
             "scale": scale,
             "cuts_per_s": middle("cuts_per_s"),
-            "connections": -(-replicas // self._settings.replicas_per_connection),
+            "leader_connections": len(self._layer.aggregators)
+            or -(-replicas // self._settings.replicas_per_connection),
             "latency_ms": {f"p{percent}": round(durations.percentile_ms(percent), 3) for percent in (50, 99)},
             "reports_per_s": round(median(each.reports / each.seconds for each in rounds), 1),
             "report_interval_ms": round(
@@ -232,9 +250,10 @@ class _Emulation:
                 median(1e6 * each.leader_cpu * each.seconds / max(1, each.reports) for each in rounds), 2
             ),
             "follower_cpu": round(middle("follower_cpu") / max(1, self._layer.orderers - 1), 3),
+            "aggregator_cpu": middle("aggregator_cpu"),
             "emulator_cpu": middle("emulator_cpu"),
-            "leader_sent_bytes_per_s": middle("sent_bytes_per_s"),
-            "leader_received_bytes_per_s": middle("received_bytes_per_s"),
+            "sent_bytes_per_s": middle("sent_bytes_per_s"),
+            "received_bytes_per_s": middle("received_bytes_per_s"),
             "ordered_records_per_s": middle("records_per_s"),
             "leader_cpu_to_first_scale": round(median(ratios), 3) if ratios else None,
             "records_ordered": self._records,
@@ -247,7 +266,9 @@ class _Emulation:
         }
 
 
-def _measured(counted: Sequence[Counted], leader_cpu: float, follower_cpu: float, emulator_cpu: float) -> Measured:
+def _measured(
+    counted: Sequence[Counted], leader_cpu: float, follower_cpu: float, aggregator_cpu: float, emulator_cpu: float
+) -> Measured:
     """Put together what the emulators counted; every one of them hears of every cut."""
     durations = Durations()
     for each in counted:
@@ -262,6 +283,7 @@ def _measured(counted: Sequence[Counted], leader_cpu: float, follower_cpu: float
         seconds=seconds,
         leader_cpu=leader_cpu,
         follower_cpu=follower_cpu,
+        aggregator_cpu=aggregator_cpu,
         emulator_cpu=emulator_cpu,
         sent_bytes_per_s=sum(each.last.received_bytes - each.first.received_bytes for each in counted) / seconds,
         received_bytes_per_s=sum(each.last.sent_bytes - each.first.sent_bytes for each in counted) / seconds,

@@ -1,4 +1,4 @@
-"""The ordering layer of an emulation: real orderers, each a process, without any storage server."""
+"""The ordering layer of an emulation: real orderers and aggregators, each a process, without any storage server."""
 
 import asyncio
 import os
@@ -16,6 +16,7 @@ from ithaca.cluster.layout import ServerPlace, local_cluster, serve_command, ser
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.ports import free_ports
+from ithaca.cluster.status import ask_status
 from ithaca.model.cluster_config import ClusterFile, dump_cluster
 from ithaca.model.errors import ProtocolError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
@@ -25,6 +26,7 @@ from ithaca.ordering.outcomes import Refused
 from ithaca.protocol.messages import GetView, TailIs, ViewIs
 from ithaca.server.process import SUPERVISOR
 
+ATTACHED_POLL_S = 0.05
 REGISTERED_TOGETHER = 16
 """Registrations under way at once."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -32,19 +34,25 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class OrderingLayer:
-    """Running orderers."""
+    """Running orderers, and aggregators if there are any."""
 
     directory: Path
     file: ClusterFile
     processes: dict[Address, "subprocess.Popen[bytes]"]
+    """The orderers."""
+    aggregators: dict[Address, "subprocess.Popen[bytes]"]
 
     @property
     def orderers(self) -> int:
         return len(self.processes)
 
     def cpu_s(self) -> dict[Address, float]:
-        """The CPU that each has used so far."""
+        """The CPU that each orderer has used so far."""
         return {address: cpu_s(process.pid) for address, process in self.processes.items()}
+
+    def aggregators_cpu_s(self) -> float:
+        """The CPU that all aggregators together have used so far."""
+        return sum(cpu_s(process.pid) for process in self.aggregators.values())
 
     def pid(self, address: Address) -> int:
         return self.processes[address].pid
@@ -61,6 +69,12 @@ class OrderingLayer:
     async def tail(self) -> TailIs:
         async with self._order() as (_, order):
             return await order.tail(Deadline(CLUSTER_START_TIMEOUT_S))
+
+    async def await_aggregators(self, leader: Address) -> None:
+        """Wait until all of them have attached."""
+        async with asyncio.timeout(CLUSTER_START_TIMEOUT_S):
+            while len((await ask_status(leader))["aggregators"]) < len(self.aggregators):  # noqa: ASYNC110
+                await asyncio.sleep(ATTACHED_POLL_S)
 
     @asynccontextmanager
     async def _order(self) -> AsyncIterator[tuple[Links, Order]]:
@@ -89,21 +103,29 @@ async def _register(order: Order, shard: int) -> None:
 
 
 @contextmanager
-def ordering_layer(directory: Path, orderers: int, order_interval_us: int) -> Iterator[OrderingLayer]:
-    """Start orderers in `directory`, which must not be there yet; stop them at the end, whatever happened."""
+def ordering_layer(
+    directory: Path, orderers: int, order_interval_us: int, aggregators: int = 0
+) -> Iterator[OrderingLayer]:
+    """Start the servers in `directory`, which must not be there yet; stop them at the end, whatever happened."""
     directory.mkdir(mode=0o700, parents=True)
-    ports = free_ports(orderers + REPLICAS)
-    file = local_cluster(shards=1, replicas=REPLICAS, orderers=orderers, ports=ports, durability="fsync")
+    ports = free_ports(orderers + REPLICAS + aggregators)
+    file = local_cluster(
+        shards=1, replicas=REPLICAS, orderers=orderers, ports=ports, durability="fsync", aggregators=aggregators
+    )
     file = replace(file, order_interval_us=order_interval_us)
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
-    places = [place for place in servers_of(file) if place.shard is None]
-    processes: dict[Address, subprocess.Popen[bytes]] = {}
+    started: dict[str, dict[Address, subprocess.Popen[bytes]]] = {"orderer": {}, "aggregator": {}}
     try:
-        for place in places:
-            processes[place.address] = _start(directory, place)
-        yield OrderingLayer(directory, file, processes)
+        for place in _places(file):
+            started[place.role][place.address] = _start(directory, place)
+        yield OrderingLayer(directory, file, started["orderer"], started["aggregator"])
     finally:
-        _stop(list(processes.values()))
+        _stop([process for processes in started.values() for process in processes.values()])
+
+
+def _places(file: ClusterFile) -> list[ServerPlace]:
+    """Every server but the replicas, which are emulated."""
+    return [place for place in servers_of(file) if place.role != "replica"]
 
 
 def _start(directory: Path, place: ServerPlace) -> "subprocess.Popen[bytes]":
@@ -132,8 +154,8 @@ def _stop(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
 
 
 def last_words(layer: OrderingLayer, lines: int = 5) -> str:
-    """The end of every orderer's log."""
-    names = [place.name for place in servers_of(layer.file) if place.shard is None]
+    """The end of every server's log."""
+    names = [place.name for place in _places(layer.file)]
     said = (log_path(layer.directory, name).read_text(errors="replace").splitlines()[-lines:] for name in names)
     return " | ".join(line for each in said for line in each)
 

@@ -1,5 +1,5 @@
-"""An emulator: a process that is the replicas of many shards, each with its own connection to the leader or several
-with one.
+"""An emulator: a process that is the replicas of many shards, each with its own connection or several with one, to the
+leader or to the aggregators that it would assign.
 
 It opens the lanes and joins when it is told to, then lets them grow in turns. In a turn a replica reports when its
 last report was covered by a cut or, with a report interval, that often; and it repeats what no cut has covered for a
@@ -11,7 +11,6 @@ import resource
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
@@ -19,7 +18,8 @@ from typing import Any, TypeVar
 import uvloop
 
 from ithaca.bench.emulate_links import Link, dial_link
-from ithaca.bench.emulate_shards import BOOT, Durations, EmulatedReplica, EmulatedShard, Growth
+from ithaca.bench.emulate_plan import Counted, Mark, Turn, Upwards
+from ithaca.bench.emulate_shards import BOOT, Durations, EmulatedReplica, EmulatedShard
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.view import Address
@@ -38,61 +38,25 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Lanes grow from `start_s`; what happens from `count_s` to `stop_s` is counted; then the rest is ordered."""
-
-    lane_records_per_s: float
-    report_interval_s: float
-    repeat_interval_s: float
-    start_s: float
-    count_s: float
-    stop_s: float
-
-    @property
-    def growth(self) -> Growth:
-        return Growth(self.lane_records_per_s, self.start_s, self.stop_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far the order was when, as one emulator heard."""
-
-    at_s: float
-    cut: int
-    tail: int
-    sent_bytes: int
-    received_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What one emulator counted in a turn: durations from a report to its cut, and the order at both ends."""
-
-    durations: list[int]
-    reports: int
-    first: Mark
-    last: Mark
-    records: int
-    """In all its lanes, since the beginning."""
-
-
-def emulate(parent: Connection, leader: Address, shards: Sequence[int], replicas_per_connection: int) -> None:
+def emulate(parent: Connection, upwards: Upwards, shards: Sequence[int], replicas_per_connection: int) -> None:
     """The process of one emulator, until the parent is gone."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    uvloop.run(_Emulator(parent, leader, shards, replicas_per_connection).run())
+    uvloop.run(_Emulator(parent, upwards, shards, replicas_per_connection).run())
 
 
 class _Emulator:
     def __init__(
-        self, parent: Connection, leader: Address, shards: Sequence[int], replicas_per_connection: int
+        self, parent: Connection, upwards: Upwards, shards: Sequence[int], replicas_per_connection: int
     ) -> None:
         self._parent = parent
-        self._leader = leader
         self._replicas_per_connection = replicas_per_connection
         self._shards = [EmulatedShard(shard) for shard in shards]
         self._replicas = [replica for shard in self._shards for replica in shard.replicas]
+        self._below: dict[Address, list[EmulatedReplica]] = {}
+        """Who reports to whom."""
+        for replica in self._replicas:
+            self._below.setdefault(upwards.of(replica.shard.shard), []).append(replica)
         self._links: list[Link] = []
         self._link_of: dict[EmulatedReplica, Link] = {}
         self._sent: deque[tuple[float, EmulatedReplica]] = deque()
@@ -153,24 +117,30 @@ class _Emulator:
     # Joining
 
     async def _open_lanes(self) -> None:
-        """Open every lane over one link. Joins that open lanes are news for everybody who has joined: nobody has."""
-        link = await dial_link(self._leader, lambda message: None, self._failed)
-        try:
-            await _in_parts(partial(self._ask_join, link), self._replicas)
-        finally:
-            link.close()
+        """Open every lane, over as few links as can be: that is news for everybody who has joined."""
+        for address, replicas in self._below.items():
+            link = await dial_link(address, lambda message: None, self._failed)
+            try:
+                await _in_parts(partial(self._ask_join, link), replicas)
+            finally:
+                link.close()
 
     async def _join_all(self) -> None:
         step = self._replicas_per_connection
-        starts = range(0, len(self._replicas), step)
-        await _in_parts(self._join, [self._replicas[start : start + step] for start in starts])
+        groups = [
+            (address, replicas[start : start + step])
+            for address, replicas in self._below.items()
+            for start in range(0, len(replicas), step)
+        ]
+        await _in_parts(self._join, groups)
 
-    async def _join(self, replicas: Sequence[EmulatedReplica]) -> None:
+    async def _join(self, group: tuple[Address, Sequence[EmulatedReplica]]) -> None:
         """Join over one link."""
+        address, replicas = group
         by_shard: dict[int, list[EmulatedReplica]] = {}
         for replica in replicas:
             by_shard.setdefault(replica.shard.shard, []).append(replica)
-        link = await dial_link(self._leader, lambda message: self._take(by_shard, message), self._failed)
+        link = await dial_link(address, lambda message: self._take(by_shard, message), self._failed)
         self._links.append(link)
         for replica in replicas:
             self._link_of[replica] = link

@@ -97,7 +97,7 @@ class Servers:
 
     def _orderers_by_role(self) -> list[str]:
         """Orderers, the one that leads first."""
-        orderers = [place for place in self._places.values() if place.shard is None]
+        orderers = [place for place in self._places.values() if place.role == "orderer"]
         leader = asyncio.run(cluster_status(orderers)).leader
         if leader is None:
             raise Unavailable("no orderer leads")
@@ -134,7 +134,7 @@ class Servers:
 
     def wait_healthy(self, names: Sequence[str], progress: Progress) -> None:
         """Until these and the orderers do all that they are there for."""
-        places = [place for name, place in self._places.items() if place.shard is None or name in names]
+        places = [place for name, place in self._places.items() if place.role == "orderer" or name in names]
         newest = ["nothing is known yet"]
 
         def tell(text: str) -> None:

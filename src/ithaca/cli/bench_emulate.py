@@ -16,20 +16,21 @@ EMULATE_EXAMPLES = examples(
     "ithaca bench emulate",
     "ithaca bench emulate --shards 600 --replicas-per-connection 1 --order-interval-us 20000",
     "ithaca bench emulate --shards 60 --report-interval-ms 50 --order-interval-us 20000 --scale-records 1,10,100",
+    "ithaca bench emulate --shards 600 --aggregators 0,1,2 --replicas-per-connection 1 --repeat-interval-ms 5000",
     "ithaca bench emulate --shards 600 --profile ./flames --json",
 )
 MEMORY_DISK = Path("/dev/shm/ithaca-bench")
 
 
-def parse_counts(text: str) -> tuple[int, ...]:
-    """Whole numbers from 1 on, with commas between them.
+def parse_counts(text: str, least: int = 1) -> tuple[int, ...]:
+    """Whole numbers from the least on, with commas between them.
 
     >>> parse_counts("6,60, 600")
     (6, 60, 600)
     """
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise typer.BadParameter(f"{text!r} is no list of whole numbers from 1 on, such as 6,60,600")
+    if not all(part.isdecimal() and int(part) >= least for part in parts):
+        raise typer.BadParameter(f"{text!r} is no list of whole numbers from {least} on, such as 6,60,600")
     return tuple(map(int, parts))
 
 
@@ -54,6 +55,10 @@ def emulate(
     seconds: SecondsOption = 2.0,
     rounds: RoundsOption = 3,
     orderers: Annotated[int, typer.Option(min=1, help="Orderers, an odd number.")] = 3,
+    aggregators: Annotated[
+        str,
+        typer.Option(metavar="N,...", help="How many aggregators between emulated replicas and leader, one run each."),
+    ] = "0",
     emulators: Annotated[int, typer.Option(min=1, help="Processes that emulate storage servers.")] = 1,
     replicas_per_connection: Annotated[
         int, typer.Option(min=1, help="Emulated replicas that share a connection; real ones have one each.")
@@ -72,6 +77,7 @@ def emulate(
         raise typer.BadParameter(f"{orderers} orderers survive no more failures than {orderers - 1}: use an odd number")
     scales = parse_counts(scale_records)
     counts = parse_counts(shards)
+    between = parse_counts(aggregators, least=0)
     from ithaca.bench.emulate import EmulateSettings, run_emulate
 
     settings = EmulateSettings(
@@ -86,6 +92,7 @@ def emulate(
         orderers=orderers,
         emulators=emulators,
         replicas_per_connection=replicas_per_connection,
+        aggregators=between,
     )
     with status_line() as progress:
         report = run_emulate(directory, settings, progress, profile)
@@ -100,7 +107,9 @@ def _print(report: dict[str, Any], as_json: bool) -> None:
     from rich.table import Table
 
     print_surroundings(report)
-    table = Table(title="emulate: medians over the rounds; CPU in cores", title_justify="left")
+    table = Table(
+        title="emulate: medians over the rounds; CPU in cores; connections are the leader's", title_justify="left"
+    )
     for heading in _HEADINGS:
         table.add_column(heading, justify="right")
     rows = [row for row in report["rows"] if "failed" not in row]
@@ -114,30 +123,33 @@ def _print(report: dict[str, Any], as_json: bool) -> None:
     for row in rows:
         if len(report["settings"]["scales"]) > 1 and row["leader_cpu_to_first_scale"] is not None:
             print(
-                f"{row['shards']} shards, {row['scale']} × the records: the leader's CPU per second is "
+                f"{row['shards']} shards, {row['aggregators']} aggregators, {row['scale']} × the records: the leader's "
+                f"CPU per second is "
                 f"{row['leader_cpu_to_first_scale']:.2f} times that of {report['settings']['scales'][0]} ×"
             )
     for row in report["rows"]:
         if "failed" in row:
-            print(f"{row['shards']:,} shards: failed: {row['failed']}")
+            print(f"{row['shards']:,} shards, {row['aggregators']} aggregators: failed: {row['failed']}")
     for name, outcome in report.get("profiles", {}).items():
         print(f"profile of {name}: {outcome}")
 
 
 _HEADINGS = (
     "shards",
-    "connections",
-    "× records",
+    "aggr.",
+    "conns",
+    "× rec.",
     "cuts/s",
     "p50 ms",
     "p99 ms",
     "reports every ms",
     "leader",
     "follower",
+    "aggr.",
     "emulators",
     "leader µs/report",
-    "leader in kB/s",
-    "out kB/s",
+    "reports kB/s",
+    "news kB/s",
     "records/s",
 )
 
@@ -145,7 +157,8 @@ _HEADINGS = (
 def _cells(row: dict[str, Any]) -> list[str]:
     return [
         f"{row['shards']:,}",
-        f"{row['connections']:,}",
+        str(row["aggregators"]),
+        f"{row['leader_connections']:,}",
         str(row["scale"]),
         f"{row['cuts_per_s']:,.1f}",
         f"{row['latency_ms']['p50']:.2f}",
@@ -153,9 +166,10 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['report_interval_ms']:.2f}",
         f"{row['leader_cpu']:.2f}",
         f"{row['follower_cpu']:.2f}",
+        f"{row['aggregator_cpu']:.2f}",
         f"{row['emulator_cpu']:.2f}",
         f"{row['leader_cpu_us_per_report']:.0f}",
-        f"{row['leader_received_bytes_per_s'] / 1e3:,.0f}",
-        f"{row['leader_sent_bytes_per_s'] / 1e3:,.0f}",
+        f"{row['received_bytes_per_s'] / 1e3:,.0f}",
+        f"{row['sent_bytes_per_s'] / 1e3:,.0f}",
         f"{row['ordered_records_per_s']:,.0f}",
     ]

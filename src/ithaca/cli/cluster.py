@@ -43,6 +43,10 @@ def up(
             help="What an acknowledgement means: synced to the disks, or handed to the operating system.",
         ),
     ] = None,
+    aggregators: Annotated[
+        int | None,
+        typer.Option(min=0, max=1000, show_default="0", help="Aggregators between replicas and the ordering leader."),
+    ] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running, and return when it is healthy.")] = False,
 ) -> None:
     """Start a cluster on this machine, each server a process of its own, and keep it running.
@@ -56,7 +60,7 @@ def up(
     from ithaca.cluster.running import run_cluster, start_detached
 
     directory = directory.absolute()
-    wanted = Wanted(shards, replicas, orderers, port, durability)
+    wanted = Wanted(shards, replicas, orderers, port, durability, aggregators)
     if detach:
         with locked_cluster(directory, wanted):
             pass  # everything is as it should be; the process that stays looks once more

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SERVE_EXAMPLES = examples(
     "ithaca serve --config cluster.toml --orderer 1 --dir /var/lib/ithaca/orderer-1",
     "ithaca serve --config cluster.toml --replica 0/1 --dir /var/lib/ithaca/shard-0-replica-1 --insecure",
+    "ithaca serve --config cluster.toml --aggregator 1",
 )
 
 
@@ -23,9 +24,13 @@ def serve(
     config: Annotated[
         Path, typer.Option(metavar="FILE", help="The cluster's file; the same for every server of the cluster.")
     ],
-    directory: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where this server keeps its data.")],
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Where this server keeps its data; an aggregator keeps none."),
+    ] = None,
     orderer: Annotated[int | None, typer.Option(metavar="SERVER", help="Be this orderer.")] = None,
     replica: Annotated[str | None, typer.Option(metavar="SHARD/REPLICA", help="Be this replica.")] = None,
+    aggregator: Annotated[int | None, typer.Option(metavar="NUMBER", help="Be this aggregator.")] = None,
     listen: Annotated[
         str | None,
         typer.Option(
@@ -43,33 +48,41 @@ def serve(
     stopped, 3 fenced (a sync failed: do not start it again on this disk),
     1 anything else.
     """
-    if (orderer is None) == (replica is None):
-        raise typer.BadParameter("give one of --orderer and --replica: which server of the cluster this is")
+    if sum(each is not None for each in (orderer, replica, aggregator)) != 1:
+        raise typer.BadParameter(
+            "give one of --orderer, --replica and --aggregator: which server of the cluster this is"
+        )
+    if directory is None and aggregator is None:
+        raise typer.BadParameter("give --dir: where this server keeps its data")
     from ithaca.model.cluster_config import load_cluster, parse_address
 
     file = load_cluster(config)
-    place = _find(file, config, orderer, replica)
+    place = _find(file, config, orderer, replica, aggregator)
     listen_at = place.address if listen is None else parse_address(listen)
     if not insecure:
         _refuse_exposed(listen_at)
-    raise typer.Exit(_run(file, place, str(directory.absolute()), listen_at))
+    raise typer.Exit(_run(file, place, "" if directory is None else str(directory.absolute()), listen_at))
 
 
-def _find(file: "ClusterFile", config: Path, orderer: int | None, replica: str | None) -> "ServerPlace":
+def _find(
+    file: "ClusterFile", config: Path, orderer: int | None, replica: str | None, aggregator: int | None
+) -> "ServerPlace":
     from ithaca.cluster.layout import servers_of
     from ithaca.model.errors import InvalidInput
 
-    numbers: tuple[int | None, int | None] = (None, orderer)
+    role, shard, number = "orderer", None, orderer
+    if aggregator is not None:
+        role, number = "aggregator", aggregator
     if replica is not None:
         found = re.fullmatch(r"([0-9]+)/([0-9]+)", replica)
         if found is None:
             raise typer.BadParameter(f"{replica!r} is not of the form SHARD/REPLICA, such as 0/1")
-        numbers = int(found[1]), int(found[2])
+        role, shard, number = "replica", int(found[1]), int(found[2])
     places = servers_of(file)
     for place in places:
-        if (place.shard, place.number) == numbers:
+        if (place.role, place.shard, place.number) == (role, shard, number):
             return place
-    wanted = f"orderer {orderer}" if replica is None else f"replica {replica}"
+    wanted = f"{role} {number}" if replica is None else f"replica {replica}"
     known = ", ".join(place.name for place in places)
     raise InvalidInput(f"{config} has no {wanted}: there are {known}")
 
@@ -88,6 +101,12 @@ def _refuse_exposed(address: "Address") -> None:
 def _run(file: "ClusterFile", place: "ServerPlace", directory: str, listen_at: "Address") -> int:
     from ithaca.server.process import run_server
 
+    if place.role == "aggregator":
+        from ithaca.server.aggregator import AggregatorServer
+
+        return run_server(
+            lambda: AggregatorServer(file, place.number, listen_at=listen_at), "aggregator", str(place.number)
+        )
     if place.shard is None:
         from ithaca.server.orderer import OrdererServer
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from ithaca.cluster.ports import LOOPBACK
-from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
 from ithaca.model.view import Address
@@ -14,9 +14,9 @@ from ithaca.model.view import Address
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """One server of a cluster. `number` is an orderer's or, within its shard, a replica's."""
+    """One server of a cluster. `number` is an orderer's or an aggregator's or, within its shard, a replica's."""
 
-    role: Literal["orderer", "replica"]
+    role: Literal["orderer", "replica", "aggregator"]
     number: int
     address: Address
     shard: int | None = None
@@ -24,32 +24,39 @@ class ServerPlace:
     @property
     def name(self) -> str:
         """Of its directory and its log."""
-        return f"orderer-{self.number}" if self.shard is None else f"shard-{self.shard}-replica-{self.number}"
+        return f"{self.role}-{self.number}" if self.shard is None else f"shard-{self.shard}-replica-{self.number}"
 
     @property
     def arguments(self) -> list[str]:
         """How `ithaca serve` is told which one it is."""
         if self.shard is None:
-            return ["--orderer", str(self.number)]
+            return [f"--{self.role}", str(self.number)]
         return ["--replica", f"{self.shard}/{self.number}"]
 
 
 def servers_of(file: ClusterFile) -> list[ServerPlace]:
-    """Every server of the cluster, orderers first."""
+    """Every server of the cluster: orderers, then replicas, then aggregators."""
     orderers = [ServerPlace("orderer", place.server, place.address) for place in file.orderers]
     replicas = [
         ServerPlace("replica", place.replica, place.address, shard.shard)
         for shard in file.shards
         for place in shard.replicas
     ]
-    return orderers + replicas
+    aggregators = [ServerPlace("aggregator", place.aggregator, place.address) for place in file.aggregators]
+    return orderers + replicas + aggregators
+
+
+def orderers_of(file: ClusterFile) -> list[ServerPlace]:
+    """The servers of the ordering layer that take part in consensus."""
+    return [place for place in servers_of(file) if place.role == "orderer"]
 
 
 def local_cluster(
-    *, shards: int, replicas: int, orderers: int, ports: list[int], durability: Durability
+    *, shards: int, replicas: int, orderers: int, ports: list[int], durability: Durability, aggregators: int = 0
 ) -> ClusterFile:
-    """A cluster on the loopback interface; orderers get the first ports, then replicas, shard by shard."""
-    assert len(ports) == orderers + shards * replicas
+    """A cluster on the loopback interface; orderers get the first ports, then replicas, shard by shard, then
+    aggregators."""
+    assert len(ports) == orderers + shards * replicas + aggregators
     addresses = iter([Address(LOOPBACK, port) for port in ports])
     return ClusterFile(
         name="local",
@@ -63,6 +70,7 @@ def local_cluster(
             )
             for shard in range(shards)
         ),
+        aggregators=tuple(AggregatorPlace(number, next(addresses)) for number in range(1, aggregators + 1)),
     )
 
 
@@ -75,5 +83,7 @@ def serve_command(directory: Path, place: ServerPlace) -> list[str]:
     """The command that runs one server of the cluster in `directory`."""
     # -P: a directory called ithaca where the user happens to be must not be run instead.
     python = [sys.executable, "-P", "-m", "ithaca", "serve"]
-    where = ["--config", str(directory / "cluster.toml"), "--dir", str(directory / place.name)]
+    where = ["--config", str(directory / "cluster.toml")]
+    if place.role != "aggregator":  # which keeps no data
+        where += ["--dir", str(directory / place.name)]
     return [*python, *where, *place.arguments]

@@ -44,7 +44,7 @@ class LoadMeter:
     async def sample(self) -> Sample:
         """The load since the last sample; `Unavailable` while nobody leads."""
         places = await places_of(self._orderers)
-        leader = (await cluster_status([place for place in places if place.shard is None])).leader
+        leader = (await cluster_status([place for place in places if place.role == "orderer"])).leader
         if leader is None or leader.said is None:
             raise Unavailable("no orderer leads, so nobody knows which shards are live")
         live = [shard["shard"] for shard in leader.said["shards"] if shard["phase"] == "live"]

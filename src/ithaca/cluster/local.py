@@ -36,6 +36,7 @@ class Wanted:
     orderers: int | None = None
     port: int | None = None
     durability: Durability | None = None
+    aggregators: int | None = None
 
 
 SHARDS = 2
@@ -108,7 +109,8 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
     orderers = wanted.orderers or ORDERERS
     port = wanted.port or PORT
     durability = wanted.durability or DURABILITY
-    count = orderers + shards * replicas
+    aggregators = wanted.aggregators or 0
+    count = orderers + shards * replicas + aggregators
     if orderers % 2 == 0:
         raise InvalidInput(
             f"{orderers} orderers survive no more failures than {orderers - 1}: use {orderers - 1} or {orderers + 1}"
@@ -118,7 +120,14 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
     if port + count > 65536:
         raise InvalidInput(f"{count} servers need ports {port} to {port + count - 1}, and 65535 is the last")
     ports = list(range(port, port + count))
-    return local_cluster(shards=shards, replicas=replicas, orderers=orderers, ports=ports, durability=durability)
+    return local_cluster(
+        shards=shards,
+        replicas=replicas,
+        orderers=orderers,
+        ports=ports,
+        durability=durability,
+        aggregators=aggregators,
+    )
 
 
 def refuse_difference(directory: Path, file: ClusterFile, wanted: Wanted) -> None:
@@ -129,6 +138,7 @@ def refuse_difference(directory: Path, file: ClusterFile, wanted: Wanted) -> Non
         ("orderers", str(len(file.orderers)), wanted.orderers),
         ("port", str(min(address.port for address in file.addresses())), wanted.port),
         ("durability", file.durability, wanted.durability),
+        ("aggregators", str(len(file.aggregators)), wanted.aggregators),
     ]:
         if asked is not None and str(asked) != there:
             raise InvalidInput(

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import ithaca.client.log
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, orderers_of
 from ithaca.cluster.local import FILE, cluster_file
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
@@ -65,9 +65,8 @@ async def _add(directory: Path, progress: Tell) -> int:
         await listening([ServerPlace("orderer", place.server, place.address)], progress)
         progress(f"orderer {place.server} catches up")
         number = await log.admin.add_orderer(str(place.address))
-    orderers = [each for each in servers_of(file) if each.shard is None]
     try:
-        await asyncio.wait_for(healthy(orderers, progress), CLUSTER_START_TIMEOUT_S)
+        await asyncio.wait_for(healthy(orderers_of(file), progress), CLUSTER_START_TIMEOUT_S)
     except TimeoutError:
         raise DeadlineExceeded(f"orderer {number} was added, and not all are well: look at ithaca status") from None
     return number

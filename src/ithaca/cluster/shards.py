@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import ithaca.client.log
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, orderers_of, servers_of
 from ithaca.cluster.local import FILE, cluster_file, supervisor_pid
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
@@ -51,16 +51,12 @@ async def _add(directory: Path, replicas: int | None, masking: bool, progress: T
         await listening(places, progress)
         await log.admin.add_shard([str(place.address) for place in places], masking=shard.masking, shard=shard.shard)
     try:
-        await asyncio.wait_for(healthy(places + _orderers(file), progress), CLUSTER_START_TIMEOUT_S)
+        await asyncio.wait_for(healthy(places + orderers_of(file), progress), CLUSTER_START_TIMEOUT_S)
     except TimeoutError:
         raise DeadlineExceeded(
             f"shard {shard.shard} was added, and is not healthy yet: look at ithaca status"
         ) from None
     return shard.shard
-
-
-def _orderers(file: ClusterFile) -> list[ServerPlace]:
-    return [place for place in servers_of(file) if place.shard is None]
 
 
 def running_supervisor(directory: Path) -> int:

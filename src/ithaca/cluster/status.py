@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ithaca.cluster.layout import ServerPlace
+from ithaca.model.cluster_config import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import STATUS_TIMEOUT_S
@@ -20,7 +21,7 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, GetView, Hello, StatusIs, ViewIs
 from ithaca.runtime.connection import Connection, dial
 
-WELL = {"leader", "follower", "serving", "finalized", "reclaimed"}
+WELL = {"leader", "follower", "serving", "finalized", "reclaimed", "attached"}
 """States in which a server does all that it is there for."""
 
 
@@ -39,7 +40,7 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """All servers, orderers first."""
+    """All servers, orderers first, aggregators last."""
 
     servers: list[ServerStatus]
 
@@ -144,7 +145,7 @@ async def places_of(bootstrap: Sequence[Address]) -> list[ServerPlace]:
             for shard in view.view.shards
             for replica in shard.replicas
         ]
-        return [await _orderer_place(each) for each in view.orderers] + replicas
+        return [await _orderer_place(each) for each in view.orderers] + replicas + await _aggregators(view.leader)
     raise Unavailable(f"no orderer answers: {'; '.join(failures)}")
 
 
@@ -155,6 +156,18 @@ async def _orderer_place(address: Address) -> ServerPlace:
     except IthacaError:
         return ServerPlace("orderer", 0, address)
     return ServerPlace("orderer", said.get("server", 0), address)
+
+
+async def _aggregators(leader: Address | None) -> list[ServerPlace]:
+    """Those that have attached, which only the leader knows."""
+    try:
+        said = {} if leader is None else await ask_status(leader)
+        return [
+            ServerPlace("aggregator", each["aggregator"], parse_address(each["address"]))
+            for each in said.get("aggregators", ())
+        ]
+    except IthacaError:
+        return []
 
 
 async def _server_status(place: ServerPlace) -> ServerStatus:

@@ -38,6 +38,7 @@ class Shape:
     orderers: int = 3
     durability: Durability = "fsync"
     segment_bytes: int = SEGMENT_BYTES_MAX
+    aggregators: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
     A SIGTERM to this process ends the context, as Ctrl-C does, instead of leaving the cluster behind.
     """
     directory.mkdir(mode=0o700, parents=True)
-    ports = free_ports(shape.orderers + shape.shards * shape.replicas)
+    ports = free_ports(shape.orderers + shape.shards * shape.replicas + shape.aggregators)
     file = replace(
         local_cluster(
             shards=shape.shards,
@@ -74,6 +75,7 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
             orderers=shape.orderers,
             ports=ports,
             durability=shape.durability,
+            aggregators=shape.aggregators,
         ),
         segment_bytes=shape.segment_bytes,
     )

@@ -16,10 +16,15 @@ joins = false                   # true: it was not there when the log was founde
 shard = 0
 masking = false                 # true: an odd number of replicas, a minority of which may be slow or gone
 replicas = ["127.0.0.1:7603", "127.0.0.1:7604"]
+
+[[aggregator]]                  # none, or some that stand between many replicas and the leader
+aggregator = 1
+address = "127.0.0.1:7605"
+level = 1                       # 1 takes replicas, 2 takes aggregators of level 1, and so on
 ```
 
 Replicas are numbered as they are listed, from 0. Without masking, a shard of n replicas survives the loss of
-n-1; with it, of (n-1)/2. Only `server`, `address`, `shard` and `replicas` must be there.
+n-1; with it, of (n-1)/2. Only `server`, `address`, `shard`, `replicas` and `aggregator` must be there.
 """
 
 import ipaddress
@@ -32,6 +37,8 @@ from typing import Any, Final, get_args
 
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.limits import (
+    AGGREGATOR_LEVEL_MAX,
+    AGGREGATOR_NUMBER_MAX,
     CLUSTER_NAME_CHARS_MAX,
     GIB,
     ORDERER_NUMBER_MAX,
@@ -77,8 +84,17 @@ class ShardPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class AggregatorPlace:
+    """A server between replicas, or aggregators of the level below, and the ordering leader."""
+
+    aggregator: int
+    address: Address
+    level: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """What the file says, every value checked; orderers and shards are sorted by number."""
+    """What the file says, every value checked; orderers, shards and aggregators are sorted by number."""
 
     name: str
     durability: Durability
@@ -86,6 +102,7 @@ class ClusterFile:
     segment_bytes: int
     orderers: tuple[OrdererPlace, ...]
     shards: tuple[ShardPlace, ...]
+    aggregators: tuple[AggregatorPlace, ...] = ()
 
     def orderer(self, server: int) -> OrdererPlace:
         """One orderer; `ConfigError` when the file has no such."""
@@ -104,9 +121,10 @@ class ClusterFile:
         raise InvalidInput(f"the cluster {self.name!r} has no replica {shard}/{replica}")
 
     def addresses(self) -> list[Address]:
-        """Of every server, orderers first."""
+        """Of every server, orderers first, then replicas."""
         replicas = [place.address for shard in self.shards for place in shard.replicas]
-        return [place.address for place in self.orderers] + replicas
+        aggregators = [place.address for place in self.aggregators]
+        return [place.address for place in self.orderers] + replicas + aggregators
 
 
 _ADDRESS: Final = Text(300)
@@ -122,7 +140,17 @@ _ORDERER: Final[Mapping[str, Rule]] = {
     "joins": Flag(),
 }
 _SHARD: Final[Mapping[str, Rule]] = {"shard": Number(0, SHARD_NUMBER_MAX), "replicas": Texts(), "masking": Flag()}
-_TABLES: Final = {"cluster": _CLUSTER, "orderer": _ORDERER, "shard": _SHARD}
+_AGGREGATOR: Final[Mapping[str, Rule]] = {
+    "aggregator": Number(1, AGGREGATOR_NUMBER_MAX),
+    "address": _ADDRESS,
+    "level": Number(1, AGGREGATOR_LEVEL_MAX),
+}
+_TABLES: Final = {"cluster": _CLUSTER, "orderer": _ORDERER, "shard": _SHARD, "aggregator": _AGGREGATOR}
+_NEEDED: Final = {
+    "orderer": ("server", "address"),
+    "shard": ("shard", "replicas"),
+    "aggregator": ("aggregator", "address"),
+}
 
 
 def load_cluster(path: str | os.PathLike[str]) -> ClusterFile:
@@ -140,13 +168,22 @@ def dump_cluster(file: ClusterFile) -> str:
         f"order_interval_us = {file.order_interval_us}",
         f"segment_bytes = {file.segment_bytes}",
     ]
-    return "\n".join(lines) + "\n" + "".join(map(dump_orderer, file.orderers)) + "".join(map(dump_shard, file.shards))
+    parts = (
+        *map(dump_orderer, file.orderers),
+        *map(_dump_aggregator, file.aggregators),
+        *map(dump_shard, file.shards),
+    )
+    return "\n".join(lines) + "\n" + "".join(parts)
 
 
 def dump_orderer(orderer: OrdererPlace) -> str:
     """The text of one orderer, to be put behind what a file says already."""
     joins = "joins = true\n" if orderer.joins else ""
     return f'\n[[orderer]]\nserver = {orderer.server}\naddress = "{orderer.address}"\n{joins}'
+
+
+def _dump_aggregator(place: AggregatorPlace) -> str:
+    return f'\n[[aggregator]]\naggregator = {place.aggregator}\naddress = "{place.address}"\nlevel = {place.level}\n'
 
 
 def dump_shard(shard: ShardPlace) -> str:
@@ -228,6 +265,10 @@ class _Parser:
         self._check(settings, (), "cluster")
         orderers = [self._orderer(*each) for each in self._tables("orderer", "server")]
         shards = [self._shard(*each) for each in self._tables("shard", "shard")]
+        aggregators = []
+        if "aggregator" in self._document:
+            aggregators = [self._aggregator(*each) for each in self._tables("aggregator", "aggregator")]
+        self._check_levels(aggregators)
         self._check_sizes(len(orderers), sum(len(shard.replicas) for shard in shards))
         return ClusterFile(
             name=settings.get("name", "cluster"),
@@ -236,6 +277,7 @@ class _Parser:
             segment_bytes=settings.get("segment_bytes", SEGMENT_BYTES_MAX),
             orderers=tuple(sorted(orderers, key=lambda place: place.server)),
             shards=tuple(sorted(shards, key=lambda place: place.shard)),
+            aggregators=tuple(sorted(aggregators, key=lambda place: place.aggregator)),
         )
 
     def _check(self, table: dict[str, Any], needed: tuple[str, ...], *path: Key) -> None:
@@ -260,7 +302,7 @@ class _Parser:
             raise self._error(f"there is no {name}: add at least one table [[{name}]]", name)
         taken: set[int] = set()
         for place, table in enumerate(tables):
-            self._check(table, ("server", "address") if name == "orderer" else ("shard", "replicas"), name, place)
+            self._check(table, _NEEDED[name], name, place)
             if table[number] in taken:
                 raise self._error(f"{number} {table[number]} is there twice: give each its own", name, place, number)
             taken.add(table[number])
@@ -270,6 +312,11 @@ class _Parser:
         server = table["server"]
         address = self._address(table["address"], f"orderer {server}", "orderer", place, "address")
         return OrdererPlace(server, address, table.get("joins", False))
+
+    def _aggregator(self, place: int, table: dict[str, Any]) -> AggregatorPlace:
+        number = table["aggregator"]
+        address = self._address(table["address"], f"aggregator {number}", "aggregator", place, "address")
+        return AggregatorPlace(number, address, table.get("level", 1))
 
     def _shard(self, place: int, table: dict[str, Any]) -> ShardPlace:
         shard, masking, count = table["shard"], table.get("masking", False), len(table["replicas"])
@@ -303,3 +350,13 @@ class _Parser:
             raise self._error(f"there are {orderers} orderers: use at most {RAFT_MEMBERS_MAX}", "orderer")
         if replicas > ORDERING_REPLICAS_MAX:
             raise self._error(f"there are {replicas} replicas: use at most {ORDERING_REPLICAS_MAX}", "shard")
+
+    def _check_levels(self, aggregators: list[AggregatorPlace]) -> None:
+        levels = {place.level for place in aggregators}
+        for level in range(1, max(levels, default=0)):
+            if level not in levels:
+                raise self._error(
+                    f"there is an aggregator of level {level + 1} and none of level {level}, which it would take: "
+                    "number levels from 1 on",
+                    "aggregator",
+                )

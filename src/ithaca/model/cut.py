@@ -61,9 +61,14 @@ def shard_of(key: int) -> int:
     return key >> _SHARD_SHIFT
 
 
+def shard_numbers(keys: Vector) -> Vector:
+    """The shard of each lane."""
+    return keys >> _SHARD_SHIFT
+
+
 def shards_of(keys: Vector) -> list[int]:
     """The shards of the lanes, each once, in order."""
-    return sorted(set((keys >> _SHARD_SHIFT).tolist()))
+    return sorted(set(shard_numbers(keys).tolist()))
 
 
 def shard_rows(keys: Vector, shard: int) -> slice:

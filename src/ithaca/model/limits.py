@@ -262,7 +262,31 @@ ORDERING_FORGET_CUTS_MAX = 1024
 ORDERING_LOST_RANGES_MAX = 4096
 """Ranges of lost records that are kept apart."""
 REPORT_LANES_MAX = 65_536
-"""Lanes in one report."""
+"""Lanes in one report, and in those that an aggregator passes on in one message."""
+REPORTS_TOGETHER_MAX = 4096
+"""Reports that an aggregator passes on in one message."""
+CUT_PART_NEWS_BYTES_MAX = 4 * MIB
+"""Parts of cuts that wait to be sent to an aggregator; more are sent at once."""
+AGGREGATOR_NUMBER_MAX = (1 << 15) - 1
+AGGREGATOR_LEVEL_MAX = 7
+"""What a cluster's file may say of an aggregator."""
+AGGREGATOR_PAUSE_S_MAX = 0.1
+"""Between an aggregator's attempts to find the leader, at most: whole shards wait for it."""
+AGGREGATOR_HOLD_S_MAX = 0.05
+"""Reports wait at an aggregator for as long as it took to tell the last cuts, and at most for so long."""
+AGGREGATORS_AWAITED_S = 1.0
+"""A new leader of a cluster with aggregators lets no replica join directly for so long, unless one has attached."""
+MOVES_TOGETHER = 32
+MOVES_PAUSE_S = 0.1
+"""So many replicas are told at once to go to another aggregator, then that much later the next ones."""
+SUSPECTS_MAX = 64
+SUSPECT_S = 30.0
+"""Aggregators that a replica suspects, and how long it does."""
+ORDER_PROBE_S = 1.0
+ORDER_PROBE_IDLE_S = 5.0
+ORDER_SILENT_S = 3.0
+"""Who follows the order asks whether anybody is there when a report was not followed by news for the first, or nothing
+at all was heard for the second; who does not answer for the third is left."""
 ORDERER_NUMBER_MAX = (1 << 15) - 1
 CLUSTER_NAME_CHARS_MAX = 100
 """What a cluster's file may say of an orderer's number, and of the cluster's name."""

@@ -17,7 +17,7 @@
 | 15   | Applied       | back                  |                             |                    |
 | 16   | GetSession    | client → leader       | SessionIs                   |                    |
 | 17   | SessionIs     | back                  |                             |                    |
-| 20   | Join          | replica → leader      | Joined, then a stream of News |                  |
+| 20   | Join          | replica → leader      | Assigned, or Joined and a stream of News |       |
 | 21   | Joined        | back                  |                             |                    |
 | 22   | News          | leader → replica      |                             |                    |
 | 23   | ReportIs      | replica → leader      |                             |                    |
@@ -51,8 +51,18 @@
 | 63   | MembersAre    | back                  |                             |                    |
 | 64   | OrderersAre   | leader → replica      |                             |                    |
 | 70   | RaftSays      | orderer → orderer     |                             |                    |
+| 80   | ReportsAre    | aggregator → leader   |                             |                    |
+| 81   | OrderNews     | leader → aggregator   |                             |                    |
+| 82   | Left          | aggregator ↔ leader   |                             |                    |
+| 83   | Attach        | aggregator → leader   | Attached or Assigned        |                    |
+| 84   | Attached      | back                  |                             |                    |
+| 85   | Detach        | aggregator → leader   |                             |                    |
+| 86   | Assigned      | leader → replica      |                             |                    |
+| 87   | Probe         | replica → leader      | Alive                       |                    |
+| 88   | Alive         | back                  |                             |                    |
 
-An answer carries its request's correlation number. `Acks` is not an answer but names several requests.
+Where the leader is named, an aggregator may stand (`protocol.aggregation`). An answer carries its request's
+correlation number. `Acks` is not an answer but names several requests.
 Streams (subscriptions, lanes, news) have a connection of their own, so that TCP is their backpressure.
 """
 
@@ -90,6 +100,18 @@ from ithaca.ordering.outcomes import (
 from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartOutcome, PartSealed, StagedPart
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
+from ithaca.protocol.aggregation import (
+    Alive,
+    Assigned,
+    Attach,
+    Attached,
+    Detach,
+    Left,
+    OrderNews,
+    Probe,
+    ReportsAre,
+    Suspects,
+)
 from ithaca.raft.messages import AnyMessage
 
 VERSION_MIN = 1
@@ -97,7 +119,7 @@ VERSION_MAX = 1
 FEATURES: tuple[str, ...] = ("lz4", "zstd")
 """What this version can do beyond the protocol's version; peers use only what both name."""
 
-Role = Literal["client", "replica", "orderer"]
+Role = Literal["client", "replica", "orderer", "aggregator"]
 ShardNews = (
     ShardCut
     | ViewChanged
@@ -245,6 +267,9 @@ class Join(msgspec.Struct, frozen=True, array_like=True):
     shard: _Natural
     replica: _Natural
     boot: _Counted
+    suspects: Suspects = ()
+    via: _Natural = 0
+    """The number of the aggregator that it came to; 0 when it came to the leader itself."""
 
 
 class Joined(msgspec.Struct, frozen=True, array_like=True):
@@ -556,5 +581,14 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     63: MembersAre,
     64: OrderersAre,
     70: RaftSays,
+    80: ReportsAre,
+    81: OrderNews,
+    82: Left,
+    83: Attach,
+    84: Attached,
+    85: Detach,
+    86: Assigned,
+    87: Probe,
+    88: Alive,
 }
 """Numbers are never given to another message."""

@@ -141,3 +141,16 @@ class OrdererMetrics(_ServerMetrics):
     def committed(self, seconds: float) -> None:
         """An entry of this leader was applied, so long after it was proposed."""
         self.commit_seconds.observe(seconds)
+
+
+class AggregatorMetrics(_ServerMetrics):
+    """Of an aggregator: how much it spares whoever is above it."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        super().__init__(registry, "aggregator")
+        self.reports = self._counter("reports", "Reports received")
+        self.passed = self._counter("passed", "Reports passed on: the newest of each replica")
+        self.messages = self._counter("messages", "Messages that reports were passed on in")
+        self.cuts = self._counter("cuts", "Cuts passed on")
+        self.joined = self._gauge("joined", "Replicas that follow the order through here")
+        self.is_attached = self._gauge("is_attached", "1 while there is a link to the leader, else 0")

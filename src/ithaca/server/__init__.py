@@ -1,4 +1,5 @@
-"""The servers of a cluster, each an object in one event loop: `OrdererServer` and `ReplicaServer`. Wiring only.
+"""The servers of a cluster, each an object in one event loop: `OrdererServer`, `ReplicaServer` and
+`AggregatorServer`. Wiring only.
 
 A server performs what its cores decide (`raft`, `ordering`, `replica`) over the shells of `runtime`: it receives,
 steps, performs, and reports back. It has one port for everything: its protocol, `GET /metrics`, `GET /health`.
@@ -14,6 +15,8 @@ Invariants:
 Read `replica` first. Its parts: `replica_gateway` (what clients and peers ask), `replica_order` (the link to the
 leader), `replica_disk` (lanes on the disk), `replica_feed` and `replica_copies` (lanes to and from peers),
 `replica_streams` (reading). Then `orderer`: `orderer_directory`, `orderer_links` (Raft's messages), `orderer_machine`
-(what is agreed), `orderer_leading` (one term of leading), `orderer_requests`, `orderer_streams` (the news of replicas),
-`orderer_status`. `status` is how both tell people, `process` how they run as programs.
+(what is agreed), `orderer_leading` (one term of leading), `orderer_requests` (what clients ask), `orderer_joins` (what
+replicas say), `orderer_carried` (what aggregators say), `orderer_views`, all by way of `orderer_answers`;
+`orderer_streams` (the news of replicas), `orderer_group` (who orders), `orderer_status`. Then `aggregator`. `status` is
+how all tell people, `process` how they run as programs.
 """

@@ -18,13 +18,14 @@ from ithaca.model.limits import ORDERER_NUMBER_MAX
 from ithaca.model.view import Address
 from ithaca.ordering.outcomes import OrderedCut, Outcome
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, Hello, RaftSays, Welcome
+from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, Hello, OrderersAre, RaftSays, Welcome
 from ithaca.raft.events import Receive, Role, RoleChanged, Settings, Unreachable
 from ithaca.raft.messages import AnyMessage, Configuration, ServerId
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.metrics import OrdererMetrics, exposition
 from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_directory import open_raft_log, state_to_begin_with
 from ithaca.server.orderer_group import Group
 from ithaca.server.orderer_leading import Leading
@@ -65,6 +66,7 @@ class OrdererServer:
         self.metrics = OrdererMetrics(self._registry)
         self._machine = OrderingMachine(self._entry_applied)
         self._streams = NewsStreams()
+        self._aggregators = Aggregators(self._streams, are_expected=bool(file.aggregators))
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
         self._driver: RaftDriver | None = None
@@ -113,6 +115,7 @@ class OrdererServer:
             self._changes,
             lambda: encode_status(self.status()),
             self.metrics,
+            self._aggregators,
         )
         self._set_gauges(driver)
         self._listener = await listen(self._listen_at, accept=self._accept, welcome=self._welcome, http=self._http)
@@ -158,7 +161,8 @@ class OrdererServer:
         if change.role is Role.LEADER:
             ready = self._requests.leader_changed
             self._leading = Leading(self._file, change.term, self._machine.state, self._driver, self.metrics, ready)
-            self._requests.leading = self._leading
+            self._requests.leads(self._leading)
+            self._aggregators.begin()
             self.members_changed()
         self._requests.leader_changed()
 
@@ -181,7 +185,9 @@ class OrdererServer:
     def _members_agreed(self) -> None:
         """Tell those who have joined, and let go of those who were removed."""
         assert self._group is not None
-        self._streams.tell_orderers(self._group.orderers)
+        told = OrderersAre(self._group.orderers)
+        for connection in dict.fromkeys((*self._streams.connections(), *self._aggregators.connections())):
+            connection.send(told)
         for server, connections in self._peers.items():
             if self._group.was_removed(server):
                 for connection in list(connections):
@@ -208,8 +214,9 @@ class OrdererServer:
             self._leading.end()
             self._leading = None
             if self._requests is not None:
-                self._requests.leading = None
+                self._requests.leads(None)
             self._streams.close()
+            self._aggregators.end()
 
     # What links call
 
@@ -232,7 +239,8 @@ class OrdererServer:
     def status(self) -> dict[str, Any]:
         assert self._driver is not None, "a server has a status once it was started"
         assert self._group is not None
-        return orderer_status(self._server, self.address, self._driver, self._group, self._machine.state, self._streams)
+        said = orderer_status(self._server, self.address, self._driver, self._group, self._machine.state, self._streams)
+        return said | {"aggregators": self._aggregators.status()}
 
     def _log_id(self) -> UUID | None:
         configuration = self._machine.state.configuration

@@ -6,7 +6,7 @@ or makes a task: a report is received, the cut that it makes due is handed to Ra
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -71,10 +71,17 @@ class Leading:
 
     def receive(self, report: Report) -> None:
         """Take in a report, and propose the cut that it makes due."""
-        self._metrics.reports.inc()
-        if self._leader is not None and self._leader.receive(report):
+        self.receive_all((report,))
+
+    def receive_all(self, reports: Sequence[Report]) -> None:
+        """Take in reports that came together, and propose the cut that they make due."""
+        self._metrics.reports.inc(len(reports))
+        leader = self._leader
+        accepted = [report for report in reports if leader.receive(report)] if leader is not None else []
+        if leader is not None and accepted:
             self.propose()
-            self._parts.reported(self._leader, report.shard)
+            for shard in dict.fromkeys(report.shard for report in accepted):
+                self._parts.reported(leader, shard)
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""

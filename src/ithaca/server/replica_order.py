@@ -1,14 +1,17 @@
-"""A replica's link to the ordering layer: it looks for the leader, joins, takes the news, sends reports."""
+"""A replica's link to the ordering layer: it looks for the leader, joins there or at the aggregator that the leader
+assigns, takes the news, sends reports."""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, Unavailable
-from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address, Orderers
 from ithaca.ordering.reports import Report
+from ithaca.protocol.aggregation import Alive, Assigned
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.messages import (
@@ -24,6 +27,10 @@ from ithaca.protocol.messages import (
     ShardNews,
 )
 from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.machine import monotonic_s
+from ithaca.server.order_move import Move
+from ithaca.server.order_route import Route
+from ithaca.server.order_watch import Watch
 
 _log = logging.getLogger("ithaca.replica.order")
 
@@ -45,21 +52,20 @@ class Follower(Protocol):
 
 
 class OrderLink:
-    """One connection to the leader at a time, renewed for as long as the replica runs."""
+    """One connection to the leader or to an aggregator at a time, renewed for as long as the replica runs."""
 
     def __init__(
         self, orderers: tuple[Address, ...], join: Join, hello: Callable[[], Hello], follower: Follower
     ) -> None:
-        self._of_file = orderers
-        self.newest = Orderers()
-        """Where the orderers are, as the leader said last."""
-        self._tried: set[Address] = set()
+        self._route = Route(orderers)
         self._join = join
         self._hello = hello
         self._follower = follower
         self._connection: Connection | None = None
+        self._watch: Watch | None = None
+        self._move = Move(hello)
         self._joined = False
-        self._hint: Address | None = None
+        self._was_silent = False
         self._refusal: IthacaError | None = None
         self._said = ""
         """The last reason for which it could not join."""
@@ -70,36 +76,32 @@ class OrderLink:
         A shard may be registered after its replicas have started, so that is waited for. Returns when nothing is left
         of the shard.
         """
-        pause_s = RECONNECT_PAUSE_S_MIN
         while True:
-            hint, self._hint = self._hint, None
-            had_joined = await self._attend(hint or self._next())
+            had_joined = await self._attend(self._route.next())
             if isinstance(self._refusal, NoSuchShard):
                 self._follower.order_gone()
                 return
             if self._refusal is not None and not self._refusal.retry:
                 raise self._refusal
-            is_near = had_joined or (hint is not None and self._refusal is None)
-            pause_s = RECONNECT_PAUSE_S_MIN if is_near else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
-            if self._hint is None or hint is not None:  # a hint is followed at once, but never in a tight circle
+            pause_s = self._route.ended(
+                monotonic_s(),
+                had_joined=had_joined,
+                was_silent=self._was_silent,
+                was_refused=self._refusal is not None,
+            )
+            if pause_s:
                 await asyncio.sleep(pause_s)
 
-    def _next(self) -> Address:
-        """Another orderer each time: those that are there now as far as is known, then those of the file."""
-        places = list(dict.fromkeys((*self.newest.addresses, *self._of_file)))
-        if self._tried.issuperset(places):
-            self._tried.clear()
-        address = next(place for place in places if place not in self._tried)
-        self._tried.add(address)
-        return address
-
-    def _learn(self, orderers: Orderers) -> None:
-        if orderers.entry >= self.newest.entry and orderers.addresses:
-            self.newest = orderers
+    @property
+    def newest(self) -> Orderers:
+        """Where the orderers are, as the leader said last."""
+        return self._route.newest
 
     def report(self, report: Report) -> None:
         if self._joined and self._connection is not None:
             self._connection.send(ReportIs(report))
+            if self._watch is not None:
+                self._watch.waits()
 
     def leave(self, reason: str) -> None:
         """End the link; it will be joined anew."""
@@ -107,35 +109,51 @@ class OrderLink:
             self._connection.abort(Unavailable(reason))
 
     async def _attend(self, address: Address) -> bool:
-        """Be joined at one orderer until that ends; says whether it came to that."""
-        self._joined = False
+        """Be joined at one server until that ends; says whether it came to that."""
+        self._joined = self._was_silent = False
         self._refusal = None
         try:
             connection = await dial(address, self._hello(), self)
         except IthacaError as error:
-            _log.info("%s is not available as an orderer: %s", address, error)
+            _log.info("the order cannot be joined at %s: %s", address, error)
             return False
         self._connection = connection
+        self._watch = Watch(connection, self._nobody_answers)
         try:
-            connection.send(self._join, correlation=connection.next_correlation())
+            join = replace(self._join, suspects=self._route.suspects(monotonic_s()))
+            connection.send(join, correlation=connection.next_correlation())
+            self._watch.waits()
             await connection.wait_lost()
         finally:
+            self._move.stop()
+            self._watch.stop()
+            self._watch = None
             connection.abort()
             self._connection = None
         return self._joined
 
+    def _go(self, connection: Connection, to: Address) -> None:
+        """Leave this server for the one that is assigned."""
+        self._route.assigned(to)
+        connection.close()
+
+    def _nobody_answers(self) -> None:
+        self._was_silent = True
+        self.leave("nobody answers there any more")
+
     # What the connection calls
 
     def on_message(self, connection: Connection, received: Received) -> None:
+        if self._watch is not None:
+            self._watch.heard()
         match received.message:
             case News(items):
                 self._follower.order_news(items)
             case OrderersAre(orderers):
-                self._learn(orderers)
+                self._route.learn(orderers)
             case Joined() as joined:
                 self._joined = True
-                self._tried.clear()
-                self._learn(joined.orderers)
+                self._route.learn(joined.orderers)
                 _log.info("joined the order at %s as lane %s", connection.name, joined.lane)
                 self._follower.order_joined(joined)
             case BootIsKnown(boot):
@@ -143,9 +161,15 @@ class OrderLink:
                 self._follower.order_knows(boot)
                 connection.close()
             case Redirect(leader, orderers):
-                self._hint = leader
-                self._learn(orderers)
+                self._route.learn(orderers)
+                self._route.redirected(leader)
                 connection.close()
+            case Assigned(to) if self._joined:
+                self._move.consider(to, lambda: self._go(connection, to))
+            case Assigned(to):
+                self._go(connection, to)
+            case Alive():
+                pass
             case Failure() as failure:
                 self._refusal = error_of(failure)
                 if failure.message != self._said:  # it is asked again and again

@@ -6,6 +6,7 @@ from uuid import UUID
 from ithaca.model.view import Address, Orderers
 from ithaca.replica.core import ReplicaCore
 from ithaca.runtime.machine import process_id
+from ithaca.server.status import orderers_status
 
 
 class ReplicaPlaced(NamedTuple):
@@ -40,7 +41,7 @@ def replica_status(
             for lane, is_open, durable, ordered in core.lanes()
         ],
         "damaged": damaged,
-        "orderers": {"entry": orderers.entry, "addresses": [str(address) for address in orderers.addresses]},
+        "orderers": orderers_status(orderers),
         "pending_bytes": core.pending_bytes,
         "connections": connections,
         "log": None if placed.log is None else str(placed.log),

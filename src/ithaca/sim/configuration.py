@@ -4,11 +4,11 @@ Swarm testing: every seed leaves most faults out and exaggerates others, since a
 the odd combination in noise.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from random import Random
 from typing import Any
 
-from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
 from ithaca.model.records import Compression
 from ithaca.model.view import Address
@@ -83,9 +83,11 @@ class Configuration:
     is_patient: bool = False
     """Whether producers wait for as long as it takes, and do not begin anew."""
     focus: str = "everybody"
-    """Whom faults befall: `everybody`, `orderers` or `replicas`."""
+    """Whom faults befall: `everybody`, `orderers`, `replicas` or `aggregators`."""
     spares: int = 0
     """Shards whose servers run from the beginning, and wait to be added."""
+    aggregators: tuple[int, ...] = ()
+    """The level of each."""
     publishers: int = 0
     """Clients that prepare parts and publish them."""
     spare_orderers: int = 0
@@ -134,6 +136,10 @@ class Configuration:
                 )
                 for shard in range(self.shards + spares)
             ),
+            aggregators=tuple(
+                AggregatorPlace(number, Address(f"10.0.3.{number}", PORT), level)
+                for number, level in enumerate(self.aggregators, 1)
+            ),
         )
 
     def raft(self) -> Settings:
@@ -156,6 +162,18 @@ def configuration_of(seed: int) -> Configuration:
     >>> configuration_of(7) == configuration_of(7)
     True
     """
+    return _with_aggregators(_without_aggregators(seed))
+
+
+def _with_aggregators(drawn: Configuration) -> Configuration:
+    """Half of all seeds have some; of those, faults befall them alone in every fourth."""
+    random = Random(f"aggregators of {drawn.seed}")
+    levels = random.choice(((), (), (), (), (1,), (1,), (1, 1), (1, 1), (1, 2), (1, 1, 2)))
+    focus = "aggregators" if levels and random.random() < 0.25 else drawn.focus
+    return replace(drawn, aggregators=levels, focus=focus)
+
+
+def _without_aggregators(seed: int) -> Configuration:
     random = Random(f"configuration of {seed}")
     member_faults, spare_orderers, retires = _members_of(seed)
     replicas = random.choice((1, 2, 2, 2, 3))

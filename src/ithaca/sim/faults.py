@@ -106,7 +106,7 @@ class Faults:
         hosts, focus = list(self._world.hosts.values()), self._world.configuration.focus
         if focus == "everybody":
             return hosts
-        return [host for host in hosts if host.place and (host.place.shard is None) == (focus == "orderers")]
+        return [host for host in hosts if host.place and f"{host.place.role}s" == focus]
 
     def _server(self) -> Host:
         return self._random.choice(self._focused())
@@ -302,7 +302,7 @@ class Faults:
         return None if host is None else host.name
 
     def _orderers(self) -> list[Host]:
-        return [host for host in self._world.hosts.values() if host.place and host.place.shard is None]
+        return [host for host in self._world.hosts.values() if host.place and host.place.role == "orderer"]
 
     def _wipe(self) -> str | None:
         host = self._expendable()

@@ -18,6 +18,16 @@ ORDER = (
         "return sorted(values)[-min(rank, len(values))] if values else 0",
     ),
     Bug(
+        "aggregator-part-is-whole",
+        "an aggregator works out positions as if its part of a cut were all of it",
+        "ithaca.ordering.cut_parts",
+        """        keys, lsns, counts, positions = map(unpack, (self.keys, self.lsns, self.counts, self.positions))
+""",
+        """        keys, lsns, counts = map(unpack, (self.keys, self.lsns, self.counts))
+        positions = self.tail - np.cumsum(counts[::-1])[::-1]
+""",
+    ),
+    Bug(
         "order-any-boot",
         "what a replica reported before it was started again still counts",
         "ithaca.ordering.reports",
@@ -89,7 +99,7 @@ ORDER = (
         "ithaca.server.orderer_requests",
         """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
-        self._read(connection, request, answer)
+        self._answers.read(connection, request, answer)
 """,
         """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
@@ -99,7 +109,7 @@ ORDER = (
     Bug(
         "order-joined-without-cuts",
         "a replica that joins is not told the cuts that it missed",
-        "ithaca.server.orderer_requests",
+        "ithaca.server.orderer_joins",
         "cuts = tuple(state.cuts_since(message.shard, 0))",
         "cuts = ()",
     ),

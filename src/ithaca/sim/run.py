@@ -17,6 +17,7 @@ from ithaca.model.errors import Corrupt
 from ithaca.proof.checker import check
 from ithaca.proof.dump import NoPayload, dump_replica
 from ithaca.proof.history import Final, Plan
+from ithaca.sim.aggregation import is_aggregated
 from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.faults import Faults, is_whole
 from ithaca.sim.images import check_images
@@ -125,10 +126,12 @@ class _Run:
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
         replicas = world.replicas()
         self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))
+        self._converge("aggregators are used", lambda: is_aggregated(world))
 
     def _converge(self, wanted: str, done: Callable[[], bool]) -> None:
-        if not self._world.run_until(done, within_s=_HEAL_S, events_max=EVENTS_MAX * 3, check=self._check):
-            raise Violation("healing", f"{_HEAL_S:g} s after everything was mended it is not so that {wanted}")
+        most = EVENTS_MAX * 3
+        if not self._world.run_until(done, within_s=_HEAL_S, events_max=most, check=self._check):
+            raise Violation("healing", f"{_HEAL_S:g} s or {most} events are not enough after the mending: {wanted}")
 
     def judge(self) -> None:
         world = self._world

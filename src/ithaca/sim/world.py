@@ -16,9 +16,11 @@ from typing import Any
 from ithaca.client.log import AsyncClusterLog
 from ithaca.cluster.layout import bootstrap_of, servers_of
 from ithaca.model.errors import IthacaError
+from ithaca.protocol.aggregation import ReportsAre
 from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
 from ithaca.protocol.messages import RaftSays, ReportIs
 from ithaca.runtime import machine
+from ithaca.server.aggregator import AggregatorServer
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.server.replica import ReplicaServer
@@ -70,12 +72,12 @@ class World:
         weather.delay_ns, weather.straggler = configuration.delay_ns, configuration.straggler
         weather.split, weather.mischief = configuration.split, configuration.mischief
         weather.robust_types = frozenset(
-            number for number, kind in MESSAGE_TYPES.items() if kind in (RaftSays, ReportIs)
+            number for number, kind in MESSAGE_TYPES.items() if kind in (RaftSays, ReportIs, ReportsAre)
         )
         self.file = configuration.cluster()
         everything = configuration.cluster(configuration.spares, configuration.spare_orderers)
         self.whole_file = replace(everything, orderers=(everything if configuration.retires else self.file).orderers)
-        """With the shards that are to be added, as their replicas know them."""
+        """With the shards that are to be added, as their replicas and aggregators know them."""
         self._order_file = replace(everything, shards=self.file.shards)
         """As spare orderers know it."""
         self.bootstrap = bootstrap_of(self.whole_file)
@@ -163,7 +165,9 @@ class World:
     def _made(self, host: Host) -> Server:
         place = host.place
         assert place is not None
-        if place.shard is None:
+        if place.role == "aggregator":
+            host.server = AggregatorServer(self.whole_file, place.number)
+        elif place.shard is None:
             founded = any(each.server == place.number for each in self.file.orderers)
             file = self.file if founded else self._order_file
             host.server = OrdererServer(

@@ -34,6 +34,7 @@ from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.model.view import Address
+from ithaca.server.aggregator import AggregatorServer
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import Server
 from ithaca.server.replica import ReplicaServer
@@ -74,15 +75,20 @@ class Cluster:
         replicas: int = 2,
         orderers: int = 1,
         durability: Durability = "fsync",
+        aggregators: int = 0,
     ) -> None:
         if directory is not None and (directory / FILE).exists():
             self.file: ClusterFile = load_cluster(directory / FILE)
-            wanted = Wanted(shards=shards, replicas=replicas, orderers=orderers, durability=durability)
+            wanted = Wanted(shards, replicas, orderers, None, durability, aggregators)
             refuse_difference(directory, self.file, wanted)
         else:
-            ports = free_ports(orderers + shards * replicas)
             self.file = local_cluster(
-                shards=shards, replicas=replicas, orderers=orderers, ports=ports, durability=durability
+                shards=shards,
+                replicas=replicas,
+                orderers=orderers,
+                ports=free_ports(orderers + shards * replicas + aggregators),
+                durability=durability,
+                aggregators=aggregators,
             )
         self._places = {place.name: place for place in servers_of(self.file)}
         self._wanted_directory = directory
@@ -250,7 +256,9 @@ class Cluster:
         disk = MortalDisk()
         directory = str(self.directory / place.name)
         server: Server
-        if place.shard is None:
+        if place.role == "aggregator":
+            server = AggregatorServer(self.file, place.number)
+        elif place.shard is None:
             server = OrdererServer(self.file, place.number, directory, disk=disk)
         else:
             server = ReplicaServer(self.file, place.shard, place.number, directory, disk=disk)

@@ -1,0 +1,103 @@
+"""Replicas that join the order: each gets a lane and where its shard stands, here or through an aggregator."""
+
+from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, ProtocolError, Unavailable, WrongLane
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Replica
+from ithaca.ordering.entries import OpenLane
+from ithaca.ordering.outcomes import LaneOpened, Outcome, Refused
+from ithaca.protocol.aggregation import Assigned
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import BootIsKnown, Join, Joined, ReportIs
+from ithaca.runtime.connection import Connection
+from ithaca.server.orderer_aggregators import Aggregators
+from ithaca.server.orderer_answers import Answers
+from ithaca.server.orderer_streams import NewsStreams
+
+
+class JoinRequests:
+    """Takes what replicas say, of all connections."""
+
+    def __init__(self, answers: Answers, streams: NewsStreams, aggregators: Aggregators) -> None:
+        self._answers = answers
+        self._streams = streams
+        self._aggregators = aggregators
+
+    def join(self, connection: Connection, request: Received, message: Join) -> None:
+        if not self._answers.may_lead(connection, request):
+            return
+        replica = self._member(message.shard, message.replica)
+        if isinstance(replica, IthacaError):
+            self._answers.fail(connection, request, replica)
+            return
+        if message.boot < replica.boot:
+            connection.answer(request, BootIsKnown(replica.boot))
+            return
+        if self._is_placed_elsewhere(connection, request, message):
+            return
+
+        def done(outcomes: list[Outcome]) -> None:
+            lane = _opened_lane(outcomes)
+            if isinstance(lane, IthacaError):
+                self._answers.fail(connection, request, lane)
+            elif connection.is_open:
+                self._answer(connection, request, message, lane)
+
+        self._answers.submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
+
+    def report(self, connection: Connection, received: Received, message: ReportIs) -> None:
+        report, leading = message.report, self._answers.leading
+        if leading is None:
+            return  # the connection is about to end
+        if not self._streams.has_joined(connection, report.shard, report.replica):
+            raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
+        leading.receive(report)
+
+    def _member(self, number: int, replica: int) -> Replica | IthacaError:
+        """A replica of the view, or why there is none."""
+        shards = self._answers.state.shards
+        shard = shards.by_number.get(number)
+        if shard is None and shards.was_reclaimed(number):
+            return NoSuchShard(f"shard {number} was finalized and trimmed whole: nothing is left of it")
+        if shard is None:
+            return Unavailable(f"shard {number} is not registered yet: add it with ithaca shard add")
+        found = shard.find(replica)
+        return found or InvalidInput(f"there is no replica {replica} of shard {number} in this log")
+
+    def _is_placed_elsewhere(self, connection: Connection, request: Received, message: Join) -> bool:
+        """Whether a replica is to report through an aggregator, or has to wait until that is known; it is told so."""
+        try:
+            to = self._aggregators.place(message)
+        except Unavailable as error:
+            self._answers.fail(connection, request, error)
+            return True
+        if to is not None:
+            connection.answer(request, Assigned(to))
+        return to is not None
+
+    def _answer(self, connection: Connection, request: Received, message: Join, lane: LaneId | None) -> None:
+        """Say where the shard stands; all that is applied from here on follows as news."""
+        state = self._answers.state
+        summary = state.summary(message.shard)
+        assert state.configuration is not None
+        assert summary is not None
+        cuts = tuple(state.cuts_since(message.shard, 0))
+        self._streams.join(connection, message.shard, message.replica)
+        self._aggregators.joined(message)
+        orderers = self._answers.group.orderers
+        connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, orderers))
+
+
+def _opened_lane(outcomes: list[Outcome]) -> LaneId | IthacaError | None:
+    """The lane that a replica got, None in a finalized shard; an error when it cannot have one."""
+    for outcome in outcomes:
+        if isinstance(outcome, LaneOpened):
+            return outcome.lane
+        if isinstance(outcome, Refused):
+            match outcome.reason:
+                case "the shard is finalized":
+                    return None
+                case "the lane is closed":
+                    return WrongLane("the lane of this start of the replica was closed: join with a higher boot")
+                case reason:
+                    return InvalidInput(f"the replica cannot join: {reason}")
+    raise AssertionError(f"opening a lane had no outcome: {outcomes}")

@@ -1,0 +1,65 @@
+"""A cut as an aggregator is told of it: the shards that it asks for, as they are in the whole."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from ithaca.model.cut import lane_key, pack
+from ithaca.model.errors import InvalidInput
+from ithaca.model.positions import LaneId
+from ithaca.ordering.cut_parts import CutPart, shard_vector
+from ithaca.ordering.outcomes import OrderedCut
+
+LANES = (LaneId(0, 0, 1), LaneId(0, 1, 1), LaneId(3, 0, 2), LaneId(7, 1, 1))
+
+
+def vector(*numbers: int) -> "np.typing.NDArray[np.int64]":
+    return np.array(numbers, np.int64)
+
+
+CUT = OrderedCut(
+    9, 111, 5, vector(*map(lane_key, LANES)), vector(0, 4, 2, 9), vector(1, 2, 3, 4), vector(101, 102, 104, 107)
+)
+
+
+def test_a_part_says_of_its_shards_what_the_whole_says() -> None:
+    part = CutPart.of(CUT, shard_vector({3, 0, 5})).unpacked()
+    assert (part.number, part.tail, part.time_us) == (9, 111, 5)
+    assert part.shards == [0, 3]
+    for shard in (0, 3, 5):
+        assert part.of_shard(shard) == CUT.of_shard(shard)
+
+
+def test_without_shards_it_is_the_whole() -> None:
+    whole = CutPart.of(CUT).unpacked()
+    assert [whole.of_shard(shard) for shard in (0, 3, 7)] == [CUT.of_shard(shard) for shard in (0, 3, 7)]
+
+
+def test_positions_need_not_rise_with_the_lanes() -> None:
+    """Prepared parts are published in an order of their own."""
+    positions = vector(110, 108, 105, 101)
+    cut = OrderedCut(9, 111, 5, CUT.keys, vector(0, 0, 0, 0), vector(1, 2, 3, 4), positions)
+    part = CutPart.of(cut, shard_vector({0, 7})).unpacked()
+    assert [part.of_shard(shard) for shard in (0, 7)] == [cut.of_shard(shard) for shard in (0, 7)]
+
+
+def test_a_part_may_be_empty() -> None:
+    assert CutPart.of(CUT, shard_vector([])).unpacked().shards == []
+    assert CutPart(1, 1, 0, b"", b"", b"", b"").unpacked().of_shard(4).runs == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("keys", pack(vector(5, 5, 6, 7)), "not in order"),
+        ("keys", b"short", "not a whole number"),
+        ("lsns", pack(vector(1)), "has 1 lengths"),
+        ("counts", pack(vector(1, -2, 3, 4)), "outside"),
+        ("positions", pack(vector(1, 2)), "2 positions for 4 runs"),
+        ("positions", pack(vector(0, 1, 2, 3)), "positions outside 1..110"),
+        ("positions", pack(vector(1, 2, 3, 111)), "positions outside 1..110"),
+    ],
+)
+def test_what_cannot_be_is_refused(name: str, value: bytes, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        replace(CutPart.of(CUT), **{name: value})
