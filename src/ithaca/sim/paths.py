@@ -30,6 +30,7 @@ PATHS: dict[str, str] = {
     "order: shard finalized": "ithaca.ordering.shards:ShardTable._finalize",
     "aggregator: reports passed on": "ithaca.server.aggregator_relay:Relay._pass_reports",
     "aggregator: leader lost": "ithaca.server.aggregator_relay:Relay.detached",
+    "aggregator: orderers told": "ithaca.server.aggregator_relay:Relay.tell_orderers",
     "order: replica sent elsewhere": "ithaca.server.orderer_streams:NewsStreams.dismiss",
     "order: part opened": "ithaca.ordering.parts:PartTable.open",
     "order: part sealed": "ithaca.ordering.parts:PartTable.seal",
