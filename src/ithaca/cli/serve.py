@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SERVE_EXAMPLES = examples(
     "ithaca serve --config cluster.toml --orderer 1 --dir /var/lib/ithaca/orderer-1",
     "ithaca serve --config cluster.toml --replica 0/1 --dir /var/lib/ithaca/shard-0-replica-1 --insecure",
+    "ithaca serve --config cluster.toml --spare 10.0.0.19:7610 --dir /var/lib/ithaca/spare --insecure",
 )
 
 
@@ -26,6 +27,10 @@ def serve(
     directory: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where this server keeps its data.")],
     orderer: Annotated[int | None, typer.Option(metavar="SERVER", help="Be this orderer.")] = None,
     replica: Annotated[str | None, typer.Option(metavar="SHARD/REPLICA", help="Be this replica.")] = None,
+    spare: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Wait at this address to become a replica, and be that from then on."),
+    ] = None,
     listen: Annotated[
         str | None,
         typer.Option(
@@ -43,16 +48,23 @@ def serve(
     stopped, 3 fenced (a sync failed: do not start it again on this disk),
     1 anything else.
     """
-    if (orderer is None) == (replica is None):
-        raise typer.BadParameter("give one of --orderer and --replica: which server of the cluster this is")
+    if sum(each is not None for each in (orderer, replica, spare)) != 1:
+        raise typer.BadParameter("give one of --orderer, --replica and --spare: which server of the cluster this is")
     from ithaca.model.cluster_config import load_cluster, parse_address
 
     file = load_cluster(config)
-    place = _find(file, config, orderer, replica)
+    place = _spare(spare) if spare is not None else _find(file, config, orderer, replica)
     listen_at = place.address if listen is None else parse_address(listen)
     if not insecure:
         _refuse_exposed(listen_at)
     raise typer.Exit(_run(file, place, str(directory.absolute()), listen_at))
+
+
+def _spare(address: str) -> "ServerPlace":
+    from ithaca.cluster.layout import ServerPlace
+    from ithaca.model.cluster_config import parse_address
+
+    return ServerPlace("spare", 0, parse_address(address))
 
 
 def _find(file: "ClusterFile", config: Path, orderer: int | None, replica: str | None) -> "ServerPlace":
@@ -88,6 +100,11 @@ def _refuse_exposed(address: "Address") -> None:
 def _run(file: "ClusterFile", place: "ServerPlace", directory: str, listen_at: "Address") -> int:
     from ithaca.server.process import run_server
 
+    if place.role == "spare":
+        from ithaca.server.spare import SpareServer
+
+        spare = place.address
+        return run_server(lambda: SpareServer(file, spare, directory, listen_at=listen_at), "replica", str(spare))
     if place.shard is None:
         from ithaca.server.orderer import OrdererServer
 

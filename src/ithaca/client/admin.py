@@ -1,4 +1,4 @@
-"""Changing a cluster while it runs: shards come and go (design §5 "Reconfigure", Scalog §4.4.1).
+"""Changing a cluster while it runs: shards and replicas come and go (design §5 "Reconfigure", Scalog §4.4).
 
 Every change is one ordered entry that may be proposed twice. So whoever does not know what came of a call repeats
 it: a shard is recognised by the addresses of its replicas, and one that is finalized stays finalized.
@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ithaca.client.admin_replicas import ReplicaAdmin
 from ithaca.client.context import Context
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import find_shard, no_such_shard
@@ -28,6 +29,7 @@ class AsyncClusterAdmin(interface_aio.Admin):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._order = context.order
+        self._replicas = ReplicaAdmin(context)
 
     async def add_shard(self, replicas: Sequence[str], *, masking: bool = False, shard: int | None = None) -> int:
         self._context.check()
@@ -107,6 +109,15 @@ class AsyncClusterAdmin(interface_aio.Admin):
             if deadline.passed:
                 raise DeadlineExceeded(f"shard {shard} is still {known.phase} after {deadline.timeout_s:.3g} s")
             await pauses.pause(deadline)
+
+    async def remove_replica(self, shard: int, replica: int) -> None:
+        await self._replicas.remove(shard, replica)
+
+    async def add_replica(self, shard: int, address: str, *, timeout: float | None = None) -> int:
+        return await self._replicas.add(shard, address, timeout)
+
+    async def replace_replica(self, shard: int, replica: int, address: str, *, timeout: float | None = None) -> int:
+        return await self._replicas.replace(shard, replica, address, timeout)
 
     async def shards(self) -> tuple[ShardInfo, ...]:
         self._context.check()

@@ -22,6 +22,8 @@ from ithaca.ordering.entries import OrderingEntry, encode_entry
 from ithaca.ordering.outcomes import Session
 from ithaca.protocol.codec import Message
 from ithaca.protocol.messages import (
+    AdmissionIs,
+    Admit,
     Applied,
     AppliedOutcome,
     GetSession,
@@ -111,6 +113,13 @@ class Order:
         if not isinstance(answer, Applied):
             raise ProtocolError(f"an orderer answered Propose with {type(answer).__name__}")
         return answer.outcomes
+
+    async def admission(self, shard: int, address: Address, deadline: Deadline) -> AdmissionIs:
+        """Have the server at this address become a replica of the shard; how far that is."""
+        answer = await self._ask(Admit(shard, address), deadline)
+        if not isinstance(answer, AdmissionIs):
+            raise ProtocolError(f"an orderer answered Admit with {type(answer).__name__}")
+        return answer
 
     async def said(self, deadline: Deadline) -> dict[str, Any]:
         """What an orderer says of itself, the leader if it is known."""

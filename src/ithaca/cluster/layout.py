@@ -14,9 +14,12 @@ from ithaca.model.view import Address
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """One server of a cluster. `number` is an orderer's or, within its shard, a replica's."""
+    """One server of a cluster. `number` is an orderer's, a spare's or, within its shard, a replica's.
 
-    role: Literal["orderer", "replica"]
+    A spare keeps its name when it has become a replica.
+    """
+
+    role: Literal["orderer", "replica", "spare"]
     number: int
     address: Address
     shard: int | None = None
@@ -24,25 +27,34 @@ class ServerPlace:
     @property
     def name(self) -> str:
         """Of its directory and its log."""
-        return f"orderer-{self.number}" if self.shard is None else f"shard-{self.shard}-replica-{self.number}"
+        return f"{self.role}-{self.number}" if self.shard is None else f"shard-{self.shard}-replica-{self.number}"
 
     @property
     def arguments(self) -> list[str]:
         """How `ithaca serve` is told which one it is."""
+        if self.role == "spare":
+            return ["--spare", str(self.address)]
         if self.shard is None:
             return ["--orderer", str(self.number)]
         return ["--replica", f"{self.shard}/{self.number}"]
 
 
 def servers_of(file: ClusterFile) -> list[ServerPlace]:
-    """Every server of the cluster, orderers first."""
+    """Every server that has been a part of the cluster from its beginning, orderers first, and was not removed."""
     orderers = [ServerPlace("orderer", place.server, place.address) for place in file.orderers]
     replicas = [
         ServerPlace("replica", place.replica, place.address, shard.shard)
         for shard in file.shards
         for place in shard.replicas
+        if place.address not in file.removed
     ]
     return orderers + replicas
+
+
+def spares_of(file: ClusterFile) -> list[ServerPlace]:
+    """The spares, those included that have become replicas; not those that were removed."""
+    places = [ServerPlace("spare", number, address) for number, address in enumerate(file.spares, 1)]
+    return [place for place in places if place.address not in file.removed]
 
 
 def local_cluster(

@@ -15,10 +15,21 @@ address = "127.0.0.1:7600"
 shard = 0
 masking = false                 # true: an odd number of replicas, a minority of which may be slow or gone
 replicas = ["127.0.0.1:7603", "127.0.0.1:7604"]
+
+[failures]                      # what is done about a replica that is silent (`model.failure_config`)
+answer = "none"                 # or "mask", "replace", "finalize-and-add"
+detection_ms = 3000             # silent for so long
+
+[[spare]]                       # a storage server that waits until it is needed
+address = "127.0.0.1:7605"
+
+[[removed]]                     # a replica or a spare that is not to be run any more
+address = "127.0.0.1:7604"
 ```
 
 Replicas are numbered as they are listed, from 0. Without masking, a shard of n replicas survives the loss of
-n-1; with it, of (n-1)/2. Only `server`, `address`, `shard` and `replicas` must be there.
+n-1; with it, of (n-1)/2. Only `server`, `address`, `shard` and `replicas` must be there. The list of a shard says
+what it began as; who belongs to it now is what the ordering layer has agreed on.
 """
 
 import ipaddress
@@ -27,9 +38,11 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from ithaca.model.errors import ConfigError, InvalidInput
+from ithaca.model.failure_config import NO_ANSWER, FailurePolicy, answer_problem, failure_policy
+from ithaca.model.failure_config import RULES as FAILURE_RULES
 from ithaca.model.limits import (
     CLUSTER_NAME_CHARS_MAX,
     GIB,
@@ -84,6 +97,11 @@ class ClusterFile:
     segment_bytes: int
     orderers: tuple[OrdererPlace, ...]
     shards: tuple[ShardPlace, ...]
+    failures: FailurePolicy = NO_ANSWER
+    spares: tuple[Address, ...] = ()
+    """Servers that wait to become replicas, or did."""
+    removed: tuple[Address, ...] = ()
+    """Servers that are not run any more."""
 
     def replica(self, shard: int, replica: int) -> ReplicaPlace:
         """One replica of one shard; `InvalidInput` when the file has no such."""
@@ -96,7 +114,7 @@ class ClusterFile:
     def addresses(self) -> list[Address]:
         """Of every server, orderers first."""
         replicas = [place.address for shard in self.shards for place in shard.replicas]
-        return [place.address for place in self.orderers] + replicas
+        return [place.address for place in self.orderers] + replicas + list(self.spares)
 
 
 _ADDRESS: Final = Text(300)
@@ -108,7 +126,16 @@ _CLUSTER: Final[Mapping[str, Rule]] = {
 }
 _ORDERER: Final[Mapping[str, Rule]] = {"server": Number(1, ORDERER_NUMBER_MAX), "address": _ADDRESS}
 _SHARD: Final[Mapping[str, Rule]] = {"shard": Number(0, SHARD_NUMBER_MAX), "replicas": Texts(), "masking": Flag()}
-_TABLES: Final = {"cluster": _CLUSTER, "orderer": _ORDERER, "shard": _SHARD}
+_PLACE: Final[Mapping[str, Rule]] = {"address": _ADDRESS}
+_TABLES: Final = {
+    "cluster": _CLUSTER,
+    "orderer": _ORDERER,
+    "shard": _SHARD,
+    "failures": FAILURE_RULES,
+    "spare": _PLACE,
+    "removed": _PLACE,
+}
+_NEEDED: Final = {"orderer": ("server", "address"), "shard": ("shard", "replicas")}
 
 
 def load_cluster(path: str | os.PathLike[str]) -> ClusterFile:
@@ -128,7 +155,12 @@ def dump_cluster(file: ClusterFile) -> str:
     ]
     for orderer in file.orderers:
         lines += ["", "[[orderer]]", f"server = {orderer.server}", f'address = "{orderer.address}"']
-    return "\n".join(lines) + "\n" + "".join(map(dump_shard, file.shards))
+    if file.failures != NO_ANSWER:
+        failures = file.failures
+        lines += ["", "[failures]", f'answer = "{failures.answer}"', f"detection_ms = {failures.detection_ms}"]
+    places = [dump_place("spare", address) for address in file.spares]
+    places += [dump_place("removed", address) for address in file.removed]
+    return "\n".join(lines) + "\n" + "".join([*map(dump_shard, file.shards), *places])
 
 
 def dump_shard(shard: ShardPlace) -> str:
@@ -136,6 +168,11 @@ def dump_shard(shard: ShardPlace) -> str:
     replicas = ", ".join(f'"{replica.address}"' for replica in shard.replicas)
     masking = str(shard.masking).lower()
     return f"\n[[shard]]\nshard = {shard.shard}\nmasking = {masking}\nreplicas = [{replicas}]\n"
+
+
+def dump_place(kind: Literal["spare", "removed"], address: Address) -> str:
+    """The text of a spare, or of a server that is not run any more, to be put behind what a file says already."""
+    return f'\n[[{kind}]]\naddress = "{address}"\n'
 
 
 def parse_address(text: str) -> Address:
@@ -192,13 +229,12 @@ class _Parser:
             if name not in _TABLES:
                 known = ", ".join(_TABLES)
                 raise self._error(f"{name} is not known{did_you_mean(name, _TABLES)}: use one of {known}", name)
-        settings = self._document.get("cluster", {})
-        if not isinstance(settings, dict):
-            raise self._error(f"cluster is {shown(settings)}: make it a table, [cluster]", "cluster")
-        self._check(settings, (), "cluster")
+        settings = self._table("cluster")
         orderers = [self._orderer(*each) for each in self._tables("orderer", "server")]
         shards = [self._shard(*each) for each in self._tables("shard", "shard")]
         self._check_sizes(len(orderers), sum(len(shard.replicas) for shard in shards))
+        spares = tuple(self._spare(*each) for each in self._places("spare"))
+        removed = tuple(self._removed(*each) for each in self._places("removed"))
         return ClusterFile(
             name=settings.get("name", "cluster"),
             durability=settings.get("durability", "fsync"),
@@ -206,7 +242,25 @@ class _Parser:
             segment_bytes=settings.get("segment_bytes", SEGMENT_BYTES_MAX),
             orderers=tuple(sorted(orderers, key=lambda place: place.server)),
             shards=tuple(sorted(shards, key=lambda place: place.shard)),
+            failures=self._failures(shards, len(spares)),
+            spares=spares,
+            removed=removed,
         )
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table = self._document.get(name, {})
+        if not isinstance(table, dict):
+            raise self._error(f"{name} is {shown(table)}: make it a table, [{name}]", name)
+        self._check(table, (), name)
+        return table
+
+    def _failures(self, shards: list[ShardPlace], spares: int) -> FailurePolicy:
+        policy = failure_policy(self._table("failures"))
+        shapes = [(shard.shard, shard.masking, len(shard.replicas)) for shard in shards]
+        problem = answer_problem(policy.answer, shapes, spares)
+        if problem is not None:
+            raise self._error(problem, "failures", "answer")
+        return policy
 
     def _check(self, table: dict[str, Any], needed: tuple[str, ...], *path: Key) -> None:
         rules = _TABLES[str(path[0])]
@@ -222,19 +276,38 @@ class _Parser:
                 raise self._error(f"{name} is missing in [[{path[0]}]]", *path)
 
     def _tables(self, name: str, number: str) -> list[tuple[int, dict[str, Any]]]:
-        """The tables of an array, checked, each with its place; no two have the same number."""
-        tables = self._document.get(name, [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self._error(f"{name} is {shown(tables)}: make it an array of tables, [[{name}]]", name)
+        """The tables of an array, at least one, each with its place; no two have the same number."""
+        tables = self._places(name)
         if not tables:
             raise self._error(f"there is no {name}: add at least one table [[{name}]]", name)
         taken: set[int] = set()
-        for place, table in enumerate(tables):
-            self._check(table, ("server", "address") if name == "orderer" else ("shard", "replicas"), name, place)
+        for place, table in tables:
             if table[number] in taken:
                 raise self._error(f"{number} {table[number]} is there twice: give each its own", name, place, number)
             taken.add(table[number])
+        return tables
+
+    def _places(self, name: str) -> list[tuple[int, dict[str, Any]]]:
+        """The tables of an array, checked, each with its place."""
+        tables = self._document.get(name, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self._error(f"{name} is {shown(tables)}: make it an array of tables, [[{name}]]", name)
+        for place, table in enumerate(tables):
+            self._check(table, _NEEDED.get(name, ("address",)), name, place)
         return list(enumerate(tables))
+
+    def _spare(self, place: int, table: dict[str, Any]) -> Address:
+        return self._address(table["address"], f"spare {place + 1}", "spare", place, "address")
+
+    def _removed(self, place: int, table: dict[str, Any]) -> Address:
+        where = ("removed", place, "address")
+        try:
+            address = parse_address(table["address"])
+        except InvalidInput as error:
+            raise self._error(str(error), *where) from None
+        if self._users.get(address, "orderer").startswith("orderer"):
+            raise self._error(f"{address} is not the address of a replica or of a spare: name one that is", *where)
+        return address
 
     def _orderer(self, place: int, table: dict[str, Any]) -> OrdererPlace:
         server = table["server"]

@@ -3,7 +3,7 @@
 ```
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
-│                                NoSuchShard ShardFinalized LastShard AddressInUse
+│                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop)
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
 │                                NoSuchLog Unsupported
@@ -72,6 +72,10 @@ class ConfigError(InvalidInput):
 
 class NoSuchShard(InvalidInput):
     """There is no shard of this number; one that was finalized and trimmed whole is gone."""
+
+
+class NoSuchReplica(InvalidInput):
+    """The shard has no replica of this number: it never had one, or it was removed. Numbers are never used again."""
 
 
 class ShardFinalized(InvalidInput):

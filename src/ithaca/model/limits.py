@@ -243,6 +243,12 @@ CLUSTER_NAME_CHARS_MAX = 100
 """What a cluster's file may say of an orderer's number, and of the cluster's name."""
 ORDERER_RETRY_S = 0.02
 """Between attempts of a leader whose own proposal was not taken."""
+DETECTION_MS = 3000
+DETECTION_MS_MIN = 100
+DETECTION_MS_MAX = 600_000
+"""After how long without a word a replica counts as failed, where a cluster's file asks for an answer to that."""
+FIRST_SIGN_S = 10.0
+"""A leader that has not heard of a replica in its term waits so long at least: everything may just be starting."""
 VIEW_WAIT_S_MAX = 5.0
 """How long an orderer waits for a version of the view that it has not applied yet."""
 VIEW_WAITS_MAX = 4096

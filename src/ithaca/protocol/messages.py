@@ -40,6 +40,11 @@
 | 51   | LaneBatches   | back                  |                             | batches            |
 | 52   | GetRuns       | replica → replica     | RunsAre                     |                    |
 | 53   | RunsAre       | back                  |                             |                    |
+| 54   | Enlist        | spare → leader        | Assigned, when it is needed |                    |
+| 55   | Assigned      | back                  |                             |                    |
+| 56   | Admit         | client → leader       | AdmissionIs                 |                    |
+| 57   | AdmissionIs   | back                  |                             |                    |
+| 58   | Alive         | replica → leader      |                             |                    |
 | 70   | RaftSays      | orderer → orderer     |                             |                    |
 
 An answer carries its request's correlation number. `Acks` is not an answer but names several requests.
@@ -220,17 +225,21 @@ class SessionIs(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Join(msgspec.Struct, frozen=True, array_like=True):
-    """A replica has started for the `boot`-th time, or found a new leader: it gets a lane and the news."""
+    """A replica has started for the `boot`-th time, or found a new leader: it gets a lane and the news.
+
+    With its `address` it may be a learner: one that is not of the shard yet gets the news and no lane.
+    """
 
     shard: _Natural
     replica: _Natural
     boot: _Counted
+    address: Address | None = None
 
 
 class Joined(msgspec.Struct, frozen=True, array_like=True):
     """Where the shard stands, the replica's new lane included, and the kept cuts that have runs of it.
 
-    `lane` is None when the shard is finalized: the replica only serves reads.
+    `lane` is None when the shard is finalized, and the replica only serves reads; and for a learner.
     """
 
     log: UUID
@@ -404,6 +413,37 @@ class RunsAre(msgspec.Struct, frozen=True, array_like=True):
     runs: tuple[tuple[_Natural, _Counted, _Counted, _Natural], ...]
 
 
+class Enlist(msgspec.Struct, frozen=True, array_like=True):
+    """A storage server at this address is nobody yet, and waits to be told who it shall be."""
+
+    address: Address
+
+
+class Assigned(msgspec.Struct, frozen=True, array_like=True):
+    """The spare is this replica from now on: one that the view has, or a learner."""
+
+    shard: _Natural
+    replica: _Natural
+
+
+class Admit(msgspec.Struct, frozen=True, array_like=True):
+    """The server at this address shall become a replica of the shard. Asked again and again until it has."""
+
+    shard: _Natural
+    address: Address
+
+
+class AdmissionIs(msgspec.Struct, frozen=True, array_like=True):
+    """How far that is: nobody has enlisted there; it copies the lanes (`whole`: it has all); it is a replica."""
+
+    state: Literal["absent", "learning", "whole", "added"]
+    replica: _Natural = 0
+
+
+class Alive(msgspec.Struct, frozen=True, array_like=True):
+    """A sign of life of all replicas that have joined over this connection."""
+
+
 class RaftSays(msgspec.Struct, frozen=True, array_like=True):
     message: AnyMessage
 
@@ -447,6 +487,11 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     51: LaneBatches,
     52: GetRuns,
     53: RunsAre,
+    54: Enlist,
+    55: Assigned,
+    56: Admit,
+    57: AdmissionIs,
+    58: Alive,
     70: RaftSays,
 }
 """Numbers are never given to another message."""

@@ -122,6 +122,7 @@ class Reporting:
         self._effects = effects
         self._shard: Shard | None = None
         """None while there is nobody to report to."""
+        self._is_learner = False
         self._told: list[LaneCopy] = []
         """The lanes that are reported."""
         self._uncovered: deque[tuple[tuple[LaneId, int], ...]] = deque()
@@ -196,11 +197,12 @@ class Reporting:
 
     def _choose(self, shard: Shard) -> None:
         """Members report what may grow; a learner all that it has, to be judged by it."""
-        is_member = shard.find(self._replica) is not None
-        self._told = [lane for _, lane in sorted(self._lanes.items()) if lane.is_open or not is_member]
+        self._is_learner = shard.find(self._replica) is None
+        self._told = [lane for _, lane in sorted(self._lanes.items()) if lane.is_open or self._is_learner]
 
     def _holds_more(self) -> bool:
-        return any(lane.is_open and lane.durable > lane.ordered for lane in self._told)
+        """Whether to say it again: more than was ordered; of a learner anything, since it is judged by that."""
+        return self._is_learner or any(lane.is_open and lane.durable > lane.ordered for lane in self._told)
 
     def _is_covered(self, lengths: tuple[tuple[LaneId, int], ...]) -> bool:
         for lane, length in lengths:

@@ -16,12 +16,14 @@ from ithaca.model.limits import ORDERER_RETRY_S
 from ithaca.model.view import ClusterConfiguration
 from ithaca.ordering.entries import Configure, OrderingEntry, RegisterShard, encode_entry
 from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import Outcome, Refused
+from ithaca.ordering.outcomes import Outcome, Refused, ViewChanged
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server.orderer_failures import Failures
+from ithaca.server.orderer_spares import Spares
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -44,14 +46,21 @@ class Leading:
         self._refused: set[OrderingEntry] = set()  # of the file: what it says contradicts what was agreed
         self.is_ready = False
         """Whether the log is configured with all shards of the file, and requests can be taken."""
+        self.spares = Spares(state)
+        self._adding: set[int] = set()
+        """Shards to which a learner is being added."""
+        self._failures = Failures(file, state, self.spares, self._order)
         self._begin_ordering()
         self._prepare()
+        if self._failures.is_on:
+            self._plan(self._failures.look_s, self._look_for_failures)
 
     def end(self) -> None:
         """Another term has begun, or the server stops."""
         self._is_over = True
         self.is_ready = False
         self._leader = None
+        self.spares.close()
         for timer in self._timers.values():
             timer.cancel()
 
@@ -60,8 +69,14 @@ class Leading:
     def receive(self, report: Report) -> None:
         """Take in a report, and propose the cut that it makes due."""
         self._metrics.reports.inc()
+        self._failures.heard(report.shard, report.replica)
         if self._leader is not None and self._leader.receive(report):
             self.propose()
+            self._add_learner(self._leader, report)
+
+    def heard(self, shard: int, replica: int) -> None:
+        """A replica has given a sign of life."""
+        self._failures.heard(shard, replica)
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""
@@ -69,6 +84,8 @@ class Leading:
             self._leader.applied(outcomes, own=term == self._term)
         else:
             self._begin_ordering()
+        if any(isinstance(outcome, ViewChanged) for outcome in outcomes):
+            self.spares.view_changed()
 
     def propose(self) -> None:
         """Propose a cut if one is due, else plan for when one will be."""
@@ -92,6 +109,25 @@ class Leading:
             _log.warning("a cut was not taken: %s", error)
             self._leader.refused()
             self._plan(ORDERER_RETRY_S, self.propose)
+
+    # Replicas that come and go
+
+    def _look_for_failures(self) -> None:
+        self._failures.look()
+        self._plan(self._failures.look_s, self._look_for_failures)
+
+    def _add_learner(self, leader: Leader, report: Report) -> None:
+        """Add whoever has reported, if it is a learner that has caught up."""
+        entry = self.spares.due(leader, report.shard, report.replica)
+        if entry is None or entry.shard in self._adding:
+            return
+        _log.info("replica %d has all of shard %d, and is added", entry.replica, entry.shard)
+        self._adding.add(entry.shard)
+
+        def done(_: object) -> None:
+            self._adding.discard(report.shard)
+
+        self._order(entry, done, done)
 
     # Configuring
 
@@ -123,6 +159,14 @@ class Leading:
             self._plan(ORDERER_RETRY_S, self._prepare)
 
     # Parts
+
+    def _order(
+        self,
+        entry: OrderingEntry,
+        done: Callable[[list[Outcome]], None],
+        failed: Callable[[IthacaError], None],
+    ) -> None:
+        self._submit(encode_entry(entry), done, failed)
 
     def _submit(
         self, payload: bytes, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]

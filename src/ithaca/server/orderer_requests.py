@@ -26,6 +26,7 @@ from ithaca.ordering.entries import (
     OpenSession,
     OrderingEntry,
     RegisterShard,
+    RemoveReplica,
     TrimTo,
     decode_entry,
     encode_entry,
@@ -34,8 +35,11 @@ from ithaca.ordering.outcomes import LaneOpened, OrderedCut, Outcome, Refused, S
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
+    Admit,
+    Alive,
     Applied,
     BootIsKnown,
+    Enlist,
     GetSession,
     GetStatus,
     GetTail,
@@ -61,7 +65,7 @@ from ithaca.server.orderer_streams import NewsStreams
 ANONYMOUS = "~"
 """Names of sessions that nobody will ask for again begin with this."""
 
-_PROPOSABLE = (OpenSession, MoveSession, ExpireSession, TrimTo, CloseLane, Finalize, RegisterShard, Lost)
+_PROPOSABLE = (OpenSession, MoveSession, ExpireSession, TrimTo, CloseLane, Finalize, RegisterShard, RemoveReplica, Lost)
 """What clients may propose; the rest is the leader's own."""
 
 
@@ -95,6 +99,9 @@ class Requests:
             Propose: self._propose,
             Join: self._join,
             GetStatus: self._get_status,
+            Enlist: self._enlist,
+            Admit: self._admit,
+            Alive: self._alive,
         }
 
     # What connections call
@@ -107,6 +114,8 @@ class Requests:
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         self._streams.leave(connection)
+        if self.leading is not None:
+            self.leading.spares.lost(connection)
 
     # What the server calls
 
@@ -230,6 +239,9 @@ class Requests:
         if isinstance(replica, IthacaError):
             self._fail(connection, request, replica)
             return
+        if replica is None:
+            self._join_learner(connection, request, message)
+            return
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
             return
@@ -240,19 +252,50 @@ class Requests:
                 self._fail(connection, request, lane)
             elif connection.is_open:
                 self._answer_joined(connection, request, message, lane)
+                self._heard(message.shard, message.replica)
 
         self._submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
 
-    def _member(self, number: int, replica: int) -> Replica | IthacaError:
-        """A replica of the view, or why there is none."""
+    def _join_learner(self, connection: Connection, request: Received, message: Join) -> None:
+        assert self.leading is not None
+        shard = self._state.shards.by_number[message.shard]
+        refusal = self.leading.spares.joins(shard, message.replica, message.address, connection)
+        if refusal is not None:
+            self._fail(connection, request, refusal)
+        else:
+            self._answer_joined(connection, request, message, None)
+
+    def _enlist(self, connection: Connection, request: Received, message: Enlist) -> None:
+        if self._may_lead(connection, request):
+            assert self.leading is not None
+            self.leading.spares.enlist(connection, request, message.address)
+
+    def _admit(self, connection: Connection, request: Received, message: Admit) -> None:
+        if self._may_lead(connection, request):
+            assert self.leading is not None
+            admission = self.leading.spares.admission(message.shard, message.address)
+            if isinstance(admission, IthacaError):
+                self._fail(connection, request, admission)
+            else:
+                connection.answer(request, admission)
+
+    def _alive(self, connection: Connection, request: Received, message: Alive) -> None:
+        for shard, replica in self._streams.replicas_of(connection):
+            self._heard(shard, replica)
+
+    def _heard(self, shard: int, replica: int) -> None:
+        if self.leading is not None:
+            self.leading.heard(shard, replica)
+
+    def _member(self, number: int, replica: int) -> Replica | IthacaError | None:
+        """A replica of the view, None if its shard has none of this number, or why there is no such shard."""
         shards = self._state.shards
         shard = shards.by_number.get(number)
         if shard is None and shards.was_reclaimed(number):
             return NoSuchShard(f"shard {number} was finalized and trimmed whole: nothing is left of it")
         if shard is None:
             return Unavailable(f"shard {number} is not registered yet: add it with ithaca shard add")
-        found = shard.find(replica)
-        return found or InvalidInput(f"there is no replica {replica} of shard {number} in this log")
+        return shard.find(replica)
 
     def _answer_joined(self, connection: Connection, request: Received, message: Join, lane: LaneId | None) -> None:
         """Say where the shard stands; all that is applied from here on follows as news."""

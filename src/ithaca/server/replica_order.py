@@ -6,13 +6,24 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, Unavailable
+from ithaca.model.errors import InvalidInput, IthacaError, NoSuchReplica, NoSuchShard, Unavailable, WrongLane
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address
 from ithaca.ordering.reports import Report
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import BootIsKnown, Failure, Hello, Join, Joined, News, Redirect, ReportIs, ShardNews
+from ithaca.protocol.messages import (
+    Alive,
+    BootIsKnown,
+    Failure,
+    Hello,
+    Join,
+    Joined,
+    News,
+    Redirect,
+    ReportIs,
+    ShardNews,
+)
 from ithaca.runtime.connection import Connection, dial
 
 _log = logging.getLogger("ithaca.replica.order")
@@ -29,6 +40,9 @@ class Follower(Protocol):
     def order_gone(self) -> None:
         """The shard was finalized and trimmed whole: there is nothing to join any more."""
 
+    def order_removed(self, error: NoSuchReplica) -> None:
+        """The replica was removed from its shard, or was never added to it: it is nobody's any more."""
+
     def order_news(self, items: tuple[ShardNews, ...]) -> None: ...
 
     def order_lost(self) -> None: ...
@@ -38,14 +52,22 @@ class OrderLink:
     """One connection to the leader at a time, renewed for as long as the replica runs."""
 
     def __init__(
-        self, orderers: tuple[Address, ...], join: Join, hello: Callable[[], Hello], follower: Follower
+        self,
+        orderers: tuple[Address, ...],
+        join: Join,
+        hello: Callable[[], Hello],
+        follower: Follower,
+        alive_every_s: float | None = None,
     ) -> None:
+        """`alive_every_s`: how often to give a sign of life, if the leader watches for it."""
         self._orderers = orderers
         self._join = join
         self._hello = hello
         self._follower = follower
         self._connection: Connection | None = None
         self._joined = False
+        self._alive_every_s = alive_every_s
+        self._alive: asyncio.TimerHandle | None = None
         self._hint: Address | None = None
         self._refusal: IthacaError | None = None
         self._said = ""
@@ -55,7 +77,7 @@ class OrderLink:
         """Join, and join again whenever the link ends; raises only what makes joining pointless.
 
         A shard may be registered after its replicas have started, so that is waited for. Returns when nothing is left
-        of the shard.
+        of the shard, or the replica was removed from it. One whose lane was closed must start anew to get another.
         """
         pause_s = RECONNECT_PAUSE_S_MIN
         addresses = itertools.cycle(self._orderers)
@@ -65,7 +87,10 @@ class OrderLink:
             if isinstance(self._refusal, NoSuchShard):
                 self._follower.order_gone()
                 return
-            if self._refusal is not None and not self._refusal.retry:
+            if isinstance(self._refusal, NoSuchReplica):
+                self._follower.order_removed(self._refusal)
+                return
+            if self._refusal is not None and (not self._refusal.retry or isinstance(self._refusal, WrongLane)):
                 raise self._refusal
             is_near = had_joined or (hint is not None and self._refusal is None)
             pause_s = RECONNECT_PAUSE_S_MIN if is_near else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
@@ -97,7 +122,14 @@ class OrderLink:
         finally:
             connection.abort()
             self._connection = None
+            if self._alive is not None:
+                self._alive.cancel()
         return self._joined
+
+    def _say_alive(self) -> None:
+        if self._connection is not None and self._alive_every_s is not None:
+            self._connection.send(Alive())
+            self._alive = asyncio.get_running_loop().call_later(self._alive_every_s, self._say_alive)
 
     # What the connection calls
 
@@ -109,6 +141,7 @@ class OrderLink:
                 self._joined = True
                 _log.info("joined the order at %s as lane %s", connection.name, joined.lane)
                 self._follower.order_joined(joined)
+                self._say_alive()
             case BootIsKnown(boot):
                 self._refusal = InvalidInput(f"the ordering layer knows a later start of this replica, boot {boot}")
                 self._follower.order_knows(boot)

@@ -50,6 +50,12 @@ def start(disk: Disk, directory: str, shard: int, replica: int, *, now_us: int) 
     return _store(disk, directory, msgspec.structs.replace(known, boot=known.boot + 1))
 
 
+def identity(disk: Disk, directory: str) -> tuple[int, int] | None:
+    """The shard and the number of the replica whose directory this is; None of one that is nobody's yet."""
+    known = _load(disk, directory)
+    return None if known is None else (known.shard, known.replica)
+
+
 def bind(disk: Disk, directory: str, log: UUID) -> ReplicaMeta:
     """Remember which log a replica that was started belongs to; another one is refused."""
     known = _load(disk, directory)

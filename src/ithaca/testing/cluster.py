@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -14,20 +14,22 @@ from typing import Any, Self, TypeVar
 import uvloop
 
 from ithaca.client.log import connect
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, local_cluster, servers_of
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, local_cluster, servers_of, spares_of
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
 from ithaca.cluster.shards import append_shard
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, dump_cluster, load_cluster
-from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError
+from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
+from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.model.view import Address
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import Server
 from ithaca.server.replica import ReplicaServer
+from ithaca.server.spare import SpareServer
 from ithaca.testing.mortal_disk import MortalDisk
 
 T = TypeVar("T")
@@ -65,17 +67,29 @@ class Cluster:
         replicas: int = 2,
         orderers: int = 1,
         durability: Durability = "fsync",
+        masking: bool = False,
+        spares: int = 0,
+        failures: FailurePolicy = NO_ANSWER,
     ) -> None:
+        """`spares` wait to become replicas, named `spare-1` and so on; `failures` is what calls for them."""
         if directory is not None and (directory / FILE).exists():
             self.file: ClusterFile = load_cluster(directory / FILE)
             wanted = Wanted(shards=shards, replicas=replicas, orderers=orderers, durability=durability)
             refuse_difference(directory, self.file, wanted)
         else:
-            ports = free_ports(orderers + shards * replicas)
-            self.file = local_cluster(
-                shards=shards, replicas=replicas, orderers=orderers, ports=ports, durability=durability
+            ports = free_ports(orderers + shards * replicas + spares)
+            founders, rest = ports[: orderers + shards * replicas], ports[orderers + shards * replicas :]
+            file = local_cluster(
+                shards=shards, replicas=replicas, orderers=orderers, ports=founders, durability=durability
             )
-        self._places = {place.name: place for place in servers_of(self.file)}
+            f = (replicas - 1) // 2 if masking else replicas - 1
+            self.file = replace(
+                file,
+                shards=tuple(replace(shard, f=f, masking=masking) for shard in file.shards),
+                spares=tuple(Address(LOOPBACK, port) for port in rest),
+                failures=failures,
+            )
+        self._places = self._all_places()
         self._wanted_directory = directory
         self._running: dict[str, _Running] = {}
         self._cleanup = ExitStack()
@@ -159,7 +173,7 @@ class Cluster:
         )
         shard = ShardPlace(number, (replicas - 1) // 2 if masking else replicas - 1, masking, places)
         self.file = append_shard(self.directory / FILE, shard)
-        self._places = {place.name: place for place in servers_of(self.file)}
+        self._places = self._all_places()
         for name in [place.name for place in self._places.values() if place.shard == number]:
             self.start_server(name)
 
@@ -194,6 +208,9 @@ class Cluster:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    def _all_places(self) -> dict[str, ServerPlace]:
+        return {place.name: place for place in servers_of(self.file) + spares_of(self.file)}
+
     def _place(self, name: str) -> ServerPlace:
         if name not in self._places:
             raise InvalidInput(f"there is no server {name}: there are {', '.join(self._places)}")
@@ -205,7 +222,9 @@ class Cluster:
         disk = MortalDisk()
         directory = str(self.directory / place.name)
         server: Server
-        if place.shard is None:
+        if place.role == "spare":
+            server = SpareServer(self.file, place.address, directory, disk=disk)
+        elif place.shard is None:
             server = OrdererServer(self.file, place.number, directory, disk=disk)
         else:
             server = ReplicaServer(self.file, place.shard, place.number, directory, disk=disk)
@@ -221,6 +240,8 @@ class Cluster:
             _log.warning("%s has failed: %s", name, error)
             self._running.pop(name, None)
             await server.stop()
+            if isinstance(error, WrongLane):  # its lane was closed, and it needs another: any supervisor starts it
+                await self._start(self._places[name])
 
     async def _stop(self, name: str) -> None:
         running = self._running.pop(name, None)

@@ -1,0 +1,208 @@
+"""A storage server that is nobody yet: it waits at the leader until it is told which replica it shall be.
+
+What it became is in the `meta` of its directory (`storage.replica_meta`), so that the next start goes on as that
+replica. A spare whose disk was lost asks again, and is told the same, if the view has a replica at its address.
+"""
+
+import asyncio
+import itertools
+import logging
+from typing import Any
+
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.errors import IthacaError, ProtocolError
+from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
+from ithaca.model.view import Address
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import (
+    FEATURES,
+    VERSION_MAX,
+    VERSION_MIN,
+    Assigned,
+    Enlist,
+    GetStatus,
+    Hello,
+    Redirect,
+    StatusIs,
+    Welcome,
+)
+from ithaca.runtime.connection import Connection, Peer, dial
+from ithaca.runtime.listener import HttpAnswer, Listener, listen
+from ithaca.runtime.machine import process_id
+from ithaca.server.replica import ReplicaServer
+from ithaca.server.status import encode_status
+from ithaca.storage import replica_meta
+from ithaca.storage.directory_lock import take_lock
+from ithaca.storage.disk import Disk, OsDisk, OsFile
+
+_log = logging.getLogger("ithaca.spare")
+
+
+class SpareServer:
+    """A spare, and then the replica that it has become. `start`, then `wait` until it fails, then `stop`."""
+
+    def __init__(
+        self,
+        file: ClusterFile,
+        address: Address,
+        directory: str,
+        *,
+        disk: Disk | None = None,
+        listen_at: Address | None = None,
+    ) -> None:
+        """Others reach it at `address`; `listen_at` is as for a replica."""
+        self._file = file
+        self._address = address
+        self._directory = directory
+        self._disk = disk or OsDisk()
+        self._listen_at = listen_at or address
+        self._lock: OsFile | None = None
+        self._listener: Listener | None = None
+        self._waiting: asyncio.Task[None] | None = None
+        self.replica: ReplicaServer | None = None
+        """What it has become."""
+
+    @property
+    def address(self) -> Address:
+        return self._listen_at if self.replica is None else self.replica.address
+
+    async def start(self) -> None:
+        """Listen: as the replica that it became before, or as a spare that asks for a place."""
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        known = replica_meta.identity(self._disk, self._directory)
+        if known is not None:
+            await self._become(*known)
+            return
+        self._disk.make_directory(self._directory)
+        if isinstance(self._disk, OsDisk):
+            self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        try:
+            self._listener = await listen(
+                self._listen_at, accept=lambda *_: _StatusPeer(self), welcome=self._welcome, http=self._http
+            )
+        except BaseException:
+            self._unlock()
+            raise
+        self._waiting = asyncio.create_task(self._wait_for_a_place())
+        _log.info("a spare listens at %s", self.address)
+
+    async def wait(self) -> None:
+        await asyncio.shield(self._ended)
+
+    async def stop(self) -> None:
+        """End cleanly. Idempotent."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            await asyncio.gather(self._waiting, return_exceptions=True)
+        await self._stop_listening()
+        if self.replica is not None:
+            await self.replica.stop()
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def status(self) -> dict[str, Any]:
+        if self.replica is not None:
+            return self.replica.status()
+        return {
+            "role": "spare",
+            "pid": process_id(),
+            "address": str(self.address),
+            "state": "waiting",
+            "log": None,
+        }
+
+    # From a spare to a replica
+
+    async def _wait_for_a_place(self) -> None:
+        try:
+            assigned = await self._enlisted()
+            _log.info("this spare becomes replica %d of shard %d", assigned.replica, assigned.shard)
+            await self._stop_listening()
+            await self._become(assigned.shard, assigned.replica)
+        except Exception as error:
+            if not self._ended.done():
+                self._ended.set_exception(error)
+
+    async def _become(self, shard: int, replica: int) -> None:
+        self.replica = ReplicaServer(
+            self._file,
+            shard,
+            replica,
+            self._directory,
+            disk=self._disk,
+            address=self._address,
+            listen_at=self._listen_at,
+        )
+        await self.replica.start()
+        self._following = asyncio.create_task(self._follow(self.replica))
+
+    async def _follow(self, replica: ReplicaServer) -> None:
+        """Whatever ends the replica ends this server."""
+        try:
+            await replica.wait()
+        except IthacaError as error:
+            if not self._ended.done():
+                self._ended.set_exception(error)
+
+    async def _enlisted(self) -> Assigned:
+        """Ask one orderer after the other, and follow the leader, until there is an answer."""
+        orderers = itertools.cycle(place.address for place in self._file.orderers)
+        address, pause_s = next(orderers), RECONNECT_PAUSE_S_MIN
+        while True:
+            try:
+                answer = await self._ask(address)
+            except IthacaError as error:
+                _log.info("%s has no place for this spare: %s", address, error)
+                answer = Redirect(None)
+            if isinstance(answer, Assigned):
+                return answer
+            pause_s = RECONNECT_PAUSE_S_MIN if answer.leader else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
+            address = answer.leader or next(orderers)
+            await asyncio.sleep(pause_s)
+
+    async def _ask(self, address: Address) -> Assigned | Redirect:
+        connection = await dial(address, self._hello(), _StatusPeer(self))
+        try:
+            message = (await connection.request(Enlist(self._address), timeout=None)).message
+        finally:
+            connection.abort()
+        if not isinstance(message, Assigned | Redirect):
+            raise ProtocolError(f"{address} answered a spare with {type(message).__name__}")
+        return message
+
+    async def _stop_listening(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            await listener.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # What others learn of it
+
+    def _hello(self) -> Hello:
+        return Hello(VERSION_MIN, VERSION_MAX, "replica", "spare", features=FEATURES)
+
+    def _welcome(self) -> Welcome:
+        return Welcome(VERSION_MAX, "replica", "spare", FEATURES, durability=self._file.durability)
+
+    def _http(self, path: str) -> HttpAnswer | None:
+        return HttpAnswer(200, "application/json", encode_status(self.status())) if path == "/health" else None
+
+
+class _StatusPeer(Peer):
+    """Whoever speaks to a spare: it says how it is, and nothing else."""
+
+    def __init__(self, spare: SpareServer) -> None:
+        self._spare = spare
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        if not isinstance(received.message, GetStatus):
+            raise ProtocolError(f"a spare does not take {type(received.message).__name__}")
+        connection.answer(received, StatusIs(encode_status(self._spare.status())))
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        pass
