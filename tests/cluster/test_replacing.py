@@ -109,8 +109,10 @@ def test_what_cannot_be_done_is_refused_by_name() -> None:
         with pytest.raises(InvalidInput, match="not an address"):
             log.admin.add_replica(0, "nowhere")
         log.admin.remove_replica(0, 0)
-        with pytest.raises(InvalidInput, match="would be nowhere"):
+        with pytest.raises(InvalidInput, match="may have what the others lack"):
             log.admin.remove_replica(0, 1)
+        with pytest.raises(InvalidInput, match="would be nowhere"):
+            log.admin.remove_replica(0, 1, force=True)
         with pytest.raises(Unavailable, match="ithaca serve --spare"):
             log.admin.add_replica(0, "127.0.0.1:1")
         with pytest.raises(AddressInUse):

@@ -111,6 +111,7 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     m.Admit(1, AT),
     m.AdmissionIs("learning", 2),
     m.Alive(),
+    m.Alive(True),
     m.RunsAre(((10, 100, 12, 1_700_000_000_000_000),)),
     *(m.RaftSays(said) for said in RAFT),
 )

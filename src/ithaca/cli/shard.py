@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ithaca.cli import shard_replicas
+from ithaca.cli.cluster_target import any_cluster, connected, remote_cluster
 from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
 from ithaca.cli.output import emit, emit_json
 from ithaca.cli.progress import status_line
-from ithaca.cli.target import is_written, parse_bootstrap
 
 if TYPE_CHECKING:
-    from ithaca.model.interface import ClusterLog, ShardInfo
+    from ithaca.model.interface import ShardInfo
     from ithaca.model.view import Address
 
 app = typer.Typer(no_args_is_help=True, help="Add, finalize and list the shards of a cluster that runs.")
+app.add_typer(shard_replicas.app, name="replicas")
 
 ADD_EXAMPLES = examples(
     "ithaca shard add",
@@ -48,7 +50,7 @@ def add(
     cluster.toml. With --bootstrap: the replicas run already, started by ithaca
     serve, and say themselves which shard they are.
     """
-    remote = _remote(context, bootstrap)
+    remote = remote_cluster(context, bootstrap)
     if remote is None:
         from ithaca.cluster.shards import add_local_shard
 
@@ -60,7 +62,7 @@ def add(
         if not replica or replicas is not None:
             raise typer.BadParameter("name the replicas, each with --replica HOST:PORT; they must run already")
         number, addresses = _asked(replica)
-        with _connected(remote) as log:
+        with connected(remote) as log:
             number = log.admin.add_shard([str(address) for address in addresses], masking=masking, shard=number)
     emit(f"shard {number} was added\n".encode())
 
@@ -80,7 +82,7 @@ def finalize(
     What it holds stays readable; its replicas must go on running until all of it
     is trimmed.
     """
-    with _connected(_bootstrap(context, directory, bootstrap)) as log:
+    with connected(any_cluster(context, directory, bootstrap)) as log:
         log.admin.finalize_shard(shard, grace_cuts=grace_cuts, grace=grace, force=force)
     emit(f"shard {shard} is finalized\n".encode())
 
@@ -93,7 +95,7 @@ def list_shards(
     as_json: JsonOption = False,
 ) -> None:
     """List the shards of a cluster, finalized ones included."""
-    with _connected(_bootstrap(context, directory, bootstrap)) as log:
+    with connected(any_cluster(context, directory, bootstrap)) as log:
         shards = log.admin.shards()
     if as_json:
         import msgspec
@@ -114,31 +116,6 @@ def _print(shards: "tuple[ShardInfo, ...]") -> None:
         places = ", ".join(f"{each.address} ({each.lane or 'no lane'})" for each in shard.replicas)
         table.add_row(str(shard.shard), shard.phase, lost, str(shard.records), places)
     Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
-
-
-def _remote(context: typer.Context, bootstrap: str | None) -> str | None:
-    """The cluster that --bootstrap names, unless --dir names one."""
-    if bootstrap is not None and is_written(context, "directory"):
-        if is_written(context, "bootstrap"):
-            raise typer.BadParameter("--dir and --bootstrap each name a cluster; give one of them")
-        return None
-    return bootstrap
-
-
-def _bootstrap(context: typer.Context, directory: Path, bootstrap: str | None) -> str:
-    remote = _remote(context, bootstrap)
-    if remote is not None:
-        return ",".join(map(str, parse_bootstrap(remote)))
-    from ithaca.cluster.layout import bootstrap_of
-    from ithaca.cluster.local import cluster_file
-
-    return bootstrap_of(cluster_file(directory.absolute()))
-
-
-def _connected(bootstrap: str) -> "ClusterLog":
-    import ithaca
-
-    return ithaca.connect(bootstrap)
 
 
 def _asked(replicas: list[str]) -> "tuple[int, list[Address]]":

@@ -110,8 +110,8 @@ class AsyncClusterAdmin(interface_aio.Admin):
                 raise DeadlineExceeded(f"shard {shard} is still {known.phase} after {deadline.timeout_s:.3g} s")
             await pauses.pause(deadline)
 
-    async def remove_replica(self, shard: int, replica: int) -> None:
-        await self._replicas.remove(shard, replica)
+    async def remove_replica(self, shard: int, replica: int, *, force: bool = False) -> None:
+        await self._replicas.remove(shard, replica, force=force)
 
     async def add_replica(self, shard: int, address: str, *, timeout: float | None = None) -> int:
         return await self._replicas.add(shard, address, timeout)

@@ -4,15 +4,22 @@ Each step may be repeated: a replica is known by its number, which is never give
 The leader does the work and is asked how far it is, so that a new leader goes on where the last one ended.
 """
 
+import asyncio
+from typing import Any
+
 from ithaca.client.context import Context
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import find_shard, no_such_shard
+from ithaca.client.status import ask_server
 from ithaca.model.cluster_config import parse_address
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchReplica, ProtocolError, Unavailable
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import RemoveReplica
 from ithaca.ordering.outcomes import Refused
 from ithaca.protocol.messages import AdmissionIs
+
+_WHOLE = ("serving", "finalized")
+"""States of a replica that has every lane."""
 
 
 class ReplicaAdmin:
@@ -22,7 +29,7 @@ class ReplicaAdmin:
         self._context = context
         self._order = context.order
 
-    async def remove(self, shard: int, replica: int) -> None:
+    async def remove(self, shard: int, replica: int, *, force: bool = False) -> None:
         deadline, pauses = Deadline(self._context.timeout_s), Pauses()
         while True:
             known = await self._shard(shard)
@@ -30,6 +37,8 @@ class ReplicaAdmin:
                 return  # it was removed before
             if known.find(replica) is None:
                 raise NoSuchReplica(f"there is no replica {replica} of shard {shard}: {_listed(known)}")
+            if not force:
+                await self._check_others(known, replica)
             outcomes = await self._order.propose(RemoveReplica(shard, known.epoch, replica), deadline)
             refusal = next((each.reason for each in outcomes if isinstance(each, Refused)), None)
             if refusal is None:
@@ -97,6 +106,18 @@ class ReplicaAdmin:
             raise no_such_shard(view, shard)
         return known
 
+    async def _check_others(self, shard: Shard, replica: int) -> None:
+        """What is ordered is on f+1 replicas, so that all but f must lack nothing if this one goes."""
+        others = [each for each in shard.replicas if each.replica != replica]
+        said = await asyncio.gather(*(ask_server(self._context.links, each.address, "replica") for each in others))
+        if sum(map(_is_whole, said)) < shard.size - shard.f:
+            pairs = zip(others, said, strict=True)
+            states = ", ".join(f"{each.replica} is {status.get('state')}" for each, status in pairs) or "there are none"
+            raise InvalidInput(
+                f"replica {replica} of shard {shard.shard} may have what the others lack ({states}): wait until they "
+                "have all, or say force"
+            )
+
     async def _is_joined(self, shard: int, replica: int) -> bool:
         """Whether the leader has a connection to the replica."""
         said = await self._order.said(Deadline(self._context.timeout_s))
@@ -105,6 +126,12 @@ class ReplicaAdmin:
             return any(each["replica"] == replica and each["joined"] for each in found["replicas"])
         except (KeyError, TypeError, StopIteration) as error:
             raise ProtocolError(f"an orderer does not say who has joined: {error!r}") from error
+
+
+def _is_whole(said: dict[str, Any]) -> bool:
+    """Whether a replica says that it lacks nothing that is ordered of its shard."""
+    lanes = said.get("lanes", ())
+    return said["state"] in _WHOLE and all(lane["durable"] >= lane["ordered"] for lane in lanes)
 
 
 def _listed(shard: Shard) -> str:

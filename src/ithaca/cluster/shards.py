@@ -32,12 +32,12 @@ _POLL_S = 0.05
 def add_local_shard(directory: Path, replicas: int | None, *, masking: bool, progress: Tell) -> int:
     """Add a shard to the cluster that runs in the directory; returns its number once it takes appends."""
     cluster_file(directory)
-    with _one_at_a_time(directory):
+    with one_at_a_time(directory):
         return asyncio.run(_add(directory, replicas, masking, progress))
 
 
 async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell) -> int:
-    pid = _supervisor(directory)
+    pid = running_supervisor(directory)
     file = cluster_file(directory)
     async with ithaca.client.log.connect(bootstrap_of(file)) as log:
         registered = {each.shard for each in await log.admin.shards()}
@@ -48,7 +48,7 @@ async def _add(directory: Path, replicas: int | None, masking: bool, progress: T
             file = append_shard(directory / FILE, shard)
         os.kill(pid, RELOAD_SIGNAL)
         places = [place for place in servers_of(file) if place.shard == shard.shard]
-        await _listening(places, progress)
+        await listening(places, progress)
         await log.admin.add_shard([str(place.address) for place in places], masking=shard.masking, shard=shard.shard)
     try:
         await asyncio.wait_for(healthy(places + _orderers(file), progress), CLUSTER_START_TIMEOUT_S)
@@ -63,7 +63,7 @@ def _orderers(file: ClusterFile) -> list[ServerPlace]:
     return [place for place in servers_of(file) if place.shard is None]
 
 
-def _supervisor(directory: Path) -> int:
+def running_supervisor(directory: Path) -> int:
     """The process that supervises the directory, which is ready to be told of a new file."""
     pid, state = supervisor_pid(directory), load_state(directory)
     if pid is None:
@@ -99,15 +99,21 @@ def _planned(file: ClusterFile, number: int, replicas: int, masking: bool) -> Sh
 
 
 def append_shard(path: Path, shard: ShardPlace) -> ClusterFile:
-    """Write the shard behind what the file says, at once or not at all; what people wrote there stays."""
+    """Write the shard behind what the file says."""
+    return append_text(path, dump_shard(shard))
+
+
+def append_text(path: Path, text: str) -> ClusterFile:
+    """Write tables behind what the file says, at once or not at all; what people wrote there stays."""
     new = path.with_name(f"{path.name}.new")
-    new.write_text(path.read_text(encoding="utf-8").rstrip("\n") + "\n" + dump_shard(shard), encoding="utf-8")
+    new.write_text(path.read_text(encoding="utf-8").rstrip("\n") + "\n" + text, encoding="utf-8")
     file = load_cluster(new)
     os.replace(new, path)
     return file
 
 
-async def _listening(places: list[ServerPlace], progress: Tell) -> None:
+async def listening(places: list[ServerPlace], progress: Tell) -> None:
+    """Wait until these servers answer."""
     deadline = time.monotonic() + CLUSTER_START_TIMEOUT_S
     for place in places:
         while await _state(place.address) == "unreachable":
@@ -118,7 +124,7 @@ async def _listening(places: list[ServerPlace], progress: Tell) -> None:
 
 
 @contextmanager
-def _one_at_a_time(directory: Path) -> Iterator[None]:
+def one_at_a_time(directory: Path) -> Iterator[None]:
     """Whoever comes second waits: two shards of one number would be none."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:

@@ -37,11 +37,12 @@ class Admin(ABC):
         """
 
     @abstractmethod
-    async def remove_replica(self, shard: int, replica: int) -> None:
+    async def remove_replica(self, shard: int, replica: int, *, force: bool = False) -> None:
         """Have the shard go on without this replica: its lane is closed, and nobody counts on what it holds.
 
         A shard without masking orders nothing until another was added; what is there can be read. One that was
-        removed before stays so. `NoSuchShard`, `NoSuchReplica`; `InvalidInput` when what is ordered would be nowhere.
+        removed before stays so. `NoSuchShard`, `NoSuchReplica`; `InvalidInput` when what is ordered would be nowhere,
+        or might be, since too few others have all of it: `force` takes that risk.
         """
 
     @abstractmethod

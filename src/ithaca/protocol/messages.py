@@ -441,7 +441,12 @@ class AdmissionIs(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alive(msgspec.Struct, frozen=True, array_like=True):
-    """A sign of life of all replicas that have joined over this connection."""
+    """A sign of life of all replicas that have joined over this connection.
+
+    `whole` says that they lack nothing of their shard, but for what is on its way: others may be spared.
+    """
+
+    whole: bool = False
 
 
 class RaftSays(msgspec.Struct, frozen=True, array_like=True):

@@ -169,6 +169,12 @@ class ReplicaCore:
             return "finalized" if is_final else "serving"
         return "catching up"
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that is ordered of the shard is missing here, as far as is known."""
+        is_there = self.state in ("serving", "finalized")
+        return is_there and not any(copy.is_behind for copy in self._lanes.values())
+
     def received(self, lane: LaneId) -> int:
         """The LSN from which on the lane's batches are wanted; what is not synced yet is not wanted again."""
         copy = self._lanes.get(lane)

@@ -14,7 +14,7 @@ from ithaca.model.limits import FIRST_SIGN_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Replica, Shard
 from ithaca.ordering.entries import CloseLane, Finalize, OrderingEntry, RegisterShard, RemoveReplica
-from ithaca.ordering.liveness import Liveness
+from ithaca.ordering.liveness import Liveness, Member
 from ithaca.ordering.outcomes import Outcome, Refused
 from ithaca.ordering.state import OrderingState
 from ithaca.runtime.machine import monotonic_ns
@@ -44,6 +44,8 @@ class Failures:
         )
         self._looked_us = monotonic_ns() // 1000
         self._looks = 0
+        self._whole: set[Member] = set()
+        """Replicas that have last said that they lack nothing."""
         self._acting: set[int] = set()
         """Shards about which an entry is under way."""
         self._next_shard = 0
@@ -54,9 +56,11 @@ class Failures:
         """Whether there is anything to watch for."""
         return self._answer != "none"
 
-    def heard(self, shard: int, replica: int) -> None:
-        """A sign of life."""
+    def heard(self, shard: int, replica: int, is_whole: bool | None = None) -> None:
+        """A sign of life; a report says nothing about what else is there."""
         self._liveness.heard((shard, replica))
+        if is_whole is not None:
+            (self._whole.add if is_whole else self._whole.discard)((shard, replica))
 
     def look(self) -> None:
         """Look who is silent, and answer that."""
@@ -94,8 +98,10 @@ class Failures:
                 return
 
     def _remove(self, shard: Shard, failed: list[Replica]) -> None:
-        if len(failed) == len(shard.replicas) or len(shard.replicas) - 1 < shard.size - shard.f:
-            self._warn(f"too few replicas of shard {shard.shard} are left to replace another")
+        # What is ordered is on f+1 replicas: a pause of one must not become the loss of what another has to fetch yet.
+        whole = [each for each in shard.replicas if each not in failed and (shard.shard, each.replica) in self._whole]
+        if len(whole) < shard.size - shard.f:
+            self._warn(f"replica {failed[0].replica} of shard {shard.shard} is silent, and too few others have all")
         elif not len(self._spares) + self._spares.learners_of(shard.shard):
             self._warn(f"replica {failed[0].replica} of shard {shard.shard} is silent, and no spare waits")
         else:

@@ -74,9 +74,9 @@ class Leading:
             self.propose()
             self._add_learner(self._leader, report)
 
-    def heard(self, shard: int, replica: int) -> None:
-        """A replica has given a sign of life."""
-        self._failures.heard(shard, replica)
+    def heard(self, shard: int, replica: int, is_whole: bool) -> None:
+        """A replica has given a sign of life, and said whether it lacks nothing."""
+        self._failures.heard(shard, replica, is_whole)
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""

@@ -252,7 +252,8 @@ class Requests:
                 self._fail(connection, request, lane)
             elif connection.is_open:
                 self._answer_joined(connection, request, message, lane)
-                self._heard(message.shard, message.replica)
+                if self.leading is not None:
+                    self.leading.heard(message.shard, message.replica, is_whole=False)
 
         self._submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
 
@@ -280,12 +281,9 @@ class Requests:
                 connection.answer(request, admission)
 
     def _alive(self, connection: Connection, request: Received, message: Alive) -> None:
-        for shard, replica in self._streams.replicas_of(connection):
-            self._heard(shard, replica)
-
-    def _heard(self, shard: int, replica: int) -> None:
         if self.leading is not None:
-            self.leading.heard(shard, replica)
+            for shard, replica in self._streams.replicas_of(connection):
+                self.leading.heard(shard, replica, message.whole)
 
     def _member(self, number: int, replica: int) -> Replica | IthacaError | None:
         """A replica of the view, None if its shard has none of this number, or why there is no such shard."""

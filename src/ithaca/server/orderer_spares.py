@@ -49,10 +49,11 @@ class Spares:
         if former is not None and former[0] is not connection:
             former[0].close()
         self._waiting[address] = connection, request
-        learner = self._learners.get(address)
-        if learner is not None:
-            self._tell(address, learner.shard, learner.replica)
         self.view_changed()
+        learner = self._learners.pop(address, None)
+        shard = None if learner is None else self._state.shards.by_number.get(learner.shard)
+        if shard is not None and address in self._waiting:
+            self.learn(shard, address)  # its disk is empty: under its former number it would not be believed
 
     def lost(self, connection: Connection) -> None:
         """The connection has ended."""

@@ -406,6 +406,9 @@ class ReplicaServer:
             self._perform(self.core.step(item))
         self._finish_turn()
 
+    def is_whole(self) -> bool:
+        return self.core.is_whole
+
     def order_lost(self) -> None:
         self.step(OrderLost())
 

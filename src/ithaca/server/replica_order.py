@@ -47,6 +47,9 @@ class Follower(Protocol):
 
     def order_lost(self) -> None: ...
 
+    def is_whole(self) -> bool:
+        """Whether this replica lacks nothing of its shard, but for what is on its way."""
+
 
 class OrderLink:
     """One connection to the leader at a time, renewed for as long as the replica runs."""
@@ -128,7 +131,7 @@ class OrderLink:
 
     def _say_alive(self) -> None:
         if self._connection is not None and self._alive_every_s is not None:
-            self._connection.send(Alive())
+            self._connection.send(Alive(self._follower.is_whole()))
             self._alive = asyncio.get_running_loop().call_later(self._alive_every_s, self._say_alive)
 
     # What the connection calls

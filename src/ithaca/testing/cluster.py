@@ -6,7 +6,7 @@ import tempfile
 import threading
 from collections.abc import Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -14,12 +14,13 @@ from typing import Any, Self, TypeVar
 import uvloop
 
 from ithaca.client.log import connect
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, local_cluster, servers_of, spares_of
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of, spares_of
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
 from ithaca.cluster.shards import append_shard
 from ithaca.cluster.status import ClusterStatus, cluster_status
+from ithaca.cluster.temporary import Shape, shaped
 from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, dump_cluster, load_cluster
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
@@ -78,17 +79,8 @@ class Cluster:
             refuse_difference(directory, self.file, wanted)
         else:
             ports = free_ports(orderers + shards * replicas + spares)
-            founders, rest = ports[: orderers + shards * replicas], ports[orderers + shards * replicas :]
-            file = local_cluster(
-                shards=shards, replicas=replicas, orderers=orderers, ports=founders, durability=durability
-            )
-            f = (replicas - 1) // 2 if masking else replicas - 1
-            self.file = replace(
-                file,
-                shards=tuple(replace(shard, f=f, masking=masking) for shard in file.shards),
-                spares=tuple(Address(LOOPBACK, port) for port in rest),
-                failures=failures,
-            )
+            shape = Shape(shards, replicas, orderers, durability, masking=masking, spares=spares, failures=failures)
+            self.file = shaped(shape, ports)
         self._places = self._all_places()
         self._wanted_directory = directory
         self._running: dict[str, _Running] = {}
