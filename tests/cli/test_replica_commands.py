@@ -59,7 +59,14 @@ def test_a_spare_that_was_started_by_hand(directory: Path, tmp_path: Path) -> No
     file = cluster_file(directory)
     port = max(address.port for address in file.addresses()) + 1
     remote = ["-b", bootstrap_of(file), "--spare", f"127.0.0.1:{port}"]
-    command: list[str | Path] = [*COMMAND, "serve", "--config", directory / "cluster.toml", "--spare", f"127.0.0.1:{port}"]
+    command: list[str | Path] = [
+        *COMMAND,
+        "serve",
+        "--config",
+        directory / "cluster.toml",
+        "--spare",
+        f"127.0.0.1:{port}",
+    ]
     spare = subprocess.Popen([*command, "--dir", tmp_path / "spare"], env=environment(), stderr=subprocess.DEVNULL)
     try:
         done = ithaca("shard", "replicas", "replace", "0/1", *remote).stdout

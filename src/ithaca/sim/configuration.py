@@ -9,10 +9,12 @@ from random import Random
 from typing import Any
 
 from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import KIB
 from ithaca.model.records import Compression
 from ithaca.model.view import Address
 from ithaca.raft.events import Settings
+from ithaca.sim.replacing import REPLACE, with_replacing
 
 PORT = 7600
 
@@ -36,8 +38,10 @@ FAULTS = (
     "client",
     "add-shard",
     "finalize",
+    REPLACE,
 )
 """Kinds of faults; `sim.faults` says what each does."""
+_DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,9 @@ class Configuration:
     """Whom faults befall: `everybody`, `orderers` or `replicas`."""
     spares: int = 0
     """Shards whose servers run from the beginning, and wait to be added."""
+    failures: FailurePolicy = NO_ANSWER
+    pool: int = 0
+    """Spares that wait to become replicas."""
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
@@ -82,11 +89,6 @@ class Configuration:
     def f(self) -> int:
         """Replicas of a shard that may be lost."""
         return (self.replicas - 1) // 2 if self.masking else self.replicas - 1
-
-    @property
-    def copies(self) -> int:
-        """Replicas that hold each record once everything has come to rest."""
-        return self.replicas
 
     def cluster(self, spares: int = 0) -> ClusterFile:
         """The cluster's file, with so many of the spare shards in it."""
@@ -110,6 +112,8 @@ class Configuration:
                 )
                 for shard in range(self.shards + spares)
             ),
+            failures=self.failures,
+            spares=tuple(Address(f"10.0.2.{number}", PORT) for number in range(1, self.pool + 1)),
         )
 
     def raft(self) -> Settings:
@@ -129,13 +133,13 @@ def configuration_of(seed: int) -> Configuration:
     """
     random = Random(f"configuration of {seed}")
     replicas = random.choice((1, 2, 2, 2, 3))
-    many = random.sample(FAULTS, random.randint(1, 5)) if random.random() < 0.9 else list(FAULTS)
+    many = random.sample(_DRAWN, random.randint(1, 5)) if random.random() < 0.9 else list(_DRAWN)
     faults = many if random.random() < 0.95 else []
     if "finalize" in faults and random.random() < 0.7 and "add-shard" not in faults:
         faults.append("add-shard")  # else there is soon nothing left to finalize
     if replicas == 1:  # nobody could repair it
         faults = [name for name in faults if name not in ("wipe", "flip", "failed-sync")]
-    return Configuration(
+    drawn = Configuration(
         seed=seed,
         orderers=random.choice((1, 3, 3, 3, 5)),
         shards=random.choice((1, 1, 2, 2, 3)),
@@ -180,3 +184,4 @@ def configuration_of(seed: int) -> Configuration:
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,
     )
+    return with_replacing(drawn)

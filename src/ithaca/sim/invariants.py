@@ -33,6 +33,10 @@ class Invariants:
         """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._synced: dict[LaneId, dict[str, int]] = {}
         """Of each lane: how much of it each replica had on its disk at some time."""
+        self._ordered: dict[LaneId, int] = {}
+        """How much of each lane was ordered when that was last looked at."""
+        self._removed_at: dict[str, int] = {}
+        """Of each host whose replica knows that it was removed: how far it could be read then."""
         self._newest_cut = 0
         self._steps_after: dict[str, int] = {}
         """Of each host: what its process has done since a sync of it failed."""
@@ -52,8 +56,8 @@ class Invariants:
         server = host.server
         if isinstance(server, OrdererServer):
             self._check_orderer(host, server)
-        elif isinstance(server, ReplicaServer) and hasattr(server, "core"):
-            self._check_replica(host, server)
+        elif host.replica is not None:
+            self._check_replica(host, host.replica)
 
     def _ends_after_failed_sync(self, host: Host) -> None:
         if host.sync_failed_ns is None:
@@ -83,6 +87,8 @@ class Invariants:
                 raise Violation("one-leader", f"{first} and {host.name} both lead term {driver.term}")
         self._keeps_its_word(driver._core)
         state = server._machine.state
+        if state.shards.version > self._world.view.version:
+            self._world.view = state.view
         self._same_tail(host, state.cut_number, state.tail)
         if state.cut_number > self._newest_cut:
             self._newest_cut = state.cut_number
@@ -111,11 +117,17 @@ class Invariants:
                 raise Violation("promised", f"{told}, and {durable} is the last one on its disk")
 
     def _is_synced(self, state: OrderingState) -> None:
-        """What is ordered of a lane was synced by f + 1 replicas."""
+        """What is ordered now of a lane was synced by f + 1 of the replicas that its shard has now."""
         for shard in state.view.shards:
+            members = {each.address.host for each in shard.replicas}
             for lane in shard.open_lanes():
                 length = state.lanes.ordered_length(lane) or 0
-                synced = sorted(self._synced.get(lane, {}).values(), reverse=True)[: shard.copies]
+                if length <= self._ordered.get(lane, 0):
+                    continue
+                self._ordered[lane] = length
+                known = self._synced.get(lane, {})
+                lengths = (known[name] for name in known if self._hosts[name].address in members)
+                synced = sorted(lengths, reverse=True)[: shard.copies]
                 if length > (synced[-1] if len(synced) == shard.copies else 0):
                     said = f"{length} records of lane {lane} are ordered"
                     raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
@@ -127,6 +139,8 @@ class Invariants:
                 known = self._synced.setdefault(lane, {})
                 known[host.name] = max(durable, known.get(host.name, 0))
         self._same_tail(host, core.cut_number, core.tail)
+        if core.state == "removed" and core.tail != self._removed_at.setdefault(f"{host.name} {host.lives}", core.tail):
+            raise Violation("removed", f"{host.name} was removed, and follows the order on to {core.tail}")
         if core.readable > core.tail:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")
         self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail))

@@ -13,14 +13,16 @@ from signal import SIGTERM
 from typing import Any
 
 from ithaca.client.log import AsyncClusterLog
-from ithaca.cluster.layout import bootstrap_of, servers_of
+from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.model.errors import IthacaError
+from ithaca.model.view import View
 from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
 from ithaca.protocol.messages import RaftSays, ReportIs
 from ithaca.runtime import machine
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.server.replica import ReplicaServer
+from ithaca.server.spare import SpareServer
 from ithaca.sim.administrator import Administrator
 from ithaca.sim.configuration import Configuration
 from ithaca.sim.disk import Tear
@@ -28,6 +30,7 @@ from ithaca.sim.host import Host
 from ithaca.sim.network import SimNetwork
 from ithaca.sim.process import Killed, Process, SimMachine
 from ithaca.sim.recorder import Recorder
+from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
 from ithaca.sim.violation import Violation
 from ithaca.sim.workload import Producer, Reader
@@ -73,14 +76,16 @@ class World:
         self.whole_file = configuration.cluster(configuration.spares)
         """With the shards that are to be added, as their replicas know them."""
         self.bootstrap = bootstrap_of(self.file)
-        places = servers_of(self.whole_file)
+        places = servers_of(self.whole_file) + spares_of(self.whole_file)
         self.hosts = {place.name: Host(self, place.name, place.address.host, place) for place in places}
+        self.view = View()
+        """The newest that an orderer has applied."""
         self.recorder = Recorder(lambda: self.scheduler.now_ns)
         self.producers = [Producer(self, number) for number in range(configuration.producers)]
         self.readers = [Reader(self, number) for number in range(configuration.readers)]
         self.administrator = Administrator(self)
         self._roles: list[Producer | Reader | Administrator] = [*self.producers, *self.readers]
-        if {"add-shard", "finalize"} & set(configuration.faults):
+        if {"add-shard", "finalize", REPLACE} & set(configuration.faults):
             self._roles.append(self.administrator)
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
         self.is_loaded = True
@@ -94,9 +99,16 @@ class World:
         self._handler = _Story(self)
 
     def replicas(self) -> list[Host]:
-        """The hosts of all shards that are registered, or may be."""
-        registered = self.administrator.registered
-        return [host for host in self.hosts.values() if host.place is not None and host.place.shard in registered]
+        """The hosts of all replicas that the view has."""
+        return [host for shard in self.view.shards for host in self.members(shard.shard)]
+
+    def members(self, number: int) -> list[Host]:
+        """The hosts of a shard's replicas: as the view says, else as its servers were started."""
+        shard = next((each for each in self.view.shards if each.shard == number), None)
+        if shard is None:
+            return [host for host in self.hosts.values() if host.place and host.place.shard == number]
+        addresses = [each.address.host for each in shard.replicas]
+        return [host for host in self.hosts.values() if host.is_storage and host.address in addresses]
 
     # What happened
 
@@ -154,7 +166,9 @@ class World:
     def _made(self, host: Host) -> Server:
         place = host.place
         assert place is not None
-        if place.shard is None:
+        if place.role == "spare":
+            host.server = SpareServer(self.whole_file, place.address, host.directory, disk=host.disk)
+        elif place.shard is None:
             host.server = OrdererServer(
                 self.file, place.number, host.directory, disk=host.disk, settings=self.configuration.raft()
             )
@@ -165,7 +179,7 @@ class World:
     def fenced(self, host: Host) -> None:
         """It must not be started again in place: a replica begins with an empty disk, an orderer's host is
         power-cycled, after which nothing is left that was not synced."""
-        if host.place is not None and host.place.shard is not None:
+        if host.is_storage:
             host.replace_disk()
         else:
             host.disk.crash(self.random)
