@@ -87,6 +87,8 @@ COALESCED_BATCHES_INFLIGHT = 2
 """Batches of single records that a client has in flight before it waits until the next is full."""
 ATTEMPT_TIMEOUT_S = 3.0
 """How long a client waits for one server's answer before it asks another, within its deadline."""
+HOME_LOOK_S = 0.5
+"""How long a client waits for an answer before it asks whether the lane is still open."""
 LANE_STALLED_S = 5.0
 """A lane that has not answered for so long, or cannot be reached, gets no new records for a while."""
 VIEW_AGE_S_MAX = 10.0
