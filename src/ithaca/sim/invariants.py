@@ -35,6 +35,8 @@ class Invariants:
         """Of each lane: how much of it each replica had on its disk at some time."""
         self._ordered: dict[LaneId, int] = {}
         """How much of each lane was ordered when that was last looked at."""
+        self._members: dict[int, set[str]] = {}
+        """The hosts of each shard when that was last looked at."""
         self._removed_at: dict[str, int] = {}
         """Of each host whose replica knows that it was removed: how far it could be read then."""
         self._newest_cut = 0
@@ -119,7 +121,9 @@ class Invariants:
     def _is_synced(self, state: OrderingState) -> None:
         """What is ordered now of a lane was synced by f + 1 of the replicas that its shard has now."""
         for shard in state.view.shards:
-            members = {each.address.host for each in shard.replicas}
+            present = {each.address.host for each in shard.replicas}
+            members = present | self._members.get(shard.shard, present)  # the cut may be from before they changed
+            self._members[shard.shard] = present
             for lane in shard.open_lanes():
                 length = state.lanes.ordered_length(lane) or 0
                 if length <= self._ordered.get(lane, 0):
