@@ -434,7 +434,7 @@ class Admit(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AdmissionIs(msgspec.Struct, frozen=True, array_like=True):
-    """How far that is: nobody has enlisted there; it copies the lanes (`whole`: it has all); it is a replica."""
+    """How far that is: nobody has enlisted there; it copies (`whole`: what there was); it is a replica."""
 
     state: Literal["absent", "learning", "whole", "added"]
     replica: _Natural = 0

@@ -118,7 +118,7 @@ class Leading:
 
     def _add_learner(self, leader: Leader, report: Report) -> None:
         """Add whoever has reported, if it is a learner that has caught up."""
-        entry = self.spares.due(leader, report.shard, report.replica)
+        entry = self.spares.due(leader, report)
         if entry is None or entry.shard in self._adding:
             return
         _log.info("replica %d has all of shard %d, and is added", entry.replica, entry.shard)

@@ -8,9 +8,11 @@ import logging
 from dataclasses import dataclass
 
 from ithaca.model.errors import AddressInUse, IthacaError, NoSuchReplica, NoSuchShard
+from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import AddReplica
 from ithaca.ordering.leader import Leader
+from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import AdmissionIs, Assigned
@@ -27,7 +29,17 @@ class Learner:
     replica: int
     connection: Connection | None
     is_whole: bool = False
-    """Whether it has synced all that is ordered of its shard, as far as was looked."""
+    """Whether it has synced all that was ordered of its shard a moment ago: under load it never has all."""
+    ordered: dict[LaneId, int] | None = None
+    """How much was ordered when it last reported."""
+
+    def looked_at(self, report: Report, ordered: dict[LaneId, int]) -> None:
+        """It has reported, and this is ordered now."""
+        before, self.ordered = self.ordered, ordered
+        lengths = dict(report.lengths)
+        self.is_whole = before is not None and all(
+            lengths.get(lane, 0) >= length for lane, length in before.items() if lane in ordered
+        )
 
 
 class Spares:
@@ -116,8 +128,11 @@ class Spares:
         self._learners[address] = Learner(shard.shard, replica, connection)
         return None
 
-    def due(self, leader: Leader, number: int, replica: int) -> AddReplica | None:
-        """The entry that adds this learner, which has just reported, if it may be added."""
+    def due(self, leader: Leader, report: Report) -> AddReplica | None:
+        """The entry that adds the learner that has just reported, if it is one and may be added."""
+        number, replica = report.shard, report.replica
+        if not self._learners:
+            return None
         found = next(
             (
                 (address, learner)
@@ -130,9 +145,11 @@ class Spares:
         if found is None or shard is None:
             return None
         address, learner = found
-        learner.is_whole = leader.has_caught_up(number, replica)
+        learner.looked_at(report, self._state.lanes.ordered_lengths(number))
         has_room = shard.phase == "finalized" or len(shard.replicas) < shard.size
-        return AddReplica(number, shard.epoch, replica, address) if learner.is_whole and has_room else None
+        if not has_room or not leader.has_caught_up(number, replica):
+            return None
+        return AddReplica(number, shard.epoch, replica, address)
 
     def admission(self, number: int, address: Address) -> AdmissionIs | IthacaError:
         """Have the server at this address learn the shard, if it does not yet; how far it is."""

@@ -14,8 +14,8 @@ REPLACING = (
         "replace-learner-too-early",
         "a learner is added as soon as it is heard of, whatever it has copied",
         "ithaca.server.orderer_spares",
-        "learner.is_whole = leader.has_caught_up(number, replica)",
-        "learner.is_whole = True",
+        "if not has_room or not leader.has_caught_up(number, replica):",
+        "if not has_room:",
     ),
     Bug(
         "replace-old-cuts-count",
