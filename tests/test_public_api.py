@@ -53,7 +53,7 @@ def test_twins_take_the_same_parameters(name: str) -> None:
 
 
 WAITING = {
-    "Admin": "add_shard finalize_shard shards",
+    "Admin": "add_shard finalize_shard shards add_replica remove_replica replace_replica",
     "Log": "append append_many submit submit_many flush read first tail trim session close",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
     "append_to_shard status",

@@ -83,14 +83,16 @@ def test_a_removed_replica_that_runs_on_serves_nobody() -> None:
 
 
 def test_a_finalized_shard_gets_more_replicas_to_read_from() -> None:
-    with Cluster(shards=2, replicas=1, spares=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
+    with Cluster(shards=2, replicas=1, spares=3) as cluster, ithaca.connect(cluster.bootstrap) as log:
         for number in range(20):
             log.append_to_shard(number % 2, str(number).encode())
         log.admin.finalize_shard(0)
-        assert [log.admin.add_replica(0, str(address)) for address in cluster.file.spares] == [1, 2]
+        assert [log.admin.add_replica(0, str(address)) for address in cluster.file.spares[:2]] == [1, 2]
         cluster.kill_replica(0, 0)
         with ithaca.connect(cluster.bootstrap) as other:
             assert sorted(map(int, values(other))) == list(range(20))
+        assert log.admin.replace_replica(0, 1, str(cluster.file.spares[2])) == 3
+        assert numbers(log) == [0, 2, 3]
         cluster.stop_server("spare-1")
         assert len(values(log)) == 20
 

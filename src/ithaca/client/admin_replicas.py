@@ -72,8 +72,7 @@ class ReplicaAdmin:
         if admission.state == "learning" and await self._is_joined(shard, replica):
             # As long as the old one is there the shard goes on, and the rest of the copying costs nobody anything.
             admission = await self._until(shard, at, ("whole", "added"), timeout)
-        if admission.state != "added":
-            await self.remove(shard, replica)
+        await self.remove(shard, replica)
         return (await self._until(shard, at, ("added",), timeout)).replica
 
     async def _until(self, shard: int, at: Address, states: tuple[str, ...], timeout: float | None) -> AdmissionIs:

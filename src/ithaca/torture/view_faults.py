@@ -1,5 +1,6 @@
 """Changes of the cluster itself, while clients use it: shards that come and go, replicas that are replaced."""
 
+import signal
 from contextlib import AbstractAsyncContextManager
 from typing import ClassVar
 
@@ -8,7 +9,7 @@ from ithaca.model.interface_aio import Admin, ClusterLog
 from ithaca.torture.client import TIMEOUT_S
 from ithaca.torture.injectors import Injector, Scene, Struck
 from ithaca.torture.plan import Fault, Strike
-from ithaca.torture.process_faults import Kill
+from ithaca.torture.process_faults import ended
 from ithaca.torture.tormented import Shape, Tormented
 
 
@@ -48,7 +49,7 @@ class Finalize(Injector):
 class Replace(Injector):
     """A spare takes the place of a replica, of one that works or of one that was just killed."""
 
-    fault: ClassVar[Fault] = Fault("replace", "all", variants=("alive", "killed"))
+    fault: ClassVar[Fault] = Fault("replace", "replica", variants=("alive", "killed"), alone=True)
 
     @classmethod
     def spares(cls, shape: Shape) -> int:
@@ -57,15 +58,20 @@ class Replace(Injector):
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
         cluster = scene.cluster
         async with _connected(cluster) as log:
-            shards = [each for each in await log.admin.shards() if each.phase == "live"]
-            shard = shards[strike.round % len(shards)]
-            replica = shard.replicas[strike.round % len(shard.replicas)]
-            old, (spare,) = cluster.name_of(replica.address), cluster.take_spares(1)
+            (target,) = await scene.servers(strike)
+            found = [
+                (shard.shard, each.replica, cluster.name_of(each.address))
+                for shard in await log.admin.shards()
+                for each in shard.replicas
+            ]
+            # The shard of the target may be gone: it was finalized, and trimmed.
+            shard, replica, old = next((each for each in found if each[2] == target), found[-1])
+            (spare,) = cluster.take_spares(1)
             if strike.variant == "killed":
-                await Kill().strike(scene, Strike(0, 0, "kill", (old,), 0, ""), lambda what: None)
-            await log.admin.replace_replica(shard.shard, replica.replica, str(cluster.routes[spare][0]))
+                await ended(cluster, old, cluster.signal(old, signal.SIGKILL))
+            await log.admin.replace_replica(shard, replica, str(cluster.routes[spare][0]))
             cluster.stand_ins[old] = spare
-            struck(f"{shard.shard}/{replica.replica} by {spare}")
+            struck(f"{shard}/{replica} by {spare}")
 
 
 async def _add(cluster: Tormented, admin: Admin) -> int:
