@@ -130,7 +130,7 @@ def _shards_short_of_replicas(leader: dict[str, Any]) -> list[str]:
     return [
         f"shard {shard['shard']} is short of {shard['missing']} of its replicas: add one with ithaca shard replicas add"
         for shard in leader["shards"]
-        if shard["phase"] != "finalized" and shard["missing"] > 0
+        if shard["phase"] != "finalized" and shard.get("missing", 0) > 0
     ]
 
 
