@@ -1,4 +1,4 @@
-"""Planted bugs of replicas that come and go: who may be removed, who may be added, and whose word counts."""
+"""Planted bugs of replicas that come and go: who may be added, and whose word counts."""
 
 from ithaca.sim.bug import Bug
 
@@ -16,31 +16,5 @@ REPLACING = (
         "ithaca.server.orderer_spares",
         "if not has_room or not leader.has_caught_up(number, replica):",
         "if not has_room:",
-    ),
-    Bug(
-        "replace-old-cuts-count",
-        "cuts that were proposed under an earlier configuration of a shard order something of it",
-        "ithaca.ordering.shards",
-        "self._lanes.gate(shard.shard, now.epoch_view if now.is_ordering else NEVER)",
-        "self._lanes.gate(shard.shard, 0)",
-    ),
-    Bug(
-        "replace-removed-goes-on",
-        "a replica that was removed does not notice, and waits to be let in again",
-        "ithaca.server.replica_order",
-        """            if isinstance(self._refusal, NoSuchReplica):
-                self._follower.order_removed(self._refusal)
-                return
-""",
-        """            if isinstance(self._refusal, NoSuchReplica):
-                continue
-""",
-    ),
-    Bug(
-        "failure-nobody-else-has-it",
-        "a silent replica is removed although the others still fetch what only it has",
-        "ithaca.server.orderer_failures",
-        "        if len(whole) < shard.size - shard.f:\n",
-        "        if len(shard.replicas) == len(failed):\n",
     ),
 )
