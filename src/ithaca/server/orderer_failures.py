@@ -66,8 +66,10 @@ class Failures:
         """Look who is silent, and answer that."""
         now_us = monotonic_ns() // 1000
         shards = [shard for shard in self._state.shards.by_number.values() if shard.phase != "finalized"]
-        # One that has never joined is not missed: its shard was just registered.
-        members = {(shard.shard, each.replica) for shard in shards for each in shard.replicas if each.boot}
+        # One that has never joined is missed only if it was added: it ran before that, and copied the shard.
+        members = {
+            (shard.shard, each.replica) for shard in shards for each in shard.replicas if each.boot or shard.epoch > 1
+        }
         self._liveness.look(now_us - self._looked_us, members)
         self._looked_us = now_us
         failed: dict[int, list[int]] = {}

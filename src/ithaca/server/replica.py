@@ -120,9 +120,11 @@ class ReplicaServer:
         disk: Disk | None = None,
         address: Address | None = None,
         listen_at: Address | None = None,
+        is_spare: bool = False,
     ) -> None:
         """`address`: of a replica that the file has not. `listen_at`: if others reach this server at its address by
-        way of a proxy or a mapped port."""
+        way of a proxy or a mapped port. `is_spare`: it fails if it cannot be this replica, and never was."""
+        self._is_spare = is_spare
         self._file = file
         self._public = address or file.replica(shard, replica).address
         self._listen_at = listen_at or self._public
@@ -396,6 +398,9 @@ class ReplicaServer:
 
     def order_removed(self, error: NoSuchReplica) -> None:
         """What it has is kept for people, and served to nobody: others go on without it."""
+        if self._is_spare and not any(lane.replica == self._replica for lane in self.store.lanes):
+            self.fail(error)
+            return
         _log.error("%s", error)
         self.step(ReplicaRemoved())
         self.shelf.close(Unavailable(f"replica {self._name} was removed from its shard: ask another"))

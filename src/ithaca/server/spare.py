@@ -10,7 +10,7 @@ import logging
 from typing import Any
 
 from ithaca.model.cluster_config import ClusterFile
-from ithaca.model.errors import IthacaError, ProtocolError
+from ithaca.model.errors import IthacaError, NoSuchReplica, ProtocolError
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
@@ -72,7 +72,10 @@ class SpareServer:
         known = replica_meta.identity(self._disk, self._directory)
         if known is not None:
             await self._become(*known)
-            return
+        else:
+            await self._begin_waiting()
+
+    async def _begin_waiting(self) -> None:
         self._disk.make_directory(self._directory)
         if isinstance(self._disk, OsDisk):
             self._lock = take_lock(self._disk, self._directory, "stop that server first")
@@ -91,9 +94,10 @@ class SpareServer:
 
     async def stop(self) -> None:
         """End cleanly. Idempotent."""
-        if self._waiting is not None:
-            self._waiting.cancel()
-            await asyncio.gather(self._waiting, return_exceptions=True)
+        while self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
         await self._stop_listening()
         if self.replica is not None:
             await self.replica.stop()
@@ -132,17 +136,28 @@ class SpareServer:
             disk=self._disk,
             address=self._address,
             listen_at=self._listen_at,
+            is_spare=True,
         )
         await self.replica.start()
-        self._following = asyncio.create_task(self._follow(self.replica))
+        self._waiting = asyncio.create_task(self._follow(self.replica))
 
     async def _follow(self, replica: ReplicaServer) -> None:
-        """Whatever ends the replica ends this server."""
+        """Whatever ends the replica ends this server, but that another was added in its place: then it waits again."""
         try:
-            await replica.wait()
-        except IthacaError as error:
+            await self._wait_on_if_not_needed(replica)
+        except Exception as error:
             if not self._ended.done():
                 self._ended.set_exception(error)
+
+    async def _wait_on_if_not_needed(self, replica: ReplicaServer) -> None:
+        try:
+            await replica.wait()
+        except NoSuchReplica as error:
+            _log.warning("this server was not needed, and is a spare again: %s", error)
+            await replica.stop()
+            self.replica = None
+            await asyncio.to_thread(replica_meta.forget, self._disk, self._directory)
+            await self._begin_waiting()
 
     async def _enlisted(self) -> Assigned:
         """Ask one orderer after the other, and follow the leader, until there is an answer."""

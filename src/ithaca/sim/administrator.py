@@ -114,6 +114,10 @@ class Administrator:
         except IthacaError as error:
             self._world.met(error)
             await asyncio.sleep(_LOOK_S)
+            if self._world.is_healing and len(self._replicas(task.shard)) >= self._world.configuration.replicas:
+                self._world.tell(f"administrator: {task.shard}/{task.replica} stays: {error}")
+                self._tasks.remove(task)
+                return
             if any(task.replica == each.replica for each in self._replicas(task.shard)):
                 # Another is asked next: this one may have to wait for what only that one mends.
                 self._tasks.append(self._tasks.pop(0))

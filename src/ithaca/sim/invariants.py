@@ -147,7 +147,8 @@ class Invariants:
             raise Violation("removed", f"{host.name} was removed, and follows the order on to {core.tail}")
         if core.readable > core.tail:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")
-        self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail))
+        who = f"{host.name} as {server._name}"  # a spare may become one after the other
+        self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail), who)
         if core.shard_view is not None and core.shard_view.phase == "finalized":
             for lane, is_open, durable, ordered in core.lanes():
                 final = self._final_lengths.get(lane, ordered)
@@ -185,8 +186,8 @@ class Invariants:
         if known != tail:
             raise Violation("one-order", f"after cut {cut} the tail is {known} at {who} and {tail} at {host.name}")
 
-    def _never_falls(self, host: Host, now: tuple[int, int, int, int]) -> None:
-        before = self._last.get(host.name)
-        self._last[host.name] = now
+    def _never_falls(self, host: Host, now: tuple[int, int, int, int], who: str = "") -> None:
+        before = self._last.get(who or host.name)
+        self._last[who or host.name] = now
         if before is not None and before[0] == now[0] and any(new < old for old, new in zip(before, now, strict=True)):
             raise Violation("monotone", f"{host.name} fell from {before[1:]} to {now[1:]}")

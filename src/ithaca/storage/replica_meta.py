@@ -77,6 +77,20 @@ def skip_boots(disk: Disk, directory: str, boot: int) -> None:
     _store(disk, directory, msgspec.structs.replace(known, boot=max(known.boot, boot)))
 
 
+def forget(disk: Disk, directory: str) -> None:
+    """Make the directory nobody's again: of a learner that was never added, so that nobody counts on what it holds."""
+    lanes = f"{directory}/lanes"
+    for lane in disk.list(lanes) if disk.exists(lanes) else ():
+        for name in disk.list(f"{lanes}/{lane}"):
+            disk.remove(f"{lanes}/{lane}/{name}")
+        disk.remove_directory(f"{lanes}/{lane}")
+    if disk.exists(lanes):
+        disk.sync_directory(lanes)
+        disk.remove_directory(lanes)
+    disk.remove(f"{directory}/{NAME}")  # last: lanes without it are refused
+    disk.sync_directory(directory)
+
+
 def _load(disk: Disk, directory: str) -> ReplicaMeta | None:
     path = f"{directory}/{NAME}"
     if not disk.exists(path):
