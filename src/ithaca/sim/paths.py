@@ -31,6 +31,7 @@ PATHS: dict[str, str] = {
     "order: silent replica removed": "ithaca.server.orderer_failures:Failures._remove",
     "order: shard of a silent replica finalized": "ithaca.server.orderer_failures:Failures._finalize",
     "replica: was removed": "ithaca.replica.core:ReplicaCore._removed",
+    "replica: learner was not needed": "ithaca.storage.replica_meta:forget",
     "replica: was a spare": "ithaca.server.spare:SpareServer._become",
     "replica: joined": "ithaca.replica.core:ReplicaCore._join",
     "replica: order lost": "ithaca.replica.core:ReplicaCore._leave",
