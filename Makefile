@@ -16,12 +16,15 @@ help: ## Say what can be made
 
 setup: $(STAMP) ## Make .venv with everything, pinned; does nothing when it is there already
 
-$(STAMP): requirements/dev.txt pyproject.toml
+$(STAMP): requirements/dev.txt requirements/plot.txt requirements/spark.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ithaca needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "The venv module is missing: install python3-venv with your package manager" >&2; exit 1; }
 	@echo "Installing pinned packages into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/plot.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --require-hashes -r requirements/spark.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@$(BIN)/python tools/find_java.py
 	@touch $@
 
 demo: setup ## Run the main job: a cluster, producers, followers, a killed replica, with figures
@@ -42,7 +45,7 @@ format: setup ## Rewrite the sources in the house format
 	@$(BIN)/ruff check --fix src tests tools
 
 test: check ## Check, then all tests with samples of the campaigns
-	@$(BIN)/pytest -n $(WORKERS) -m "not campaign"
+	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not campaign"
 
 campaign: check ## The campaigns at their full counts
 	@$(BIN)/pytest -n $(WORKERS) -m campaign --timeout 7200
@@ -58,7 +61,8 @@ $(FUZZER): requirements/fuzz.txt | setup
 requirements: setup ## Pin the newest versions anew (needs uv)
 	@command -v uv >/dev/null || { echo "Pinning needs uv: install it with pip install uv" >&2; exit 1; }
 	@uv pip compile pyproject.toml --extra dev --extra arrow --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/dev.txt
-	@uv pip compile pyproject.toml --extra spark --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
+	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
+	@uv pip compile pyproject.toml --extra spark --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
 	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
 
 clean: ## Remove what was made here, the virtual environment included

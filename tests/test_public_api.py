@@ -14,7 +14,9 @@ import ithaca
 import ithaca.aio
 from ithaca.model import errors, interface, interface_aio, records
 
-TWINS = ["Admin", "ClusterLog", "Log", "Pending", "Records", "Session", "Subscription"]
+TWINS = [
+    *("Admin", "ClusterLog", "Log", "PartWriter", "Pending", "PreparedAppends", "Records", "Session", "Subscription"),
+]
 # What a class needs to be iterated, entered and awaited is spelled differently, and means the same.
 PROTOCOL = {
     "__aiter__": "__iter__",
@@ -53,10 +55,14 @@ def test_twins_take_the_same_parameters(name: str) -> None:
 
 
 WAITING = {
-    "Admin": "add_shard finalize_shard shards add_replica remove_replica replace_replica",
-    "Log": "append append_many submit submit_many flush read first tail trim session close",
+    "Log": "append append_many submit submit_many flush read first tail trim session close "
+    "prepare open_part publish abort",
+    "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers "
+    "add_replica remove_replica replace_replica",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
-    "append_to_shard status",
+    "prepare open_part publish abort append_to_shard status",
+    "PartWriter": "append_many finish abort",
+    "PreparedAppends": "prepare open_part publish abort",
     "Session": "append append_many",
     "Pending": "result",
     "Records": "close",

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ithaca.client import sync_appends
-from ithaca.model import interface_admin_aio, interface_aio
+from ithaca.model import interface_admin_aio, interface_aio, interface_parts_aio
 
-SOURCES = (interface_aio, interface_admin_aio)
+SOURCES = (interface_aio, interface_admin_aio, interface_parts_aio)
 TARGET = Path(sync_appends.__file__).with_name("sync_log.py")
 
 HEAD = '''\
@@ -50,7 +50,9 @@ class Face:
 FACES = [
     Face("SyncSession", "Session", "interface.Session"),
     Face("SyncAdmin", "Admin", "interface.Admin"),
-    Face("SyncLog", "Log", "SyncAppends[LogTwin]", sync_appends.SyncAppends),
+    Face("SyncPartWriter", "PartWriter", "interface.PartWriter"),
+    Face("SyncPreparedAppends", "PreparedAppends", "SyncAppends[LogTwin]", sync_appends.SyncAppends),
+    Face("SyncLog", "Log", "SyncPreparedAppends[LogTwin]", sync_appends.SyncAppends),
     Face(
         "SyncClusterLog",
         "ClusterLog",
@@ -58,7 +60,13 @@ FACES = [
         sync_appends.SyncAppends,
     ),
 ]
-WRAPPED = {"Admin": "SyncAdmin", "Session": "SyncSession", "Records": "SyncRecords", "Subscription": "SyncSubscription"}
+WRAPPED = {
+    "Admin": "SyncAdmin",
+    "PartWriter": "SyncPartWriter",
+    "Records": "SyncRecords",
+    "Session": "SyncSession",
+    "Subscription": "SyncSubscription",
+}
 """What the twin gives, and what is given for it."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

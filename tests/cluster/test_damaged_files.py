@@ -16,7 +16,7 @@ from tests.cluster.damaged import Image, make_image, small_pages
 
 from ithaca.model.errors import Corrupt
 from ithaca.model.positions import LaneId
-from ithaca.raft.messages import DurableState
+from ithaca.raft.messages import DurableState, first_state
 from ithaca.server import orderer_directory
 from ithaca.server.orderer_directory import open_raft_log
 from ithaca.sim.disk import SimDisk
@@ -281,7 +281,7 @@ def raft(image: Image) -> RaftFiles:
 
 
 def opened(files: Files) -> DurableState:
-    return open_raft_log(disk_with("/orderer", files), "/orderer", 1, [1])[1]
+    return open_raft_log(disk_with("/orderer", files), "/orderer", 1, lambda: first_state(1))[1]
 
 
 def test_an_orderers_meta_is_refused_whatever_byte_is_wrong(raft: RaftFiles) -> None:

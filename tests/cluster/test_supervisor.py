@@ -136,6 +136,24 @@ async def test_programs_that_are_new_are_started_on_a_signal(tmp_path: Path) -> 
     assert [child.phase for child in state_of(tmp_path).children] == ["stopped", "stopped"]
 
 
+async def test_programs_that_are_not_wanted_any_more_are_stopped_and_forgotten(tmp_path: Path) -> None:
+    fenced = "import sys; sys.exit(3)"
+    wanted = [program("one", SLEEP), program("two", SLEEP), program("three", fenced)]
+    supervisor = Supervisor(tmp_path, list(wanted), print, reread=lambda: wanted)
+    running = asyncio.create_task(supervisor.run())
+    await eventually_awaited(lambda: (tmp_path / "supervisor.json").exists(), "it runs")
+    await eventually_awaited(lambda: child_of(tmp_path, "two").phase == "running", "all run")
+    await eventually_awaited(lambda: child_of(tmp_path, "three").phase == "fenced", "one has fenced itself")
+    pid = child_of(tmp_path, "two").pid
+    assert pid is not None
+    del wanted[1:]
+    os.kill(os.getpid(), RELOAD_SIGNAL)
+    await eventually_awaited(lambda: [each.name for each in state_of(tmp_path).children] == ["one"], "two are gone")
+    await eventually_awaited(lambda: not is_running(pid), "its process has ended")
+    supervisor.ask_to_stop()
+    await running
+
+
 async def test_asking_twice_kills_at_once(tmp_path: Path) -> None:
     stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + SLEEP
     supervisor = Supervisor(tmp_path, [program("stubborn", stubborn)], print)

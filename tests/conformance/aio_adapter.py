@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from ithaca.model import interface, interface_aio
 from ithaca.model.interface import Batch
-from ithaca.model.limits import POLL_RECORDS_MAX
+from ithaca.model.limits import PART_TTL_S, POLL_RECORDS_MAX
+from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
 
 Result = TypeVar("Result")
@@ -147,6 +148,35 @@ class AdaptedSession(interface.Session):
         return self._thread.run(self._twin.append_many(values, keys=keys, seq=seq, timeout=timeout))
 
 
+class AdaptedPartWriter(interface.PartWriter):
+    def __init__(self, thread: LoopThread, twin: interface_aio.PartWriter) -> None:
+        self._thread = thread
+        self._twin = twin
+
+    @property
+    def length(self) -> int:
+        return self._thread.call(lambda: self._twin.length)
+
+    @property
+    def is_finished(self) -> bool:
+        return self._thread.call(lambda: self._twin.is_finished)
+
+    def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        self._thread.run(self._twin.append_many(values, keys=keys, timeout=timeout))
+
+    def finish(self, *, timeout: float | None = None) -> Part:
+        return self._thread.run(self._twin.finish(timeout=timeout))
+
+    def abort(self) -> None:
+        self._thread.run(self._twin.abort())
+
+
 class AdaptedLog(interface.Log):
     """A synchronous face for `twin`, which was opened in `thread`'s loop."""
 
@@ -197,6 +227,31 @@ class AdaptedLog(interface.Log):
 
     def session(self, name: str) -> interface.Session:
         return AdaptedSession(self._thread, self._thread.run(self._twin.session(name)))
+
+    def prepare(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        shard: int | None = None,
+        ttl: float = PART_TTL_S,
+        timeout: float | None = None,
+    ) -> Part:
+        return self._thread.run(self._twin.prepare(values, keys=keys, shard=shard, ttl=ttl, timeout=timeout))
+
+    def open_part(
+        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+    ) -> AdaptedPartWriter:
+        twin = self._thread.run(self._twin.open_part(shard=shard, ttl=ttl, timeout=timeout))
+        return AdaptedPartWriter(self._thread, twin)
+
+    def publish(
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+    ) -> Published:
+        return self._thread.run(self._twin.publish(key, parts, writer=writer, owner=owner, timeout=timeout))
+
+    def abort(self, parts: Iterable[Part]) -> None:
+        self._thread.run(self._twin.abort(parts))
 
     def close(self) -> None:
         self._thread.run(self._twin.close())

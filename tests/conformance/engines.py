@@ -29,6 +29,8 @@ class Feature(Enum):
     """Closing the last handle and opening the log anew finds everything again."""
     COMPRESSION = auto()
     """Handles compress on request."""
+    PREPARED = auto()
+    """Parts are prepared, and published together."""
 
 
 class Deployment(ABC):
@@ -149,8 +151,8 @@ class ClusteredAio(Deployment):
 
 
 ENGINES = [
-    Engine("embedded", Embedded, frozenset(Feature)),
-    Engine("embedded-aio", EmbeddedAio, frozenset(Feature)),
+    Engine("embedded", Embedded, frozenset(Feature) - {Feature.PREPARED}),
+    Engine("embedded-aio", EmbeddedAio, frozenset(Feature) - {Feature.PREPARED}),
     Engine("cluster", Clustered, frozenset(Feature)),
     Engine("cluster-aio", ClusteredAio, frozenset(Feature)),
 ]

@@ -8,7 +8,9 @@ from tests.ordering.building import Driver
 from tests.ordering.test_ordering_entries import ENTRIES
 from tests.protocol.test_codec import arrived
 
-from ithaca.model.errors import Corrupt, FormatTooNew, ProtocolError
+from ithaca.model.errors import Corrupt, FormatTooNew, InvalidInput, ProtocolError
+from ithaca.model.limits import PART_INCARNATION_MIN
+from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import (
     CloseLane,
@@ -23,6 +25,7 @@ from ithaca.ordering.entries import (
     encode_entry,
 )
 from ithaca.ordering.outcomes import OrderedCut
+from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.messages import Applied
 from ithaca.raft.messages import Configuration, Entry, EntryKind, configuration_entry, configuration_of
@@ -38,6 +41,10 @@ def _driven() -> tuple[bytes, ...]:
     driver.cut({a: 5, c: 2}, time_us=9)
     driver.cut({b: 3}, time_us=11)
     found.append(driver.state.snapshot())
+    driver.apply(OpenPart(b, bytes(16), 10_000_000, 12))
+    driver.apply(OpenPart(c, bytes(15) + b"1", 10_000_000, 12))
+    driver.apply(SealPart(c._replace(incarnation=PART_INCARNATION_MIN), bytes(15) + b"1", 4, 99))
+    driver.apply(Publish("loader", 1, "", ((c._replace(incarnation=PART_INCARNATION_MIN), bytes(15) + b"1"),)))
     driver.apply(Lost(a, 1, 3))
     driver.apply(OpenLane(1, 0, 2))
     driver.apply(Finalize(2, cuts=3))
@@ -89,6 +96,12 @@ _PROPOSED = (
     CloseLane(LaneId(1, 1, 1)),
     Finalize(1, 2, 50),
     TrimTo(7),
+    OpenPart(LaneId(1, 1, 1), bytes(15) + b"2", 10_000_000, 13),
+    SealPart(LaneId(1, 1, PART_INCARNATION_MIN), bytes(16), 3, 99),
+    Publish("loader", 1, "", ()),
+    Publish("loader", 2, "", ()),
+    AbortParts(((LaneId(1, 1, PART_INCARNATION_MIN), bytes(16)),)),
+    ExpireParts((LaneId(1, 1, PART_INCARNATION_MIN),), 1 << 40),
     Lost(LaneId(1, 1, 1), 0, 2),
 )
 """Among them one of each kind that changes the state of the last snapshot."""
@@ -117,6 +130,14 @@ TARGETS: tuple[Target[Any], ...] = (
         _SNAPSHOTS,
         OrderingState.snapshot,
         regressions=(NESTED, b"\x92\x01" + NO_TEXT, *map(_with_lengths, (b"1234567", b"12345678"))),
+    ),
+    Target(
+        "prepared-part",
+        Part.from_bytes,
+        (InvalidInput,),
+        (Part(LaneId(1, 0, PART_INCARNATION_MIN), 3, bytes(16)).to_bytes(),),
+        Part.to_bytes,
+        regressions=(NESTED, b""),
     ),
     Target(
         "session-carried",

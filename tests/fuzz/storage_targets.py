@@ -200,7 +200,7 @@ def _replica_meta(data: bytes) -> ReplicaMeta:
 
 
 def _orderer_state(data: bytes) -> DurableState:
-    return orderer.open_raft_log(disk_of({orderer.META: data}), _PLACE, 1, (1, 2, 3))[1]
+    return orderer.open_raft_log(disk_of({orderer.META: data}), _PLACE, 1, lambda: first_state(1, 2, 3))[1]
 
 
 def _log_meta(data: bytes) -> embedded.Meta:

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from ithaca.model.addresses import is_loopback, parse_address
 from ithaca.model.cluster_config import (
     ClusterFile,
     OrdererPlace,
     ReplicaPlace,
     ShardPlace,
-    dump_cluster,
-    is_loopback,
+    check_founders,
     load_cluster,
-    parse_address,
 )
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.view import Address
@@ -110,11 +110,7 @@ def test_every_address_once() -> None:
         (SMALL.replace('"127.0.0.1:7603", "127.0.0.1:7604"', ""), 6, "shard 0 has 0 replicas: use 1 to 15"),
         (SMALL + '[[shard]]\nreplicas = ["a:1"]\nshard = 0\n', 9, "shard 0 is there twice"),
         (SMALL + '[[orderer]]\nserver = 1\naddress = "a:1"\n', 8, "server 1 is there twice"),
-        (
-            SMALL + '[[orderer]]\nserver = 2\naddress = "a:1"\n',
-            7,
-            "there are 2 orderers: an even number survives no more failures than 1, .*use 1 or 3",
-        ),
+        (SMALL + '[[orderer]]\nserver = 2\naddress = "a:1"\njoins = 1\n', 10, "joins is 1: use true or false"),
         (SMALL + '[[shard]]\nshard = 1\nreplicas = ["a:1"]\n[shard.more]\n', 10, "more is not known"),
         ('shard = [{ shard = 0, replicas = ["a:1"] }]\norderer = [{ server = 1, address = "a" }]\n', 2, "not an addr"),
         (SMALL + "[[shard]\n", 7, "is not TOML"),
@@ -172,3 +168,15 @@ def test_what_is_not_an_address(text: str) -> None:
 )
 def test_who_can_be_reached_from_elsewhere(host: str, expected: bool) -> None:
     assert is_loopback(Address(host, 1)) is expected
+
+
+def test_a_log_is_founded_by_an_odd_number_of_orderers_and_may_have_any_later(tmp_path: Path) -> None:
+    two = SMALL + '[[orderer]]\nserver = 2\naddress = "a:1"\n'
+    with pytest.raises(ConfigError, match=r"there are 2 orderers: an even number survives no .*use 1 or 3"):
+        check_founders(load_cluster(write(tmp_path, two)))
+    joined = load_cluster(write(tmp_path, two + "joins = true\n"))
+    assert check_founders(joined) == {1: at(7600)}
+    assert joined.orderer(2) == OrdererPlace(2, Address("a", 1), joins=True)
+    assert load_cluster(write(tmp_path, dump_cluster(joined))) == joined
+    with pytest.raises(ConfigError, match=r"no orderer 3 in the cluster's file, only \[1, 2\]"):
+        joined.orderer(3)

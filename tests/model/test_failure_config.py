@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ithaca.model.cluster_config import dump_cluster, load_cluster
+from ithaca.model.cluster_config import load_cluster
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import ConfigError
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.view import Address

@@ -64,7 +64,7 @@ def test_lengths_differ_by_lane_and_by_length() -> None:
 
 
 def test_the_layout_of_a_key_and_of_a_vector() -> None:
-    assert lane_key(LaneId(1, 1, 1)) == (1 << 39) + (1 << 24) + 1
+    assert lane_key(LaneId(1, 1, 1)) == (1 << 43) + (1 << 31) + 1
     assert pack(np.array([1, 256], np.int64)).hex() == "0100000000000000" + "0001000000000000"
 
 

@@ -8,7 +8,12 @@ from tests.ordering.building import address, shard_entry
 
 from ithaca.model.cut import LaneLengths
 from ithaca.model.errors import InvalidInput, ProtocolError, VersionMismatch
-from ithaca.model.limits import LANE_RECORDS_MAX, SESSION_CARRIED_BYTES_MAX, SESSION_NAME_BYTES_MAX
+from ithaca.model.limits import (
+    LANE_RECORDS_MAX,
+    PART_INCARNATION_MIN,
+    SESSION_CARRIED_BYTES_MAX,
+    SESSION_NAME_BYTES_MAX,
+)
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration
 from ithaca.ordering.entries import (
@@ -31,9 +36,11 @@ from ithaca.ordering.entries import (
     decode_entry,
     encode_entry,
 )
+from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
 
 LANE, OTHER = LaneId(1, 2, 3), LaneId(2, 0, 1)
 LOG = UUID(int=5)
+PART, TOKEN = LaneId(1, 2, PART_INCARNATION_MIN + 3), bytes(range(16))
 
 ENTRIES: list[OrderingEntry] = [
     Configure(ClusterConfiguration(LOG, "scalog", 500, 8)),
@@ -45,6 +52,11 @@ ENTRIES: list[OrderingEntry] = [
     RemoveReplica(1, 1, 2),
     AddReplica(1, 2, 3, address(3)),
     TrimTo(9),
+    OpenPart(LANE, TOKEN, 3_600_000_000, 5),
+    SealPart(PART, TOKEN, 12, 3),
+    Publish("loader", 7, "query", ((PART, TOKEN),), 5),
+    AbortParts(((PART, TOKEN),)),
+    ExpireParts((PART,), 9),
     OpenSession("käse", LANE),
     MoveSession(1, 2, LANE, OTHER, 4, b"\0\xff"),
     MoveSession(1, 2, LANE, OTHER),
@@ -73,8 +85,8 @@ def test_a_cut_costs_sixteen_bytes_per_lane() -> None:
 
 
 def test_an_unknown_kind_is_refused_by_name() -> None:
-    with pytest.raises(VersionMismatch, match="kind 'publish' is not known to this version"):
-        decode_entry(msgspec.msgpack.encode(["publish", 1]))
+    with pytest.raises(VersionMismatch, match="kind 'unpublish' is not known to this version"):
+        decode_entry(msgspec.msgpack.encode(["unpublish", 1]))
 
 
 PACKED = b"\1" + b"\0" * 7
@@ -98,6 +110,15 @@ MALFORMED: dict[str, object] = {
     "no session name": ["open-session", "", [1, 2, 3]],
     "a long session name": ["open-session", "x" * (SESSION_NAME_BYTES_MAX + 1), [1, 2, 3]],
     "too much carried": ["move-session", 1, 1, [1, 2, 3], [1, 2, 4], None, b"x" * (SESSION_CARRIED_BYTES_MAX + 1)],
+    "a part of a part": ["open-part", list(PART), TOKEN, 3_600_000_000],
+    "a short token": ["open-part", [1, 2, 3], TOKEN[:-1], 3_600_000_000],
+    "a part for ever": ["open-part", [1, 2, 3], TOKEN, 1 << 60],
+    "no part to seal": ["seal-part", [1, 2, 3], TOKEN, 1, 1],
+    "no writer": ["publish", "", 1, "", []],
+    "a negative key": ["publish", "w", -1, "", []],
+    "a long owner": ["publish", "w", 1, "x" * 256, []],
+    "a part twice": ["publish", "w", 1, "", [[list(PART), TOKEN], [list(PART), TOKEN]]],
+    "no part to abort": ["abort-parts", [[[1, 2, 3], TOKEN]]],
     "nothing lost": ["lost", [1, 2, 3], 4, 4],
     "an unknown engine": ["configure", [str(LOG), "paxos", 0, 4]],
     "no pipeline": ["configure", [str(LOG), "scalog", 0, 0]],

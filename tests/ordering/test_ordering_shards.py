@@ -75,7 +75,7 @@ def test_each_boot_gets_one_incarnation() -> None:
 
 
 def test_incarnations_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "INCARNATION_MAX", 1)
+    monkeypatch.setattr(shards, "PART_INCARNATION_MIN", 2)
     driver = Driver()
     driver.shard(1)
     assert driver.reason(OpenLane(1, 0, 2)) == "too many incarnations"

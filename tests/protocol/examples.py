@@ -5,8 +5,10 @@ from uuid import UUID
 import msgspec
 
 from ithaca.model.cut import LaneRun, ShardCut
+from ithaca.model.limits import PART_INCARNATION_MIN
+from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, ClusterConfiguration, Replica, Shard, View
+from ithaca.model.view import Address, ClusterConfiguration, Orderers, Replica, Shard, View
 from ithaca.ordering.entries import CloseLane
 from ithaca.ordering.outcomes import (
     Configured,
@@ -22,6 +24,15 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
+from ithaca.ordering.part_outcomes import (
+    PartDropped,
+    PartOpened,
+    PartSealed,
+    PartsPublished,
+    PartsUnfit,
+    PublishConflicts,
+    StagedPart,
+)
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.protocol import messages as m
@@ -34,13 +45,19 @@ CONFIGURATION = ClusterConfiguration(LOG, "scalog", 100)
 SHARD = Shard(1, 1, False, (Replica(0, AT, 3, 3, True), Replica(1, Address("::1", 7601), 2, 2)), 1, epoch=2)
 CUT = ShardCut(1, 9, 120, 1_700_000_000_000_000, (LaneRun(LANE, 10, 100, 12), LaneRun(OTHER, 0, 112, 8)))
 SESSION = Session(5, "loader", 2, LANE, (OTHER,), b"carried")
-SUMMARY = ShardSummary(77, SHARD, CUT, 1, [(LANE, 22), (OTHER, 8)], [SESSION], [(OTHER, ((2, 4),))], 6)
+TOKEN = bytes(range(16))
+PART = StagedPart(LaneId(1, 0, PART_INCARNATION_MIN), TOKEN, LANE, 1_700_000_000_000_000, 12)
+PUBLISHED = Published("loader", 7, "query", 100, 12)
+SUMMARY = ShardSummary(77, SHARD, CUT, 1, [(LANE, 22), (OTHER, 8)], [SESSION], [(OTHER, ((2, 4),))], 6, [PART])
 _CHANGES = (
     ViewChanged(6, 1, SHARD),
     ViewChanged(7, 2, None),
     LaneOpened(LANE, 3),
     LaneClosed(OTHER, 8),
     ShardFinalized(1, 9),
+    PartOpened(PART),
+    PartSealed(PART.lane, 12),
+    PartDropped(PART.lane),
     SessionOpened(SESSION),
     SessionMoved(SESSION, OTHER),
     SessionExpired(SESSION),
@@ -48,7 +65,8 @@ _CHANGES = (
     RangeLost(OTHER, 2, 4),
 )
 NEWS = (CUT, *_CHANGES)
-OUTCOMES = (Configured(CONFIGURATION), *_CHANGES, Refused(CloseLane(LANE), "no such lane"))
+_PUBLISHED = (PartsPublished(PUBLISHED), PublishConflicts(PUBLISHED), PartsUnfit((PART.lane,), ()))
+OUTCOMES = (Configured(CONFIGURATION), *_CHANGES, *_PUBLISHED, Refused(CloseLane(LANE), "no such lane"))
 RAFT: tuple[raft.AnyMessage, ...] = (
     raft.RequestVote(1, 4, 10, 3, pre=True),
     raft.VoteReply(2, 4, True),
@@ -65,7 +83,12 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     m.Welcome(1, "orderer"),
     m.Failure("Trimmed", "gone", {"first": 7, "file": "x"}, True),
     m.Redirect(AT),
-    m.Redirect(None),
+    m.Redirect(None, Orderers(7, (AT,))),
+    m.AddOrderer(4, AT),
+    m.RemoveOrderer(4),
+    m.GetMembers(),
+    m.MembersAre((m.Member(1, AT, True, True), m.Member(4, AT, False, False)), 4),
+    m.OrderersAre(Orderers(7, (AT, AT))),
     m.Finished(),
     m.GetStatus(),
     m.StatusIs(b"{}"),
@@ -91,6 +114,12 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     m.NextSeqIs(17),
     m.GetPlaced(LANE, 5),
     m.PlacedAre(((1, 16, 100),)),
+    m.AppendPart(PART.lane, TOKEN, 8),
+    m.PartSynced(12),
+    m.FinishPart(PART.lane, TOKEN, 12),
+    m.GetPart(PART.lane, TOKEN),
+    m.PartIs(PART),
+    m.PartIs(None),
     m.Read(100, 250),
     m.Found(LANE, 96),
     m.Elsewhere(),

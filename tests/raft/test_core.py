@@ -6,9 +6,11 @@ from tests.raft.cluster import SETTINGS, Cluster
 
 from ithaca.model import limits
 from ithaca.model.errors import InvalidInput
+from ithaca.model.view import Address
 from ithaca.raft.events import (
     Apply,
     ChangeMembership,
+    Effect,
     Persist,
     Propose,
     Proposed,
@@ -458,7 +460,7 @@ def test_unreachable_followers_and_strangers_are_no_trouble() -> None:
     cluster = Cluster(1, 2)
     cluster.elect(1)
     assert cluster.step(1, Unreachable(9)) == []
-    assert cluster.step(2, Unreachable(1)) == []
+    assert cluster.step(2, Unreachable(9)) == []
     assert cluster.step(1, Receive(AppendReply(9, 1, True, 1))) == []
 
 
@@ -468,3 +470,59 @@ def test_time_never_runs_backwards() -> None:
     before = cluster.cores[1].node.now_ms
     cluster.step(1, Tick(before - 50))
     assert cluster.cores[1].node.now_ms == before
+
+
+# Members that come and go.
+
+
+def refusals(effects: list[Effect]) -> list[str]:
+    return [effect.reason for effect in effects if isinstance(effect, Refused)]
+
+
+def test_a_server_that_waits_to_be_added_votes_for_nobody() -> None:
+    """It may be one that lost its disk, and with it the vote that it gave before."""
+    cluster = Cluster(checked=False)
+    cluster.add(1, DurableState())
+    for forced in (False, True):
+        assert granted(cluster, RequestVote(2, 5, 9, 4, forced=forced)) is None
+    assert granted(cluster, RequestVote(2, 5, 9, 4, pre=True)) is None
+    assert (cluster.cores[1].term, cluster.cores[1].node.vote) == (0, None)
+    cluster.step(1, append(5, (0, 0), configuration_entry(1, 5, Configuration((2, 3), (1,)))))
+    cluster.take()
+    cluster.tick(1, 1000)
+    assert granted(cluster, RequestVote(2, 6, 9, 5)), "now it was added"
+
+
+def test_no_change_after_which_most_voters_would_be_silent() -> None:
+    cluster = Cluster(1, 2, 3)
+    cluster.elect(1)
+    for _ in range(4):
+        cluster.tick(1, 40)
+        for _, to, message in cluster.take():
+            if to == 2:
+                cluster.step(2, Receive(message))
+        cluster.deliver(2, 1)
+    assert refusals(cluster.step(1, ChangeMembership(1, "remove", 2))) == ["no majority would be alive"]
+    assert refusals(cluster.step(1, ChangeMembership(2, "remove", 3))) == []
+    assert cluster.cores[1].leadership is not None
+    assert cluster.cores[1].leadership.successor == 2
+
+
+def test_a_learner_is_promoted_once_it_knows_that_it_was_added() -> None:
+    cluster = Cluster(1)
+    cluster.elect(1)
+    cluster.add(2, DurableState())
+    at = Address("127.0.0.1", 7)
+    assert refusals(cluster.step(1, ChangeMembership(1, "add learner", 2, at))) == []
+    assert refusals(cluster.step(1, ChangeMembership(2, "promote", 2))) == ["learner is behind"]
+    cluster.settle()
+    cluster.tick(1, 20)
+    cluster.settle()
+    assert refusals(cluster.step(1, ChangeMembership(3, "promote", 2))) == []
+    cluster.settle()
+    assert cluster.cores[2].node.membership.current == Configuration((1, 2), (), ((2, at),))
+    assert refusals(cluster.step(1, ChangeMembership(4, "remove", 2))) == []
+    cluster.settle()
+    after = cluster.cores[1].node.membership.current
+    assert after == Configuration((1,), removed_last=2)
+    assert [after.was_removed(server) for server in (1, 2, 3)] == [False, True, False]

@@ -21,7 +21,7 @@ NOW = Configuration((1, 2, 3), (4,))
         ("promote", 5, "no such member"),
         ("promote", 1, "already a member"),
         ("remove", 2, Configuration((1, 3), (4,))),
-        ("remove", 4, Configuration((1, 2, 3))),
+        ("remove", 4, Configuration((1, 2, 3), removed_last=4)),
         ("remove", 9, "no such member"),
     ],
 )

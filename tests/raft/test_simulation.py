@@ -138,7 +138,7 @@ PLANTED: dict[str, tuple[str, list[int], list[Patch]]] = {
     "reads skip the heartbeats": ("7", [202, 501], [(Leadership, "is_round_answered", always(True))]),
     "two changes at once": (
         "4",
-        [292, 627],
+        [763],
         [(Membership, "index", property(always(0))), (Checker, "_check_change", nothing)],
     ),
     "late appends cut the log": ("6", [], [(follower, "store", cut_always), (Checker, "promised", nothing)]),

@@ -25,6 +25,14 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
+from ithaca.ordering.part_outcomes import (
+    PartDropped,
+    PartOpened,
+    PartSealed,
+    PartsPublished,
+    PartsUnfit,
+    PublishConflicts,
+)
 from ithaca.ordering.reports import Report
 from ithaca.replica.events import OrderJoined
 
@@ -146,7 +154,7 @@ def news_of(outcome: Outcome, shard: int) -> object | None:
             return outcome.of_shard(shard)
         case ViewChanged() | TrimmedTo():
             return outcome
-        case LaneOpened(lane) | LaneClosed(lane) | RangeLost(lane):
+        case LaneOpened(lane) | LaneClosed(lane) | RangeLost(lane) | PartSealed(lane) | PartDropped(lane):
             return outcome if lane.shard == shard else None
         case ShardFinalized(finalized):
             return outcome if finalized == shard else None
@@ -154,5 +162,7 @@ def news_of(outcome: Outcome, shard: int) -> object | None:
             return outcome if session.home.shard == shard else None
         case SessionMoved(session, source):
             return outcome if shard in (session.home.shard, source.shard) else None
-        case Refused() | Configured():
+        case PartOpened(part):
+            return outcome if part.lane.shard == shard else None
+        case Refused() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit():
             return None

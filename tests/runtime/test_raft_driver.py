@@ -3,18 +3,28 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random
 
 import pytest
 from msgspec import structs
 
-from ithaca.model.errors import Fenced, IthacaError, StorageFull, Unavailable
-from ithaca.raft.events import Persist, Persisted, Receive, Role, RoleChanged, Settings
-from ithaca.raft.messages import AnyMessage, AppendEntries, AppendReply, DurableState, Entry, EntryKind, first_state
+from ithaca.model.errors import Fenced, IthacaError, LastOrderer, NoSuchOrderer, StorageFull, Unavailable
+from ithaca.model.view import Address
+from ithaca.raft.events import Change, Persist, Persisted, Receive, Role, RoleChanged, Settings
+from ithaca.raft.messages import (
+    AnyMessage,
+    AppendEntries,
+    AppendReply,
+    Configuration,
+    DurableState,
+    Entry,
+    EntryKind,
+    first_state,
+)
 from ithaca.runtime import raft_disk
 from ithaca.runtime.patient_disk import Patience
-from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.raftlog import RaftLog
 
@@ -46,16 +56,17 @@ class Machine:
 class Server:
     """A driver with its disk; messages go to the other servers of the group by plain calls."""
 
-    def __init__(self, group: "Group", number: int) -> None:
+    def __init__(self, group: "Group", number: int, founded: DurableState | None = None) -> None:
         self._group = group
         self.number = number
         self.disk = SimDisk()
         self.disk.make_directory("/raft")
         self.sent: list[AnyMessage] = []
         self.roles: list[RoleChanged] = []
+        self.configurations: list[Configuration] = []
         self.error: Exception | None = None
         self.is_connected = True
-        self.start(first_state(*group.numbers))
+        self.start(founded or first_state(*group.numbers))
 
     def start(self, founded: DurableState | None = None) -> None:
         if founded is not None:
@@ -74,6 +85,9 @@ class Server:
 
     def role_changed(self, change: RoleChanged) -> None:
         self.roles.append(change)
+
+    def members_changed(self) -> None:
+        self.configurations.append(self.driver.configuration)
 
     def applied(self) -> None:
         pass
@@ -351,3 +365,45 @@ async def test_a_write_in_the_middle_of_the_report_of_another_is_not_taken_for_a
         driver._persisted(0.0)
         monkeypatch.undo()
     assert finished == [1000, 1001, 1002]
+
+
+async def test_a_group_grows_shrinks_and_hands_over() -> None:
+    async with running(1) as group:
+        (old,) = group.servers.values()
+        new = Server(group, 2, DurableState())
+        group.servers[2] = new
+
+        async def change(server: Server, kind: Change, number: int, place: Address | None) -> object:
+            told: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+            server.driver.submit_change(kind, number, place, Waiter(told.set_result, told.set_exception))
+            return await told
+
+        await old.driver.propose(b"a")
+        at = Address("127.0.0.1", 2)
+        await change(old, "add learner", 2, at)
+        assert old.driver.agreed_configuration == Configuration((1,), (2,), ((2, at),))
+        async with asyncio.timeout(DEADLINE_S):
+            while old.driver.configuration.learners:
+                with suppress(Unavailable):
+                    await change(old, "promote", 2, None)
+                await asyncio.sleep(0.01)
+        await until(lambda: new.driver.agreed_configuration.voters == (1, 2))
+        assert new.configurations[-1].voters == (1, 2)
+        assert new.machine.entries == [b"a"]
+        with pytest.raises(NoSuchOrderer):
+            await change(old, "remove", 9, None)
+        with pytest.raises(Unavailable, match="already a member"):
+            await change(old, "add learner", 2, None)
+        handed: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        old.driver.submit_transfer(Waiter(handed.set_result, handed.set_exception))
+        await handed
+        await until(lambda: new.driver.is_leader)
+        await new.driver.propose(b"b")
+        await change(new, "remove", 1, None)
+        assert new.driver.agreed_configuration.voters == (2,)
+        with pytest.raises(LastOrderer):
+            await change(new, "remove", 2, None)
+        alone: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        new.driver.submit_transfer(Waiter(alone.set_result, alone.set_exception))
+        with pytest.raises(Unavailable, match="hears no other voter"):
+            await alone

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 from tests.server.orderers import free_addresses, until
 
-from ithaca.model.errors import IthacaError
+from ithaca.model.errors import IthacaError, NoSuchOrderer
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Hello, RaftSays, Welcome
-from ithaca.raft.messages import AppendEntries, Entry, EntryKind, TimeoutNow
+from ithaca.raft.messages import AnyMessage, AppendEntries, Entry, EntryKind, TimeoutNow
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import Listener, listen
 from ithaca.server.orderer_links import RaftLinks
@@ -40,15 +40,29 @@ class Other:
         pass
 
 
+class One:
+    """The orderer whose links these are."""
+
+    def __init__(self) -> None:
+        self.unreachable: list[int] = []
+        self.removed_by: list[int] = []
+        self.heard: list[AnyMessage] = []
+        self.link_lost = self.unreachable.append
+        self.told_removed = self.removed_by.append
+        self.hear = self.heard.append
+
+    def hello(self) -> Hello:
+        return Hello(VERSION_MIN, VERSION_MAX, "orderer", "1")
+
+
 @asynccontextmanager
 async def linked(address: Address) -> AsyncIterator[tuple[RaftLinks, list[int]]]:
     """Links to server 2 at this address, and what was said to be unreachable."""
-    unreachable: list[int] = []
-    hello = Hello(VERSION_MIN, VERSION_MAX, "orderer", "1")
-    links = RaftLinks({2: address}, lambda: hello, unreachable.append)
-    links.start()
+    one = One()
+    links = RaftLinks(one)
+    links.follow({2: address})
     try:
-        yield links, unreachable
+        yield links, one.unreachable
     finally:
         await links.close()
 
@@ -108,3 +122,50 @@ async def test_a_server_that_does_not_read_loses_messages_not_memory() -> None:
         await say_until(links, other, 200)
         assert len(set(other.heard)) < 50, "most were dropped, since more than the high water mark was unsent"
     await listener.close()
+
+
+async def test_links_follow_the_members_and_hear_answers() -> None:
+    addresses = free_addresses(2)
+    one, others = One(), [Other(), Other()]
+    links = RaftLinks(one)
+    listeners = [await other.listen(at, name) for other, at, name in zip(others, addresses, "23", strict=True)]
+    try:
+        links.follow({2: addresses[0]})
+        await say_until(links, others[0], 1)
+        assert not links.send(3, TimeoutNow(1, 1))
+        links.follow(dict(zip((2, 3), addresses, strict=True)))
+        async with asyncio.timeout(20):
+            while not others[1].heard:
+                assert links.send(3, TimeoutNow(1, 7))
+                await asyncio.sleep(0.005)
+        others[1].connections[0].send(RaftSays(TimeoutNow(3, 8)))
+        await until(lambda: one.heard == [TimeoutNow(3, 8)])
+        others[1].connections[0].send(RaftSays(TimeoutNow(2, 9)))
+        await until(lambda: one.unreachable == [3])
+        links.follow({3: addresses[1]})
+        await until(lambda: not others[0].connections[0].is_open)
+        assert not links.send(2, TimeoutNow(1, 1))
+        assert one.heard == [TimeoutNow(3, 8)], "nobody speaks for another"
+    finally:
+        await links.close()
+        for listener in listeners:
+            await listener.close()
+
+
+async def test_an_orderer_that_was_removed_is_told() -> None:
+    (address,) = free_addresses(1)
+
+    def refuse(connection: Connection, hello: Hello) -> Peer:
+        raise NoSuchOrderer("orderer 1 was removed")
+
+    listener = await listen(
+        address, accept=refuse, welcome=lambda: Welcome(VERSION_MAX, "orderer", "2"), http=lambda _: None
+    )
+    one = One()
+    links = RaftLinks(one)
+    links.follow({2: address})
+    try:
+        await until(lambda: 2 in one.removed_by)
+    finally:
+        await links.close()
+        await listener.close()

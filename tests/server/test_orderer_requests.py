@@ -62,7 +62,7 @@ from ithaca.protocol.messages import (
     TailIs,
     ViewIs,
 )
-from ithaca.server import orderer_requests
+from ithaca.server import orderer_views
 from ithaca.server.orderer import OrdererServer
 from ithaca.sim.disk import SimDisk
 
@@ -93,10 +93,10 @@ async def test_a_view_can_be_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
             answer = (await newer).message
             assert isinstance(answer, ViewIs)
             assert [each.shard for each in answer.view.shards] == [0, 7]
-        monkeypatch.setattr(orderer_requests, "VIEW_WAIT_S_MAX", 0.01)
+        monkeypatch.setattr(orderer_views, "VIEW_WAIT_S_MAX", 0.01)
         with pytest.raises(Unavailable, match=f"not yet {known + 9}"):
             await view(leader, at_least=known + 9)
-        monkeypatch.setattr(orderer_requests, "VIEW_WAITS_MAX", 0)
+        monkeypatch.setattr(orderer_views, "VIEW_WAITS_MAX", 0)
         with pytest.raises(Unavailable, match="wait for a newer view"):
             await view(leader, at_least=known + 9)
 

@@ -10,6 +10,10 @@ A cluster: `cluster` is the one that is measured, `producers` and `reader` the p
 `cluster_append`, `cluster_shards`, `cluster_read` and `cluster_memory` the measurements, `loopback` the ceiling
 for reading, `profiles` where the time goes. `children` starts processes and ends them.
 
+Experiments on a cluster that runs: `experiment` first, then `reconfigure` and `failures`; `experiment_servers` are the
+servers that are killed, `load` the open-loop load, `timeline` what came of it, `answer` what is done about a replica
+that failed, `plot` a picture of it all.
+
 Invariants:
 
 1. A log is compared with a ceiling over the same kind of file: recycled segments with a file that was

@@ -16,7 +16,8 @@ from ithaca.cluster.layout import ServerPlace, local_cluster, serve_command, ser
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.ports import free_ports
-from ithaca.model.cluster_config import ClusterFile, dump_cluster
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import ProtocolError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.model.view import Address

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import bench_cluster, bench_emulate
+from ithaca.cli import bench_cluster, bench_emulate, bench_experiments, bench_spark
 from ithaca.cli.bench_options import (
     BENCH_DIRECTORY,
     BatchOption,
@@ -175,4 +175,7 @@ app.command(epilog=bench_cluster.APPEND_EXAMPLES)(bench_cluster.append)
 app.command(epilog=bench_cluster.LATENCY_EXAMPLES)(bench_cluster.latency)
 app.command(epilog=bench_cluster.SUBSCRIBE_EXAMPLES)(bench_cluster.subscribe)
 app.command(epilog=bench_cluster.READ_EXAMPLES)(bench_cluster.read)
+app.command(epilog=bench_spark.SPARK_EXAMPLES)(bench_spark.spark)
 app.command(epilog=bench_emulate.EMULATE_EXAMPLES)(bench_emulate.emulate)
+app.command(epilog=bench_experiments.RECONFIGURE_EXAMPLES)(bench_experiments.reconfigure)
+app.command(epilog=bench_experiments.FAILURES_EXAMPLES)(bench_experiments.failures)

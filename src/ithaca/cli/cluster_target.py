@@ -20,7 +20,7 @@ def remote_cluster(context: typer.Context, bootstrap: str | None) -> str | None:
     return bootstrap
 
 
-def any_cluster(context: typer.Context, directory: Path, bootstrap: str | None) -> str:
+def named_cluster(context: typer.Context, directory: Path, bootstrap: str | None) -> str:
     """What to connect to, whichever of the two names it."""
     remote = remote_cluster(context, bootstrap)
     if remote is not None:
@@ -31,7 +31,7 @@ def any_cluster(context: typer.Context, directory: Path, bootstrap: str | None) 
     return bootstrap_of(cluster_file(directory.absolute()))
 
 
-def connected(bootstrap: str) -> "ClusterLog":
+def connected_cluster(bootstrap: str) -> "ClusterLog":
     """A handle of the cluster."""
     import ithaca
 

@@ -7,13 +7,16 @@ from typing import Annotated
 import typer
 
 from ithaca.cli import (
+    autoscale,
     bench,
     check_history,
     cluster,
     consume,
     demo,
     logs,
+    orderer,
     produce,
+    publish,
     serve,
     shard,
     sim,
@@ -50,6 +53,7 @@ def ithaca(
 
 
 app.command(epilog=produce.APPEND_EXAMPLES)(produce.append)
+app.command(epilog=publish.PUBLISH_EXAMPLES)(publish.publish)
 app.command(epilog=consume.READ_EXAMPLES)(consume.read)
 app.command(epilog=consume.FOLLOW_EXAMPLES)(consume.follow)
 app.command(epilog=upkeep.TAIL_EXAMPLES)(upkeep.tail)
@@ -60,12 +64,14 @@ app.command(epilog=cluster.UP_EXAMPLES)(cluster.up)
 app.command(epilog=cluster.DOWN_EXAMPLES)(cluster.down)
 app.command(epilog=status.STATUS_EXAMPLES)(status.status)
 app.command(epilog=logs.LOGS_EXAMPLES)(logs.logs)
+app.command(epilog=autoscale.AUTOSCALE_EXAMPLES)(autoscale.autoscale)
 app.command(epilog=serve.SERVE_EXAMPLES)(serve.serve)
 app.command(epilog=demo.DEMO_EXAMPLES)(demo.demo)
 app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)
 app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
 app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
 app.add_typer(shard.app, name="shard")
+app.add_typer(orderer.app, name="orderer")
 app.add_typer(bench.app, name="bench")
 
 

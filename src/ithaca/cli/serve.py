@@ -50,7 +50,8 @@ def serve(
     """
     if sum(each is not None for each in (orderer, replica, spare)) != 1:
         raise typer.BadParameter("give one of --orderer, --replica and --spare: which server of the cluster this is")
-    from ithaca.model.cluster_config import load_cluster, parse_address
+    from ithaca.model.addresses import parse_address
+    from ithaca.model.cluster_config import load_cluster
 
     file = load_cluster(config)
     place = _spare(spare) if spare is not None else _find(file, config, orderer, replica)
@@ -62,7 +63,7 @@ def serve(
 
 def _spare(address: str) -> "ServerPlace":
     from ithaca.cluster.layout import ServerPlace
-    from ithaca.model.cluster_config import parse_address
+    from ithaca.model.addresses import parse_address
 
     return ServerPlace("spare", 0, parse_address(address))
 
@@ -87,7 +88,7 @@ def _find(file: "ClusterFile", config: Path, orderer: int | None, replica: str |
 
 
 def _refuse_exposed(address: "Address") -> None:
-    from ithaca.model.cluster_config import is_loopback
+    from ithaca.model.addresses import is_loopback
     from ithaca.model.errors import InvalidInput
 
     if not is_loopback(address):

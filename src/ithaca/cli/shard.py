@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ithaca.cli import shard_replicas
-from ithaca.cli.cluster_target import any_cluster, connected, remote_cluster
+from ithaca.cli.cluster_target import connected_cluster, named_cluster, remote_cluster
 from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
 from ithaca.cli.output import emit, emit_json
 from ithaca.cli.progress import status_line
@@ -62,7 +62,7 @@ def add(
         if not replica or replicas is not None:
             raise typer.BadParameter("name the replicas, each with --replica HOST:PORT; they must run already")
         number, addresses = _asked(replica)
-        with connected(remote) as log:
+        with connected_cluster(remote) as log:
             number = log.admin.add_shard([str(address) for address in addresses], masking=masking, shard=number)
     emit(f"shard {number} was added\n".encode())
 
@@ -82,7 +82,7 @@ def finalize(
     What it holds stays readable; its replicas must go on running until all of it
     is trimmed.
     """
-    with connected(any_cluster(context, directory, bootstrap)) as log:
+    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
         log.admin.finalize_shard(shard, grace_cuts=grace_cuts, grace=grace, force=force)
     emit(f"shard {shard} is finalized\n".encode())
 
@@ -95,7 +95,7 @@ def list_shards(
     as_json: JsonOption = False,
 ) -> None:
     """List the shards of a cluster, finalized ones included."""
-    with connected(any_cluster(context, directory, bootstrap)) as log:
+    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
         shards = log.admin.shards()
     if as_json:
         import msgspec
@@ -123,7 +123,7 @@ def _asked(replicas: list[str]) -> "tuple[int, list[Address]]":
     import asyncio
 
     from ithaca.cluster.status import ask_status
-    from ithaca.model.cluster_config import parse_address
+    from ithaca.model.addresses import parse_address
     from ithaca.model.errors import InvalidInput
 
     async def ask() -> "list[tuple[int, int, Address]]":

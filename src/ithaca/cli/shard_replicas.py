@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli.cluster_target import any_cluster, connected, remote_cluster
+from ithaca.cli.cluster_target import connected_cluster, named_cluster, remote_cluster
 from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
 from ithaca.cli.output import emit, emit_json
 from ithaca.cli.progress import status_line
@@ -41,7 +41,7 @@ def list_replicas(
     """List the replicas of a cluster, or of one shard."""
     from ithaca.model.errors import NoSuchShard
 
-    with connected(any_cluster(context, directory, bootstrap)) as log:
+    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
         shards = [each for each in log.admin.shards() if shard in (None, each.shard)]
     if not shards and shard is not None:
         raise NoSuchShard(f"there is no shard {shard}")
@@ -93,7 +93,7 @@ def add(
         with status_line() as progress:
             number = add_local_replica(directory.absolute(), shard, progress)
     else:
-        with connected(any_cluster(context, directory, bootstrap)) as log:
+        with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
             number = log.admin.add_replica(shard, address)
     emit(f"replica {shard}/{number} was added\n".encode())
 
@@ -117,7 +117,7 @@ def remove(
 
         remove_local_replica(directory.absolute(), shard, number, force=force)
     else:
-        with connected(any_cluster(context, directory, bootstrap)) as log:
+        with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
             log.admin.remove_replica(shard, number, force=force)
     emit(f"replica {shard}/{number} was removed\n".encode())
 
@@ -142,7 +142,7 @@ def replace(
         with status_line() as progress:
             new = replace_local_replica(directory.absolute(), shard, number, progress)
     else:
-        with connected(any_cluster(context, directory, bootstrap)) as log:
+        with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
             new = log.admin.replace_replica(shard, number, address)
     emit(f"replica {shard}/{new} has taken the place of {shard}/{number}\n".encode())
 

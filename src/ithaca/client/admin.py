@@ -1,4 +1,4 @@
-"""Changing a cluster while it runs: shards and replicas come and go (design §5 "Reconfigure", Scalog §4.4).
+"""Changing a cluster while it runs: shards, replicas and orderers come and go (design §5 "Reconfigure", Scalog §4.4).
 
 Every change is one ordered entry that may be proposed twice. So whoever does not know what came of a call repeats
 it: a shard is recognised by the addresses of its replicas, and one that is finalized stays finalized.
@@ -8,12 +8,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ithaca.client.admin_orderers import OrdererAdmin
 from ithaca.client.admin_replicas import ReplicaAdmin
 from ithaca.client.context import Context
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import find_shard, no_such_shard
 from ithaca.model import interface_aio
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, LastShard, ProtocolError
 from ithaca.model.interface import ReplicaInfo, ShardInfo
 from ithaca.model.limits import ORDERING_REPLICAS_MAX, SHARD_NUMBER_MAX, SHARD_REPLICAS_MAX
@@ -23,7 +24,7 @@ from ithaca.ordering.entries import Finalize, RegisterShard
 from ithaca.ordering.outcomes import Refused, ViewChanged
 
 
-class AsyncClusterAdmin(interface_aio.Admin):
+class AsyncClusterAdmin(OrdererAdmin, interface_aio.Admin):
     """The administration of one handle's cluster."""
 
     def __init__(self, context: Context) -> None:

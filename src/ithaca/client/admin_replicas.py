@@ -11,7 +11,7 @@ from ithaca.client.context import Context
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import find_shard, no_such_shard
 from ithaca.client.status import ask_server
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchReplica, ProtocolError, Unavailable
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import RemoveReplica

@@ -113,6 +113,20 @@ class Appends:
             return self._lanes.in_shard(view, waiting.shard)
         return self._lanes.choose(view, waiting.key)
 
+    def lane_for(self, shard: int | None) -> LaneId | None:
+        """A live lane for something that is no record, in a shard if that is told; None when there is none."""
+        view = self._order.view
+        if shard is None:
+            return self._lanes.any(view)
+        check_live(view, shard)
+        return self._lanes.in_shard(view, shard)
+
+    def leave(self, lane: LaneId) -> None:
+        """The replica that writes this lane has failed: nothing new goes to it for a while."""
+        for each in self._order.view.live_lanes():
+            if each[:2] == lane[:2]:
+                self._lanes.leave(each)
+
     # Bytes under way
 
     def count(self, size: int) -> None:

@@ -1,11 +1,13 @@
 """What the parts of one handle share."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from ithaca.client.links import Links
-from ithaca.client.order import Order
+from ithaca.client.order import Order, parse_bootstrap
+from ithaca.client.patience import Deadline
 from ithaca.client.reading import Reading
 from ithaca.client.replicas import Replicas
 from ithaca.client.seen import SeenRanges
@@ -42,3 +44,26 @@ class Context:
             )
         if self.is_closed:
             raise LogClosed(f"the handle of the cluster at {self.bootstrap} was closed")
+
+
+async def open_context(bootstrap: str | Sequence[str], timeout_s: float) -> Context:
+    """The ways to the cluster that has these orderers; `Unavailable` when none of them answers in time."""
+    addresses = parse_bootstrap(bootstrap)
+    links = Links()
+    order = Order(links, addresses)
+    try:
+        await order.refresh(Deadline(timeout_s))
+    except BaseException:
+        await links.close()
+        raise
+    replicas, seen = Replicas(links, order), SeenRanges()
+    return Context(
+        bootstrap=", ".join(map(str, addresses)),
+        links=links,
+        order=order,
+        replicas=replicas,
+        reading=Reading(order, replicas, seen, timeout_s),
+        seen=seen,
+        readers=WeakKeyDictionary(),
+        timeout_s=timeout_s,
+    )

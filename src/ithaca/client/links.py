@@ -1,14 +1,14 @@
 """Connections by address: shared by all that a handle does, dialled on demand, and dialled anew when one ends."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 from uuid import UUID
 
 from ithaca.model.errors import IthacaError, LogClosed, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, CONNECT_TIMEOUT_S
 from ithaca.model.positions import LaneId
-from ithaca.model.records import Durability
+from ithaca.model.records import Buffer, Durability
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
@@ -53,9 +53,11 @@ class Link:
         assert self._connection.welcome is not None
         return self._connection.welcome.durability
 
-    async def request(self, message: Message, timeout_s: float = ATTEMPT_TIMEOUT_S) -> Received:
+    async def request(
+        self, message: Message, timeout_s: float = ATTEMPT_TIMEOUT_S, payload: Sequence[Buffer] = ()
+    ) -> Received:
         assert self._connection is not None
-        return await self._connection.request(message, timeout=timeout_s)
+        return await self._connection.request(message, payload, timeout=timeout_s)
 
     def use(self, appender: Appender) -> None:
         """Have an appender told when the link ends."""

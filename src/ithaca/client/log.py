@@ -2,26 +2,23 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from weakref import WeakKeyDictionary
 
 from ithaca.client.admin import AsyncClusterAdmin
 from ithaca.client.appends import Appends
-from ithaca.client.context import Context
+from ithaca.client.context import Context, open_context
 from ithaca.client.intake import Slot
-from ithaca.client.links import Links
-from ithaca.client.order import Order, parse_bootstrap
+from ithaca.client.part_writer import AsyncPartWriter
+from ithaca.client.parts import Parts, check_ttl
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.policy import check_policy
-from ithaca.client.reading import Reading
 from ithaca.client.records import AsyncClusterRecords, AsyncClusterSubscription
-from ithaca.client.replicas import Replicas
-from ithaca.client.seen import SeenRanges
 from ithaca.client.session import AsyncClusterSession, open_session
 from ithaca.client.status import cluster_status
 from ithaca.model import interface_aio
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
 from ithaca.model.interface import ClusterStatus, ShardPolicy
-from ithaca.model.limits import CLOSE_TIMEOUT_S, INFLIGHT_BYTES_MAX, TRIM_SEEN_TIMEOUT_S
+from ithaca.model.limits import CLOSE_TIMEOUT_S, INFLIGHT_BYTES_MAX, PART_TTL_S, TRIM_SEEN_TIMEOUT_S
+from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, Compression, KeyFilter, Receipt, Record, Start
 from ithaca.model.view import Address
 from ithaca.ordering.entries import TrimTo
@@ -67,6 +64,7 @@ class AsyncClusterLog(interface_aio.ClusterLog):
             inflight_bytes_max=inflight_bytes_max,
             timeout_s=context.timeout_s,
         )
+        self._parts = Parts(context, self._appends, compression)
         self._admin = AsyncClusterAdmin(context)
         self._submitted = Submitted()
         self._sessions: list[AsyncClusterSession] = []
@@ -179,6 +177,41 @@ class AsyncClusterLog(interface_aio.ClusterLog):
         self._sessions.append(session)
         return session
 
+    # Prepared appends
+
+    async def prepare(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        shard: int | None = None,
+        ttl: float = PART_TTL_S,
+        timeout: float | None = None,
+    ) -> Part:
+        self._context.check()
+        check_ttl(ttl)
+        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
+        return await self._parts.prepare(batch, shard, ttl, self._deadline(timeout))
+
+    async def open_part(
+        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+    ) -> AsyncPartWriter:
+        self._context.check()
+        return await self._parts.open(shard, ttl, self._deadline(timeout))
+
+    async def publish(
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+    ) -> Published:
+        self._context.check()
+        return await self._parts.publish(key, parts, writer, owner, self._deadline(timeout))
+
+    async def abort(self, parts: Iterable[Part]) -> None:
+        self._context.check()
+        await self._parts.abort(parts, self._deadline(None))
+
+    def _deadline(self, timeout: float | None) -> Deadline:
+        return Deadline(self._context.timeout_s if timeout is None else timeout)
+
     def set_shard_policy(self, policy: ShardPolicy) -> None:
         self._context.check()
         self._appends.set_policy(policy)
@@ -264,6 +297,7 @@ class AsyncClusterLog(interface_aio.ClusterLog):
         context.is_closed = True
         for reader in list(context.readers):
             reader.handle_closed()
+        await self._parts.close()
         await self._appends.drained(CLOSE_TIMEOUT_S)
         error = DeadlineExceeded(
             f"the handle was closed and this was not acknowledged within {CLOSE_TIMEOUT_S} s: its outcome is unknown"
@@ -282,25 +316,7 @@ async def _connected(
     shard_policy: ShardPolicy,
     inflight_bytes_max: int,
 ) -> AsyncClusterLog:
-    addresses = parse_bootstrap(bootstrap)
-    links = Links()
-    order = Order(links, addresses)
-    try:
-        await order.refresh(Deadline(timeout))
-    except BaseException:
-        await links.close()
-        raise
-    replicas, seen = Replicas(links, order), SeenRanges()
-    context = Context(
-        bootstrap=", ".join(map(str, addresses)),
-        links=links,
-        order=order,
-        replicas=replicas,
-        reading=Reading(order, replicas, seen, timeout),
-        seen=seen,
-        readers=WeakKeyDictionary(),
-        timeout_s=timeout,
-    )
+    context = await open_context(bootstrap, timeout)
     return AsyncClusterLog(context, compression=compression, policy=shard_policy, inflight_bytes_max=inflight_bytes_max)
 
 

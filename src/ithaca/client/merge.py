@@ -72,6 +72,11 @@ class Merge:
                 state.up_to = max(state.up_to, state.marks.popleft()[0])
         return added, removed
 
+    def nothing_left(self) -> None:
+        """No shard has, or will have, anything more of the range."""
+        if self._stop is not None:
+            self.position = max(self.position, self._stop)
+
     @property
     def wanted_view(self) -> int:
         """The version that some shard has named and that is not known; 0 for none."""

@@ -12,26 +12,36 @@ from typing import Any
 import msgspec
 
 from ithaca.client.links import Links
+from ithaca.client.orderer_search import orderers_known_to_replicas
 from ithaca.client.patience import Deadline, Pauses
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
-from ithaca.model.view import Address, ClusterConfiguration, View
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
 from ithaca.ordering.entries import OrderingEntry, encode_entry
 from ithaca.ordering.outcomes import Session
+from ithaca.ordering.part_outcomes import StagedPart
 from ithaca.protocol.codec import Message
 from ithaca.protocol.messages import (
+    AddOrderer,
     AdmissionIs,
     Admit,
     Applied,
     AppliedOutcome,
+    FinishPart,
+    GetMembers,
+    GetPart,
     GetSession,
     GetStatus,
     GetTail,
     GetView,
+    MembersAre,
+    PartIs,
     Propose,
     Redirect,
+    RemoveOrderer,
     SessionIs,
     StatusIs,
     TailIs,
@@ -61,7 +71,7 @@ class Order:
     def __init__(self, links: Links, bootstrap: tuple[Address, ...]) -> None:
         self._links = links
         self._bootstrap = bootstrap
-        self._orderers: tuple[Address, ...] = ()
+        self._orderers = Orderers()
         self._leader: Address | None = None
         self.view = View()
         """The newest that is known."""
@@ -72,7 +82,7 @@ class Order:
     @property
     def orderers(self) -> tuple[Address, ...]:
         """All of them, as far as is known."""
-        return self._orderers or self._bootstrap
+        return self._orderers.addresses or self._bootstrap
 
     async def refresh(self, deadline: Deadline, at_least: int = 0) -> View:
         """Get the view from any orderer, at this version or a newer one."""
@@ -86,7 +96,7 @@ class Order:
             )
         self.configuration = answer.configuration
         self._links.log = answer.configuration.log
-        self._orderers = answer.orderers
+        self._learn(Orderers(answer.entry, answer.orderers))
         self._leader = answer.leader or self._leader
         if answer.view.version > self.view.version:
             self.view = answer.view
@@ -123,13 +133,18 @@ class Order:
 
     async def said(self, deadline: Deadline) -> dict[str, Any]:
         """What an orderer says of itself, the leader if it is known."""
-        answer = await self._ask(GetStatus(), deadline)
-        if not isinstance(answer, StatusIs):
-            raise ProtocolError(f"an orderer answered GetStatus with {type(answer).__name__}")
-        try:
-            return msgspec.json.decode(answer.json, type=dict[str, Any])
-        except UNDECODABLE as error:
-            raise ProtocolError(f"an orderer says of itself what cannot be read: {error}") from error
+        return _said(await self._ask(GetStatus(), deadline))
+
+    async def said_at(self, address: Address, deadline: Deadline) -> dict[str, Any]:
+        """What the server at this address says of itself."""
+        pauses = Pauses()
+        while True:
+            try:
+                return _said(await self._ask_at(address, GetStatus(), deadline))
+            except Unavailable:
+                if deadline.passed:
+                    raise
+            await pauses.pause(deadline)
 
     async def session(self, producer_id: int, deadline: Deadline) -> Session | None:
         """Where a session lives now; None when it has expired."""
@@ -138,12 +153,38 @@ class Order:
             raise ProtocolError(f"an orderer answered GetSession with {type(answer).__name__}")
         return answer.session
 
+    async def part(self, lane: LaneId, token: bytes, deadline: Deadline) -> StagedPart | None:
+        """A prepared part; None when it is published or gone."""
+        answer = await self._ask(GetPart(lane, token), deadline)
+        if not isinstance(answer, PartIs):
+            raise ProtocolError(f"an orderer answered GetPart with {type(answer).__name__}")
+        return answer.part
+
+    async def finish_part(self, lane: LaneId, token: bytes, length: int, deadline: Deadline) -> None:
+        """Wait until a part is durable with this length, and sealed."""
+        answer = await self._ask(FinishPart(lane, token, length), deadline)
+        if not isinstance(answer, Applied):
+            raise ProtocolError(f"an orderer answered FinishPart with {type(answer).__name__}")
+
+    async def members(self, message: AddOrderer | RemoveOrderer | GetMembers, deadline: Deadline) -> MembersAre:
+        """The orderers, after the change that is asked for; it is asked for at least once."""
+        answer = await self._ask(message, deadline)
+        if not isinstance(answer, MembersAre):
+            raise ProtocolError(f"an orderer answered {type(message).__name__} with {type(answer).__name__}")
+        return answer
+
+    def _learn(self, orderers: Orderers) -> None:
+        """One that is behind, or was removed, may know an older list."""
+        if orderers.entry >= self._orderers.entry and orderers.addresses:
+            self._orderers = orderers
+
     async def _ask(self, message: Message, deadline: Deadline, *, to_leader: bool = True) -> Message:
         problems: dict[Address, IthacaError] = {}
         pauses = Pauses()
         while True:
             places = deque(self._places(to_leader))
             tried: set[Address] = set()
+            was_redirected = False
             while places and not (tried and deadline.passed):
                 address = places.popleft()
                 if address in tried:
@@ -159,12 +200,16 @@ class Order:
                         self._leader = address
                     return answer
                 problems[address] = Unavailable("it knows of no leader")
+                was_redirected = True
+                self._learn(answer.orderers)
                 self._leader = answer.leader
                 if answer.leader is not None:
                     del problems[address]
                     places.appendleft(answer.leader)
             if deadline.passed or _hopeless(problems, tried):
                 raise _nobody(problems, tried, deadline)
+            if not was_redirected:
+                self._learn(await orderers_known_to_replicas(self._links, self.view, deadline))
             await pauses.pause(deadline)
 
     async def _ask_at(self, address: Address, message: Message, deadline: Deadline) -> Message:
@@ -174,11 +219,23 @@ class Order:
         return (await link.request(message, max(left_s, 0.001))).message
 
     def _places(self, to_leader: bool) -> list[Address]:
-        places = list(dict.fromkeys((*self._orderers, *self._bootstrap)))
+        """Those that are there now as far as is known, each time in another order; then those it began with."""
+        places, others = list(self._orderers.addresses), list(self._bootstrap)
         chance().shuffle(places)
+        chance().shuffle(others)
+        places += others
         if to_leader and self._leader is not None:
             places.insert(0, self._leader)
         return places
+
+
+def _said(answer: Message) -> dict[str, Any]:
+    if not isinstance(answer, StatusIs):
+        raise ProtocolError(f"a server answered GetStatus with {type(answer).__name__}")
+    try:
+        return msgspec.json.decode(answer.json, type=dict[str, Any])
+    except UNDECODABLE as error:
+        raise ProtocolError(f"a server says of itself what cannot be read: {error}") from error
 
 
 def _hopeless(problems: dict[Address, IthacaError], tried: set[Address]) -> bool:

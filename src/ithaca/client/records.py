@@ -72,13 +72,21 @@ class _Feed:
 
 
 class AsyncClusterRecords(interface_aio.Records):
-    """A bounded range."""
+    """A bounded range, of some shards alone if they are named."""
 
-    def __init__(self, context: Context, start: Start, stop: int | None, where: KeyFilter | None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        start: Start,
+        stop: int | None,
+        where: KeyFilter | None,
+        shards: frozenset[int] | None = None,
+    ) -> None:
         self._context = context
         self._start = start
         self._stop = stop
         self._where = None if where is None else _sent(where)
+        self._shards = shards
         self._closed = False
         self._error: IthacaError | None = None
         self._ahead: ReadAhead[_Merged] | None = None
@@ -153,7 +161,7 @@ class AsyncClusterRecords(interface_aio.Records):
             self._context.reading.check_not_trimmed(position)
         if tail.view > order.view.version:
             await order.refresh(deadline, tail.view)
-        merge = Merge(position, stop, is_filtered=self._where is not None)
+        merge = Merge(position, stop, is_filtered=self._where is not None or self._shards is not None)
         self._stop = stop
         self._ahead = ReadAhead(_Merged(merge, self._streams, self._context))
         if not merge.is_finished and not self._closed:
@@ -169,10 +177,13 @@ class AsyncClusterRecords(interface_aio.Records):
     # Streams
 
     def _follow(self, view: View) -> None:
-        """Stream from every shard of the view."""
+        """Stream from every shard of the view that is wanted."""
         assert self._ahead is not None
         context, merge = self._context, self._ahead.source.merge
-        added, removed = merge.know(view.version, [shard.shard for shard in view.shards])
+        wanted = [each.shard for each in view.shards if self._shards is None or each.shard in self._shards]
+        added, removed = merge.know(view.version, wanted)
+        if not wanted and self._shards is not None:
+            merge.nothing_left()
         for shard in removed:
             self._streams.pop(shard).close()
         for shard in added:

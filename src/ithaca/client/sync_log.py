@@ -9,7 +9,9 @@ from ithaca.client.portal import Portal
 from ithaca.client.sync_appends import LogTwin, SyncAppends, held
 from ithaca.client.sync_records import SyncRecords, SyncSubscription
 from ithaca.model import interface, interface_aio
-from ithaca.model.interface import ClusterStatus, ShardInfo, ShardPolicy
+from ithaca.model.interface import ClusterStatus, OrdererInfo, ShardInfo, ShardPolicy
+from ithaca.model.limits import PART_TTL_S
+from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
 
 
@@ -72,8 +74,80 @@ class SyncAdmin(interface.Admin):
     def shards(self) -> tuple[ShardInfo, ...]:
         return self._portal.run(lambda: self._twin.shards())
 
+    def add_orderer(self, address: str) -> int:
+        return self._portal.run(lambda: self._twin.add_orderer(address))
 
-class SyncLog(SyncAppends[LogTwin]):
+    def remove_orderer(self, orderer: int) -> None:
+        self._portal.run(lambda: self._twin.remove_orderer(orderer))
+
+    def orderers(self) -> tuple[OrdererInfo, ...]:
+        return self._portal.run(lambda: self._twin.orderers())
+
+
+class SyncPartWriter(interface.PartWriter):
+    """`interface_aio.PartWriter`, waited for."""
+
+    def __init__(self, portal: Portal, twin: interface_aio.PartWriter) -> None:
+        self._portal = portal
+        self._twin = twin
+
+    @property
+    def length(self) -> int:
+        return self._portal.call(lambda: self._twin.length)
+
+    def append_many(
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
+    ) -> None:
+        values = held(values)
+        keys = held(keys)
+        self._portal.run(lambda: self._twin.append_many(values, keys=keys, timeout=timeout))
+
+    def finish(self, *, timeout: float | None = None) -> Part:
+        return self._portal.run(lambda: self._twin.finish(timeout=timeout))
+
+    def abort(self) -> None:
+        self._portal.run(lambda: self._twin.abort())
+
+    @property
+    def is_finished(self) -> bool:
+        return self._portal.call(lambda: self._twin.is_finished)
+
+
+class SyncPreparedAppends(SyncAppends[LogTwin]):
+    """`interface_aio.PreparedAppends`, waited for."""
+
+    def prepare(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        shard: int | None = None,
+        ttl: float = PART_TTL_S,
+        timeout: float | None = None,
+    ) -> Part:
+        values = held(values)
+        keys = held(keys)
+        return self._portal.run(lambda: self._twin.prepare(values, keys=keys, shard=shard, ttl=ttl, timeout=timeout))
+
+    def open_part(
+        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+    ) -> SyncPartWriter:
+        return SyncPartWriter(
+            self._portal, self._portal.run(lambda: self._twin.open_part(shard=shard, ttl=ttl, timeout=timeout))
+        )
+
+    def publish(
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+    ) -> Published:
+        parts = held(parts)
+        return self._portal.run(lambda: self._twin.publish(key, parts, writer=writer, owner=owner, timeout=timeout))
+
+    def abort(self, parts: Iterable[Part]) -> None:
+        parts = held(parts)
+        self._portal.run(lambda: self._twin.abort(parts))
+
+
+class SyncLog(SyncPreparedAppends[LogTwin]):
     """`interface_aio.Log`, waited for."""
 
     def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:

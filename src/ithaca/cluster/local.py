@@ -13,7 +13,9 @@ from ithaca.cluster import log_files, state
 from ithaca.cluster.layout import local_cluster, serve_command, servers_of, spares_of
 from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
-from ithaca.model.cluster_config import ClusterFile, dump_cluster, is_loopback, load_cluster
+from ithaca.model.addresses import is_loopback
+from ithaca.model.cluster_config import ClusterFile, load_cluster
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchLog
 from ithaca.model.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.model.records import Durability

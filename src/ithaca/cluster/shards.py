@@ -21,8 +21,9 @@ from ithaca.cluster.running import healthy
 from ithaca.cluster.state import load_state
 from ithaca.cluster.status import ask_status
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
-from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, dump_shard, load_cluster
-from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, Unavailable
+from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, load_cluster
+from ithaca.model.cluster_text import dump_shard
+from ithaca.model.errors import ConfigError, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.view import Address
 
@@ -77,13 +78,13 @@ async def _left_over(file: ClusterFile, registered: set[int]) -> ShardPlace | No
     """A shard of the file that was never registered, because somebody was interrupted."""
     for shard in file.shards:
         if shard.shard not in registered:
-            states = [await _state(place.address) for place in shard.replicas]
+            states = [await state_of(place.address) for place in shard.replicas]
             if "reclaimed" not in states:
                 return shard
     return None
 
 
-async def _state(address: Address) -> str:
+async def state_of(address: Address) -> str:
     try:
         return str((await ask_status(address)).get("state"))
     except IthacaError:
@@ -105,9 +106,16 @@ def append_shard(path: Path, shard: ShardPlace) -> ClusterFile:
 
 def append_text(path: Path, text: str) -> ClusterFile:
     """Write tables behind what the file says, at once or not at all; what people wrote there stays."""
+    return replace_text(path, path.read_text(encoding="utf-8").rstrip("\n") + "\n" + text)
+
+
+def replace_text(path: Path, text: str, wanted: ClusterFile | None = None) -> ClusterFile:
+    """Write this in the place of what the file says, if it is a cluster's file, and the one that is wanted."""
     new = path.with_name(f"{path.name}.new")
-    new.write_text(path.read_text(encoding="utf-8").rstrip("\n") + "\n" + text, encoding="utf-8")
+    new.write_text(text, encoding="utf-8")
     file = load_cluster(new)
+    if wanted not in (None, file):
+        raise ConfigError("the file cannot be changed as it is written: change it by hand", file=str(path))
     os.replace(new, path)
     return file
 
@@ -116,7 +124,7 @@ async def listening(places: list[ServerPlace], progress: Tell) -> None:
     """Wait until these servers answer."""
     deadline = time.monotonic() + CLUSTER_START_TIMEOUT_S
     for place in places:
-        while await _state(place.address) == "unreachable":
+        while await state_of(place.address) == "unreachable":
             progress(f"waiting for {place.name}")
             if time.monotonic() > deadline:
                 raise DeadlineExceeded(f"{place.name} does not listen at {place.address}: look at ithaca logs")

@@ -215,6 +215,9 @@ class Supervisor:
 
     def _enter(self, child: _Child, phase: ChildPhase) -> None:
         child.state.phase, child.state.since_us = phase, _now_us()
+        self._save()
+
+    def _save(self) -> None:
         state = SupervisorState(os.getpid(), self._since_us, [child.state for child in self._children])
         try:
             save_state(self._directory, state)

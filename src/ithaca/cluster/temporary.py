@@ -20,7 +20,8 @@ from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import start_detached
 from ithaca.cluster.state import SupervisorState, load_state
 from ithaca.cluster.supervisor import Tell
-from ithaca.model.cluster_config import ClusterFile, dump_cluster
+from ithaca.model.cluster_config import ClusterFile, check_founders
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, Unavailable
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import SEGMENT_BYTES_MAX
@@ -72,6 +73,7 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
     """
     directory.mkdir(mode=0o700, parents=True)
     file = shaped(shape, free_ports(shape.orderers + shape.shards * shape.replicas + shape.spares))
+    check_founders(file)
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
     with terminations_raised():
         try:

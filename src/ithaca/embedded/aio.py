@@ -10,6 +10,7 @@ from typing import Literal
 from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.opening import open_engine
+from ithaca.embedded.parts import NoAsyncPreparedAppends
 from ithaca.model import interface_aio
 from ithaca.model.errors import IthacaError, NotWritten
 from ithaca.model.records import Buffer, Compression, Durability, KeyFilter, Receipt, Record, Retention, Start
@@ -86,7 +87,7 @@ class AsyncEmbeddedSession(interface_aio.Session):
         return await within(self._tickets.commit(ticket), timeout)
 
 
-class AsyncEmbeddedLog(interface_aio.Log):
+class AsyncEmbeddedLog(NoAsyncPreparedAppends, interface_aio.Log):
     """`ithaca.aio.open`."""
 
     def __init__(self, engine: Engine) -> None:

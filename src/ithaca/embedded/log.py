@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from ithaca.embedded.engine import Engine
+from ithaca.embedded.parts import NoPreparedAppends
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
 from ithaca.model.errors import IthacaError, NotWritten
@@ -72,7 +73,7 @@ class EmbeddedSession(interface.Session):
         return self._log.commit(ticket, timeout)
 
 
-class EmbeddedLog(interface.Log):
+class EmbeddedLog(NoPreparedAppends, interface.Log):
     """`ithaca.open`."""
 
     def __init__(self, engine: Engine) -> None:

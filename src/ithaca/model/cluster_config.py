@@ -7,9 +7,10 @@ durability = "fsync"            # or "os"
 order_interval_us = 0           # the least time between two cuts
 segment_bytes = 268435456       # roll segments at this size
 
-[[orderer]]                     # an odd number of them
+[[orderer]]                     # an odd number of them to begin with
 server = 1
 address = "127.0.0.1:7600"
+joins = false                   # true: it was not there when the log was founded, and waits to be added
 
 [[shard]]
 shard = 0
@@ -32,14 +33,12 @@ n-1; with it, of (n-1)/2. Only `server`, `address`, `shard` and `replicas` must 
 what it began as; who belongs to it now is what the ordering layer has agreed on.
 """
 
-import ipaddress
-import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
+from ithaca.model.addresses import parse_address
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy, answer_problem, failure_policy
 from ithaca.model.failure_config import RULES as FAILURE_RULES
@@ -63,10 +62,11 @@ from ithaca.model.view import Address
 
 @dataclass(frozen=True, slots=True)
 class OrdererPlace:
-    """One server of the ordering layer."""
+    """One server of the ordering layer. One that `joins` waits to be added; all others found the log together."""
 
     server: int
     address: Address
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,14 @@ class ClusterFile:
     removed: tuple[Address, ...] = ()
     """Servers that are not run any more."""
 
+    def orderer(self, server: int) -> OrdererPlace:
+        """One orderer; `ConfigError` when the file has no such."""
+        for place in self.orderers:
+            if place.server == server:
+                return place
+        known = [place.server for place in self.orderers]
+        raise ConfigError(f"there is no orderer {server} in the cluster's file, only {known}")
+
     def replica(self, shard: int, replica: int) -> ReplicaPlace:
         """One replica of one shard; `InvalidInput` when the file has no such."""
         for of_shard in self.shards:
@@ -124,7 +132,11 @@ _CLUSTER: Final[Mapping[str, Rule]] = {
     "order_interval_us": Number(0, ORDERING_INTERVAL_US_MAX),
     "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),
 }
-_ORDERER: Final[Mapping[str, Rule]] = {"server": Number(1, ORDERER_NUMBER_MAX), "address": _ADDRESS}
+_ORDERER: Final[Mapping[str, Rule]] = {
+    "server": Number(1, ORDERER_NUMBER_MAX),
+    "address": _ADDRESS,
+    "joins": Flag(),
+}
 _SHARD: Final[Mapping[str, Rule]] = {"shard": Number(0, SHARD_NUMBER_MAX), "replicas": Texts(), "masking": Flag()}
 _PLACE: Final[Mapping[str, Rule]] = {"address": _ADDRESS}
 _TABLES: Final = {
@@ -144,72 +156,16 @@ def load_cluster(path: str | os.PathLike[str]) -> ClusterFile:
     return _Parser(file, *read_toml(file)).cluster()
 
 
-def dump_cluster(file: ClusterFile) -> str:
-    """The text that `load_cluster` reads the same cluster from."""
-    lines = [
-        "[cluster]",
-        f"name = {json.dumps(file.name, ensure_ascii=False)}",
-        f'durability = "{file.durability}"',
-        f"order_interval_us = {file.order_interval_us}",
-        f"segment_bytes = {file.segment_bytes}",
-    ]
-    for orderer in file.orderers:
-        lines += ["", "[[orderer]]", f"server = {orderer.server}", f'address = "{orderer.address}"']
-    if file.failures != NO_ANSWER:
-        failures = file.failures
-        lines += ["", "[failures]", f'answer = "{failures.answer}"', f"detection_ms = {failures.detection_ms}"]
-    places = [dump_place("spare", address) for address in file.spares]
-    places += [dump_place("removed", address) for address in file.removed]
-    return "\n".join(lines) + "\n" + "".join([*map(dump_shard, file.shards), *places])
-
-
-def dump_shard(shard: ShardPlace) -> str:
-    """The text of one shard, to be put behind what a file says already."""
-    replicas = ", ".join(f'"{replica.address}"' for replica in shard.replicas)
-    masking = str(shard.masking).lower()
-    return f"\n[[shard]]\nshard = {shard.shard}\nmasking = {masking}\nreplicas = [{replicas}]\n"
-
-
-def dump_place(kind: Literal["spare", "removed"], address: Address) -> str:
-    """The text of a spare, or of a server that is not run any more, to be put behind what a file says already."""
-    return f'\n[[{kind}]]\naddress = "{address}"\n'
-
-
-def parse_address(text: str) -> Address:
-    """An address of the form host:port, IPv6 in brackets; `InvalidInput` says what is wrong with it.
-
-    >>> parse_address("[::1]:7600")
-    Address(host='::1', port=7600)
-    """
-    found = re.fullmatch(r"(?:\[(?P<six>[^\[\]\s]*)\]|(?P<name>[^\[\]\s:/@]*)):(?P<port>[0-9]{1,5})", text)
-    if found is None:
-        raise InvalidInput(f'{text!r} is not an address: write it as "host:port", IPv6 as "[::1]:7600"')
-    host = found["name"] if found["six"] is None else found["six"]
-    if not host or (found["six"] is not None and not _is_ipv6(host)):
-        raise InvalidInput(f'{text!r} names no host: write the address as "host:port", IPv6 as "[::1]:7600"')
-    if not 1 <= int(found["port"]) <= 65535:
-        raise InvalidInput(f"{text!r} has port {found['port']}: use one from 1 to 65535")
-    return Address(host, int(found["port"]))
-
-
-def is_loopback(address: Address) -> bool:
-    """Whether only this machine can reach the address.
-
-    >>> is_loopback(Address("localhost", 7600)), is_loopback(Address("10.0.0.7", 7600))
-    (True, False)
-    """
-    try:
-        return ipaddress.ip_address(address.host).is_loopback
-    except ValueError:
-        return address.host == "localhost"
-
-
-def _is_ipv6(host: str) -> bool:
-    try:
-        ipaddress.IPv6Address(host)
-    except ValueError:
-        return False
-    return True
+def check_founders(file: ClusterFile) -> dict[int, Address]:
+    """The orderers that found a log; `ConfigError` when there is an even number of them. Later there may be."""
+    founders = {place.server: place.address for place in file.orderers if not place.joins}
+    count = len(founders)
+    if count % 2 == 0:
+        raise ConfigError(
+            f"there are {count} orderers: an even number survives no more failures than {count - 1}, "
+            f"and is slower; use {count - 1} or {count + 1}"
+        )
+    return founders
 
 
 class _Parser:
@@ -311,7 +267,8 @@ class _Parser:
 
     def _orderer(self, place: int, table: dict[str, Any]) -> OrdererPlace:
         server = table["server"]
-        return OrdererPlace(server, self._address(table["address"], f"orderer {server}", "orderer", place, "address"))
+        address = self._address(table["address"], f"orderer {server}", "orderer", place, "address")
+        return OrdererPlace(server, address, table.get("joins", False))
 
     def _shard(self, place: int, table: dict[str, Any]) -> ShardPlace:
         shard, masking, count = table["shard"], table.get("masking", False), len(table["replicas"])
@@ -341,13 +298,6 @@ class _Parser:
         return address
 
     def _check_sizes(self, orderers: int, replicas: int) -> None:
-        if orderers % 2 == 0:
-            raise self._error(
-                f"there are {orderers} orderers: an even number survives no more failures than {orderers - 1}, "
-                f"and is slower; use {orderers - 1} or {orderers + 1}",
-                "orderer",
-                orderers - 1,
-            )
         if orderers > RAFT_MEMBERS_MAX:
             raise self._error(f"there are {orderers} orderers: use at most {RAFT_MEMBERS_MAX}", "orderer")
         if replicas > ORDERING_REPLICAS_MAX:

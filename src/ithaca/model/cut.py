@@ -4,7 +4,7 @@ A lane is one signed 64-bit key, so that a vector of keys sorts as the lanes do,
 are neighbours:
 
 ```
-bit 62..39 shard (24) | 38..24 replica (15) | 23..0 incarnation (24)
+bit 62..43 shard (20) | 42..31 replica (12) | 30..0 incarnation (31)
 ```
 """
 
@@ -28,8 +28,8 @@ Vector = NDArray[np.int64]
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 _Length = Annotated[int, Meta(ge=0, le=LANE_RECORDS_MAX)]
 
-_REPLICA_SHIFT = 24
-_SHARD_SHIFT = 39
+_REPLICA_SHIFT = 31
+_SHARD_SHIFT = 43
 _PACKED = np.dtype("<i8")
 
 FEW = 8

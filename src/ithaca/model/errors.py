@@ -4,12 +4,14 @@
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
+│                                NoSuchOrderer LastOrderer
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop)
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
 │                                NoSuchLog Unsupported
 ├ StorageError                   StorageFull Fenced Corrupt(file, offset)
 ├ Unavailable                    Overloaded, DeadlineExceeded (TimeoutError)
-├ SessionError                   SessionFenced SessionExpired SequenceGap PublishConflict WrongLane
+├ SessionError                   SessionFenced SessionExpired SequenceGap WrongLane PartGone
+│                                PublishConflict(writer, key, owner, position, count)
 └ ProtocolError                  VersionMismatch AuthenticationFailed
 ```
 
@@ -84,6 +86,14 @@ class ShardFinalized(InvalidInput):
 
 class LastShard(InvalidInput):
     """No other shard takes appends: add one first."""
+
+
+class NoSuchOrderer(InvalidInput):
+    """There is no orderer of this number, or no longer."""
+
+
+class LastOrderer(InvalidInput):
+    """No other orderer votes: add one first."""
 
 
 class AddressInUse(InvalidInput):
@@ -229,7 +239,25 @@ class SequenceGap(SessionError):
 
 
 class PublishConflict(SessionError):
-    """The key was published before, with other parts."""
+    """The writer has published this key for another owner, or a later one; nothing was published now.
+
+    `key` is the newest that was, by `owner`: `count` records from `position` on.
+    """
+
+    def __init__(self, message: str, *, writer: str, key: int, owner: str, position: int, count: int) -> None:
+        super().__init__(message)
+        self.writer = writer
+        self.key = key
+        self.owner = owner
+        self.position = position
+        self.count = count
+
+
+class PartGone(SessionError):
+    """A prepared part was aborted, has expired, or its replica was started anew before it was finished.
+
+    Nothing of it was published with this call: prepare it anew.
+    """
 
 
 class WrongLane(SessionError):

@@ -11,7 +11,8 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from ithaca.model.interface_admin import Admin, ReplicaInfo, ShardInfo
+from ithaca.model.interface_admin import Admin, OrdererInfo, ReplicaInfo, ShardInfo
+from ithaca.model.interface_parts import PartWriter, PreparedAppends
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
 
@@ -21,7 +22,10 @@ __all__ = [
     "ClusterLog",
     "ClusterStatus",
     "Log",
+    "OrdererInfo",
+    "PartWriter",
     "Pending",
+    "PreparedAppends",
     "Records",
     "ReplicaInfo",
     "Session",
@@ -177,7 +181,7 @@ class Session(ABC):
         """Append one atomic batch whose first record has the number `seq` (default: the next number)."""
 
 
-class Log(ABC):
+class Log(PreparedAppends, ABC):
     """A totally ordered log of records. `ithaca.open` gives one; `close` is idempotent.
 
     >>> import ithaca

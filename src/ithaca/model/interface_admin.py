@@ -39,6 +39,19 @@ class ShardInfo(msgspec.Struct, frozen=True):
     records: int = 0
 
 
+class OrdererInfo(msgspec.Struct, frozen=True):
+    """One ordering server. It votes once it has kept up with the others; one of those that vote leads.
+
+    >>> OrdererInfo(orderer=4, address="127.0.0.1:7607", votes=True, leads=False).votes
+    True
+    """
+
+    orderer: int
+    address: str
+    votes: bool
+    leads: bool
+
+
 class Admin(ABC):
     """What changes a cluster while it runs: `log.admin`. Every call may be repeated after a failure.
 
@@ -98,3 +111,24 @@ class Admin(ABC):
     @abstractmethod
     def shards(self) -> tuple[ShardInfo, ...]:
         """The shards as they are now, finalized ones included."""
+
+    @abstractmethod
+    def add_orderer(self, address: str) -> int:
+        """Let the orderer that waits at this address into the group; returns its number once it votes.
+
+        It was started with an empty directory, under a number above all that were ever used. The same address again
+        is the same orderer. Two who vote more survive one failure more: go from 3 to 5, not to 4. `AddressInUse` when
+        another server of the cluster has the address; `InvalidInput` when no orderer waits there.
+        """
+
+    @abstractmethod
+    def remove_orderer(self, orderer: int) -> None:
+        """Let an orderer go for good, be it up, down or lost; if it leads, it hands over first.
+
+        Its number is never used again. `NoSuchOrderer`; `LastOrderer` when no other votes; `Unavailable` while most
+        of those who would remain are silent. An orderer that was removed stays so.
+        """
+
+    @abstractmethod
+    def orderers(self) -> tuple[OrdererInfo, ...]:
+        """The orderers as they are now, those included that do not vote yet."""

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ithaca.model.interface import ShardInfo
+from ithaca.model.interface import OrdererInfo, ShardInfo
 
 
 class Admin(ABC):
@@ -65,3 +65,24 @@ class Admin(ABC):
     @abstractmethod
     async def shards(self) -> tuple[ShardInfo, ...]:
         """The shards as they are now, finalized ones included."""
+
+    @abstractmethod
+    async def add_orderer(self, address: str) -> int:
+        """Let the orderer that waits at this address into the group; returns its number once it votes.
+
+        It was started with an empty directory, under a number above all that were ever used. The same address again
+        is the same orderer. Two who vote more survive one failure more: go from 3 to 5, not to 4. `AddressInUse` when
+        another server of the cluster has the address; `InvalidInput` when no orderer waits there.
+        """
+
+    @abstractmethod
+    async def remove_orderer(self, orderer: int) -> None:
+        """Let an orderer go for good, be it up, down or lost; if it leads, it hands over first.
+
+        Its number is never used again. `NoSuchOrderer`; `LastOrderer` when no other votes; `Unavailable` while most
+        of those who would remain are silent. An orderer that was removed stays so.
+        """
+
+    @abstractmethod
+    async def orderers(self) -> tuple[OrdererInfo, ...]:
+        """The orderers as they are now, those included that do not vote yet."""

@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from ithaca.model.interface import Batch, ClusterStatus, ReplicaInfo, ShardInfo, ShardPolicy
+from ithaca.model.interface import Batch, ClusterStatus, OrdererInfo, ReplicaInfo, ShardInfo, ShardPolicy
 from ithaca.model.interface_admin_aio import Admin
+from ithaca.model.interface_parts_aio import PartWriter, PreparedAppends
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
 
@@ -22,7 +23,10 @@ __all__ = [
     "ClusterLog",
     "ClusterStatus",
     "Log",
+    "OrdererInfo",
+    "PartWriter",
     "Pending",
+    "PreparedAppends",
     "Records",
     "ReplicaInfo",
     "Session",
@@ -161,7 +165,7 @@ class Session(ABC):
         """Append one atomic batch whose first record has the number `seq` (default: the next number)."""
 
 
-class Log(ABC):
+class Log(PreparedAppends, ABC):
     """A totally ordered log of records. `ithaca.aio.open` gives one; `close` is idempotent.
 
     >>> import asyncio, ithaca.aio

@@ -209,10 +209,12 @@ RAFT_FULL_RETRY_S = 0.1
 RUNS_UNSYNCED_MAX = 65_536
 """Runs of a lane that wait in memory for their sync."""
 
-SHARD_NUMBER_MAX = (1 << 24) - 1
-REPLICA_NUMBER_MAX = (1 << 15) - 1
-INCARNATION_MAX = (1 << 24) - 1
+SHARD_NUMBER_MAX = (1 << 20) - 1
+REPLICA_NUMBER_MAX = (1 << 12) - 1
+INCARNATION_MAX = (1 << 31) - 1
 """Numbers of a lane: together they fit into one signed 64-bit key that sorts as the lane does."""
+PART_INCARNATION_MIN = 1 << 30
+"""Lanes from this incarnation on are prepared parts; starts of a replica are numbered below."""
 LANE_RECORDS_MAX = 1 << 46
 """Records of one lane; with this in every lane of a cut, positions still fit into 63 bits."""
 SHARD_REPLICAS_MAX = 15
@@ -230,6 +232,27 @@ SESSION_CARRIED_BYTES_MAX = 512
 """What a session's former home hands over to the next one."""
 SESSION_LEFT_LANES_MAX = 64
 """Live lanes that have refused a session; a further move waits until one of them is closed."""
+PART_TOKEN_BYTES = 16
+"""What a part's maker alone knows: drawn at random, so that no two parts have the same."""
+PART_TTL_S = 3600.0
+PART_TTL_S_MIN = 1.0
+PART_TTL_S_MAX = 7 * 86_400.0
+"""How long a part waits to be published unless told otherwise, and what may be asked for."""
+PART_BATCHES_INFLIGHT = 4
+"""Batches of one part that its maker has under way."""
+PART_RECENT_BYTES_MAX = 4 * MIB
+"""The newest batches of a part, in memory for the peers that follow it."""
+PARTS_MAX = 16_384
+"""Parts of one log that are neither published nor gone, and so in one publication; one more is refused."""
+PARTS_UNFINISHED_MAX = 256
+"""Of them, those of one shard that are still written."""
+PARTS_PUBLISHED_MAX = 16_384
+"""Published parts of one shard of which something is left: each is a lane with files of its own."""
+WRITERS_MAX = 16_384
+"""Writers whose newest publication is remembered; with one more, that of the longest silence goes."""
+WRITER_NAME_BYTES_MAX = 255
+"""The name of a writer, and that of the owner of a key."""
+PUBLISH_KEY_MAX = (1 << 62) - 1
 ORDERING_CUTS_UNSYNCED_MAX = 256
 ORDERING_RUNS_UNSYNCED_MAX = 1 << 18
 """Cuts, and runs in them, that may wait until replicas have synced their runs; a shard that holds back an
@@ -238,7 +261,7 @@ ORDERING_FORGET_CUTS_MAX = 1024
 """Cuts that one entry lets go of."""
 ORDERING_LOST_RANGES_MAX = 4096
 """Ranges of lost records that are kept apart."""
-REPORT_LANES_MAX = 4096
+REPORT_LANES_MAX = 65_536
 """Lanes in one report."""
 ORDERER_NUMBER_MAX = (1 << 15) - 1
 CLUSTER_NAME_CHARS_MAX = 100
@@ -251,12 +274,30 @@ DETECTION_MS_MAX = 600_000
 """After how long without a word a replica counts as failed, where a cluster's file asks for an answer to that."""
 FIRST_SIGN_S = 10.0
 """A leader that has not heard of a replica in its term waits so long at least: everything may just be starting."""
+LEADER_WAIT_S_MAX = 1.0
+LEADER_WAITS_MAX = 4096
+"""An orderer that has just lost its leader keeps requests for the next one so long, and so many of them."""
+REPLICAS_ASKED_FOR_ORDERERS_MAX = 4
+"""Replicas that a client asks where the orderers are, when none of those that it knows answers."""
+ORDERER_PROMOTE_S = 0.1
+"""Between attempts of a leader to promote an orderer that was added."""
 VIEW_WAIT_S_MAX = 5.0
 """How long an orderer waits for a version of the view that it has not applied yet."""
 VIEW_WAITS_MAX = 4096
 """Requests that wait for such a version; more are refused."""
 SESSION_ROOM_TRIES_MAX = 8
 """Anonymous sessions that are expired, one after the other, to make room for a new session."""
+
+SPARK_PARTITION_RECORDS = 1 << 16
+"""Records of one Spark task, unless an option says otherwise."""
+SPARK_BATCH_BYTES = MIB
+"""About what one Arrow batch has that Spark is handed: smaller ones are joined."""
+SPARK_CHUNK_BYTES = 4 * MIB
+"""What a task fetches at once, while Spark works on the chunk before."""
+SPARK_DRIVER_TIMEOUT_S = 10.0
+"""How long a driver waits for the cluster before it says that it cannot be reached."""
+SPARK_SIZE_SAMPLES = 16
+"""Records that are looked at to estimate how many fit into a number of bytes."""
 
 RESTART_PAUSE_S_MIN = 0.1
 RESTART_PAUSE_S_MAX = 5.0
@@ -269,6 +310,8 @@ CLUSTER_START_TIMEOUT_S = 60.0
 """How long a start in the background waits for a healthy cluster."""
 STATUS_TIMEOUT_S = 2.0
 """How long a server may take to say how it is."""
+METRICS_BYTES_MAX = 4 * MIB
+"""What a server may answer when it is asked for its metrics."""
 LOG_FILE_BYTES_MAX = 16 * MIB
 """What a server's log grows to before it is put aside; one old file is kept."""
 LOG_LINE_BYTES_MAX = 64 * KIB

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple, NewType
 
 from msgspec import Meta
 
-from ithaca.model.limits import INCARNATION_MAX, REPLICA_NUMBER_MAX, SHARD_NUMBER_MAX
+from ithaca.model.limits import INCARNATION_MAX, PART_INCARNATION_MIN, REPLICA_NUMBER_MAX, SHARD_NUMBER_MAX
 
 Position = NewType("Position", int)
 Lsn = NewType("Lsn", int)
@@ -28,6 +28,11 @@ class LaneId(NamedTuple):
     shard: Annotated[int, Meta(ge=0, le=SHARD_NUMBER_MAX)]
     replica: Annotated[int, Meta(ge=0, le=REPLICA_NUMBER_MAX)]
     incarnation: Annotated[int, Meta(ge=1, le=INCARNATION_MAX)]
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a prepared part: written once, and ordered as a whole or not at all."""
+        return self.incarnation >= PART_INCARNATION_MIN
 
     def __str__(self) -> str:
         return f"{self.shard}-{self.replica}-{self.incarnation}"

@@ -52,6 +52,13 @@ class Address(msgspec.Struct, frozen=True, array_like=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Orderers(msgspec.Struct, frozen=True, array_like=True):
+    """Where the orderers are, as it was agreed up to this entry of their log: of two lists the later one holds."""
+
+    entry: _Natural = 0
+    addresses: tuple[Address, ...] = ()
+
+
 class Replica(msgspec.Struct, frozen=True, array_like=True):
     """One storage server of a shard. `boot` counts its starts on its own disk, and never falls."""
 

@@ -43,7 +43,11 @@ state (tail, view, sessions) are linearizable after Raft's read index.
 11. The order's time and the trim point never fall; versions of the view and epochs of a shard only rise.
 12. Self-clocking: with nothing moved nothing is proposed; never more cuts in flight than the pipeline
     holds, never two within `order_interval` (design §5).
+13. Prepared parts: cuts pass over them; one is published once, whole, with all others of its publication and in
+    their order, after f+1 replicas of the present configuration had synced it, and never after it was dropped. Of
+    a writer's keys each is published at most once, and none behind a higher one (design §5 "Prepared appends").
 
 Read `entries` and `outcomes` first, then `state`; `lanes` has the cut arithmetic, `shards` the view,
-`sessions`, `lost` and `snapshot` are what they say. On the leader: `leader`, then `reports` and `retention`.
+`sessions`, `lost`, `parts` (with `part_entries` and `part_outcomes`) and `snapshot` are what they say. On the
+leader: `leader`, then `reports` and `retention`.
 """

@@ -18,7 +18,8 @@ Every entry is a msgpack array: its tag, then its fields in the order below.
 | `expire-session` | producer id, epoch                                                         | §5            |
 | `lost`           | lane, start, stop                                                          | §5            |
 
-A lane is an array of shard, replica and incarnation; an address one of host and port.
+Those of prepared appends are in `part_entries`. A lane is an array of shard, replica and incarnation; an address
+one of host and port.
 """
 
 from typing import Annotated
@@ -42,6 +43,7 @@ from ithaca.model.limits import (
 )
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, shard_size
+from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 _Counted = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
@@ -226,6 +228,11 @@ OrderingEntry = (
     | RemoveReplica
     | AddReplica
     | TrimTo
+    | OpenPart
+    | SealPart
+    | Publish
+    | AbortParts
+    | ExpireParts
     | OpenSession
     | MoveSession
     | ExpireSession

@@ -5,6 +5,7 @@ the lanes that moved, however many records they hold. A closed lane leaves the v
 cuts pass over it.
 """
 
+from collections import Counter
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -63,6 +64,8 @@ class LaneTable:
         self._row_of: dict[int, int] | None = None
         """Rows by key, made when they are asked for: lanes that are opened one after the other ask for none."""
         self.closed: dict[LaneId, ClosedLane] = {}
+        self.parts: Counter[int] = Counter()
+        """How many published parts of each shard are among the closed lanes."""
 
     def open(self, lane: LaneId, since: int) -> None:
         """A new lane, of length 0."""
@@ -85,6 +88,12 @@ class LaneTable:
         self._set(*(np.delete(column, row) for column in (self.keys, self.lengths, self._ends, self._since)))
         self.closed[lane] = closed
         return closed
+
+    def close_at(self, lane: LaneId, length: int, end: int) -> None:
+        """Take in a published part, which never was an open lane."""
+        assert lane not in self.closed, f"lane {lane} is closed"
+        self.closed[lane] = ClosedLane(length, end)
+        self.parts[lane.shard] += 1
 
     def is_open(self, lane: LaneId) -> bool:
         return self._row(lane) is not None
@@ -159,6 +168,7 @@ class LaneTable:
         gone = sorted(lane for lane, closed in self.closed.items() if closed.end <= first and lane not in pinned)
         for lane in gone:
             del self.closed[lane]
+            self.parts[lane.shard] -= lane.is_part
         return gone
 
     def has_lanes(self, shard: int) -> bool:
@@ -176,6 +186,7 @@ class LaneTable:
         # Copies: what is unpacked is read-only, and lengths are updated in place.
         table._set(*(unpack(data).copy() for data in (packed.keys, packed.lengths, packed.ends, packed.since)))
         table.closed = dict(packed.closed)
+        table.parts = Counter(lane.shard for lane in table.closed if lane.is_part)
         return table
 
     def _row(self, lane: LaneId) -> int | None:

@@ -6,9 +6,12 @@ what no longer counts. So the leader may propose twice, never too much.
 """
 
 from ithaca.model.cut import LaneLengths, shard_of
+from ithaca.model.errors import InvalidInput
 from ithaca.model.view import ClusterConfiguration
 from ithaca.ordering import entries
 from ithaca.ordering.outcomes import OrderedCut, Outcome, ViewChanged
+from ithaca.ordering.part_entries import SealPart
+from ithaca.ordering.part_outcomes import PartDropped, PartSealed, PartsPublished, StagedPart
 from ithaca.ordering.reports import Report, Reports
 from ithaca.ordering.retention import Retention
 from ithaca.ordering.state import OrderingState
@@ -50,12 +53,15 @@ class Leader:
         return entries.cut(moved, time_us=time_us, view=self._state.shards.version, forget=self._retention.take())
 
     def applied(self, outcomes: list[Outcome], *, own: bool) -> None:
-        """The state applied an entry, with these outcomes; `own` says that this leader proposed it."""
+        """The state applied an entry, with these outcomes; `own` says that this leader's term proposed it."""
+        own = own and not any(isinstance(outcome, PartsPublished) for outcome in outcomes)
         for outcome in outcomes:
             if isinstance(outcome, OrderedCut):
                 self._retention.keep(outcome)
                 self._reports.ordered(outcome)
                 self._in_flight -= own
+            elif isinstance(outcome, PartSealed | PartDropped):
+                self._reports.forget(outcome.lane)
             elif isinstance(outcome, ViewChanged):
                 self._view_changed(outcome)
 
@@ -77,6 +83,18 @@ class Leader:
         order_us = max(time_us, self._state.time_us)
         graces = self._state.shards.graces.values()
         return min((max(earliest_us, now_us + grace.until_us - order_us) for grace in graces), default=None)
+
+    def seal(self, part: StagedPart, length: int) -> SealPart | None:
+        """The entry that seals the part at the length that its maker says, once f+1 replicas have synced that.
+
+        `InvalidInput` for one that is longer by now: lengths that are durable end with a batch, others may not.
+        """
+        durable = self._reports.durable_length(part.lane)
+        if durable > length:
+            raise InvalidInput(f"part {part.lane} has {durable} records: it cannot be finished with {length}")
+        if durable < length:
+            return None
+        return SealPart(part.lane, part.token, length, self._state.shards.version)
 
     def has_caught_up(self, shard: int, replica: int) -> bool:
         """Whether a learner holds all that is ordered of its shard, so that it may be added."""

@@ -16,6 +16,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration, Shard
 from ithaca.ordering.entries import OrderingEntry
+from ithaca.ordering.part_outcomes import PartOutcome
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
@@ -43,6 +44,10 @@ Reason = Literal[
     "beyond the tail",
     "beyond what is ordered",
     "too many lost ranges",
+    "too many parts",
+    "too many published parts",
+    "no such part",
+    "the part has another length",
     "too many sessions",
     "no such session",
     "the session was opened again",
@@ -138,7 +143,8 @@ class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedCut:
     """A cut with the positions it assigned: run n is `counts[n]` records of lane `keys[n]` from `lsns[n]` on,
-    at `positions[n]` and up. Runs stand in lane order, and their positions are contiguous up to the tail.
+    at `positions[n]` and up. Runs stand in lane order, and so do their positions, unless parts were published in
+    another one; together they are contiguous up to the tail.
     """
 
     number: int
@@ -170,7 +176,7 @@ class OrderedCut:
 
 
 class PackedCut(msgspec.Struct, frozen=True, array_like=True):
-    """An `OrderedCut` in a snapshot; positions follow from the tail and the counts."""
+    """An `OrderedCut` in a snapshot; positions that are missing follow from the tail and the counts."""
 
     number: _Natural
     tail: _Natural
@@ -178,6 +184,7 @@ class PackedCut(msgspec.Struct, frozen=True, array_like=True):
     keys: bytes
     lsns: bytes
     counts: bytes
+    positions: bytes = b""
 
     def __post_init__(self) -> None:
         keys, counts = unpack(self.keys), unpack(self.counts)
@@ -185,15 +192,25 @@ class PackedCut(msgspec.Struct, frozen=True, array_like=True):
         LaneLengths(keys, counts).check()
         if int(counts.sum()) > self.tail:
             raise InvalidInput(f"cut {self.number} orders more than there is below its tail of {self.tail}")
+        positions = unpack(self.positions)
+        if len(positions) not in (0, len(counts)) or (len(positions) and int(positions.max()) >= self.tail):
+            raise InvalidInput(f"cut {self.number} has positions that its tail of {self.tail} does not allow")
 
     @classmethod
     def of(cls, cut: OrderedCut) -> "PackedCut":
-        return cls(cut.number, cut.tail, cut.time_us, pack(cut.keys), pack(cut.lsns), pack(cut.counts))
+        in_order = np.array_equal(cut.positions, _positions_below(cut.tail, cut.counts))
+        positions = b"" if in_order else pack(cut.positions)
+        return cls(cut.number, cut.tail, cut.time_us, pack(cut.keys), pack(cut.lsns), pack(cut.counts), positions)
 
     def unpacked(self) -> OrderedCut:
         counts = unpack(self.counts)
-        positions = self.tail - np.cumsum(counts[::-1])[::-1]
+        positions = unpack(self.positions) if self.positions else _positions_below(self.tail, counts)
         return OrderedCut(self.number, self.tail, self.time_us, unpack(self.keys), unpack(self.lsns), counts, positions)
+
+
+def _positions_below(tail: int, counts: Vector) -> Vector:
+    """Where runs of these counts begin that stand one behind the other up to the tail."""
+    return tail - np.cumsum(counts[::-1])[::-1]
 
 
 Outcome = (
@@ -204,6 +221,7 @@ Outcome = (
     | ShardFinalized
     | OrderedCut
     | TrimmedTo
+    | PartOutcome
     | SessionOpened
     | SessionMoved
     | SessionExpired

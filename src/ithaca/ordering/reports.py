@@ -114,6 +114,8 @@ class Reports:
         elif report.boot < held.boot:
             return False
         held.raise_to(report)
+        if group.shard.find(report.replica) is not None:
+            self._forget_settled(held, report)
         return True
 
     def durable(self, shard: int) -> list[tuple[int, int]]:
@@ -123,6 +125,20 @@ class Reports:
             return []
         members, copies = group.members(), group.shard.copies
         return [(key, _largest(copies, [held.lengths.get(lane, 0) for held in members])) for key, lane in group.lanes]
+
+    def durable_length(self, lane: LaneId) -> int:
+        """How much of a lane, which may be a part, f+1 replicas of its shard have synced."""
+        group = self._group(lane.shard)
+        if group is None:
+            return 0
+        return _largest(group.shard.copies, [held.lengths.get(lane, 0) for held in group.members()])
+
+    def forget(self, lane: LaneId) -> None:
+        """Nobody asks for this part any more."""
+        group = self._groups.get(lane.shard)
+        if group is not None:
+            for held in group.held.values():
+                held.lengths.pop(lane, None)
 
     def runs_cut(self, shard: int) -> int:
         """The newest cut whose runs f+1 replicas of the shard have synced, with all before it."""
@@ -143,8 +159,15 @@ class Reports:
         if held is None or held.runs_cut < self._newest_cut.get(shard, self._cut_before):
             return False
         lengths = held.lengths
-        ordered = self._state.lanes.ordered_lengths(shard)
-        return all(lengths.get(lane, 0) >= length for lane, length in ordered.items())
+        due = self._state.lengths_due(shard)
+        return all(lengths.get(lane, 0) >= length for lane, length in due.items())
+
+    def _forget_settled(self, held: _Held, report: Report) -> None:
+        """Of parts that were sealed or dropped while the report was on its way nobody asks any more."""
+        parts = self._state.parts.by_lane
+        for lane, _ in report.lengths:
+            if lane.is_part and (lane not in parts or parts[lane].length is not None):
+                held.lengths.pop(lane, None)
 
     def _group(self, number: int) -> _Group | None:
         """The reports of a shard as it is now; those of an earlier configuration are dropped."""

@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from ithaca.model.limits import INCARNATION_MAX, ORDERING_REPLICAS_MAX, SHARD_REPLICAS_MAX
+from ithaca.model.limits import ORDERING_REPLICAS_MAX, PART_INCARNATION_MIN, SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard, View
 from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RegisterShard, RemoveReplica
@@ -99,7 +99,7 @@ class ShardTable:
         lane = LaneId(shard.shard, replica.replica, replica.incarnation)
         if entry.boot == replica.boot:
             return [LaneOpened(lane, replica.boot) if replica.is_open else Refused(entry, "the lane is closed")]
-        if replica.incarnation >= INCARNATION_MAX:
+        if replica.incarnation >= PART_INCARNATION_MIN - 1:
             return [Refused(entry, "too many incarnations")]
         outcomes: list[Outcome] = [self._close(lane)] if replica.is_open else []
         lane = lane._replace(incarnation=lane.incarnation + 1)

@@ -1,7 +1,7 @@
 """The state machine's snapshot for Raft's compaction: one msgpack array, `Snapshot` behind a version.
 
 ```
-[version, [index, configuration, cut number, tail, first, time_us, lanes, shards, sessions, lost, kept cuts]]
+[version, [index, configuration, cut number, tail, first, time_us, lanes, shards, sessions, lost, kept cuts, parts]]
 ```
 
 Vectors in it are bytes, 8 per element, little-endian (`model.cut.pack`). Equal states have equal bytes.
@@ -19,6 +19,7 @@ from ithaca.model.view import ClusterConfiguration
 from ithaca.ordering.lanes import PackedLanes
 from ithaca.ordering.lost import Ranges
 from ithaca.ordering.outcomes import PackedCut
+from ithaca.ordering.parts import PackedParts
 from ithaca.ordering.sessions import PackedSessions
 from ithaca.ordering.shards import PackedShards
 
@@ -41,6 +42,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     sessions: PackedSessions
     lost: list[tuple[LaneId, Ranges]]
     kept: list[PackedCut]
+    parts: PackedParts = PackedParts()
 
 
 _envelope_decoder = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])

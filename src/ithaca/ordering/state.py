@@ -27,7 +27,7 @@ from ithaca.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.ordering.lanes import LaneTable
+from ithaca.ordering.lanes import LaneTable, Runs
 from ithaca.ordering.outcomes import (
     Configured,
     OrderedCut,
@@ -40,6 +40,9 @@ from ithaca.ordering.outcomes import (
     SessionMoved,
     TrimmedTo,
 )
+from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
+from ithaca.ordering.part_outcomes import StagedPart
+from ithaca.ordering.parts import PartTable
 from ithaca.ordering.sessions import SessionTable
 from ithaca.ordering.shards import ShardTable
 from ithaca.ordering.snapshot import Snapshot, decode_snapshot, encode_snapshot
@@ -62,6 +65,8 @@ class ShardSummary(msgspec.Struct, frozen=True, array_like=True):
     lost: list[tuple[LaneId, lost.Ranges]]
     view: int
     """The version of the view that holds here: records below the tail may be in any shard of it."""
+    parts: list[StagedPart] = []
+    """Those that are neither published nor gone; a part that is nowhere here is gone."""
 
 
 class OrderingState:
@@ -80,6 +85,7 @@ class OrderingState:
         self.lanes = LaneTable()
         self.shards = ShardTable(self.lanes)
         self.sessions = SessionTable(self.lanes, self.shards)
+        self.parts = PartTable(self.lanes, self.shards)
         self.lost: dict[LaneId, lost.Ranges] = {}
         self.kept: dict[int, OrderedCut] = {}
         """Cuts by number, until the runs in them are safe."""
@@ -94,6 +100,10 @@ class OrderingState:
         self.index = index
         if self.configuration is None and not isinstance(entry, Configure):
             return [Refused(entry, "the log is not configured")]
+        outcomes = self._apply(entry)
+        return outcomes + self.parts.follow(outcomes)
+
+    def _apply(self, entry: OrderingEntry) -> list[Outcome]:
         match entry:
             case Cut():
                 return self._order(entry)
@@ -113,6 +123,16 @@ class OrderingState:
                 return self.shards.finalize(entry, self.cut_number)
             case TrimTo():
                 return self._trim(entry)
+            case OpenPart():
+                return self.parts.open(entry, self._raised_time_us(entry.time_us))
+            case SealPart():
+                return self.parts.seal(entry)
+            case Publish():
+                return self._publish(entry)
+            case AbortParts():
+                return self.parts.abort(entry)
+            case ExpireParts():
+                return self.parts.expire(entry.lanes, self._raised_time_us(entry.time_us))
             case OpenSession():
                 return self.sessions.open(entry)
             case MoveSession():
@@ -144,7 +164,12 @@ class OrderingState:
             self.sessions.at_home(shard),
             [(lane, ranges) for lane, ranges in sorted(self.lost.items()) if lane.shard == shard],
             self.shards.version,
+            self.parts.in_shard(shard),
         )
+
+    def lengths_due(self, shard: int) -> dict[LaneId, int]:
+        """What every replica of a shard must hold: of each lane what is ordered, and the sealed parts."""
+        return self.lanes.ordered_lengths(shard) | self.parts.sealed_lengths(shard)
 
     def snapshot(self) -> bytes:
         """The whole state; equal states give equal bytes."""
@@ -161,6 +186,7 @@ class OrderingState:
                 self.sessions.packed(),
                 sorted(self.lost.items()),
                 [PackedCut.of(cut) for cut in self.kept.values()],
+                self.parts.packed(),
             )
         )
 
@@ -175,6 +201,7 @@ class OrderingState:
         state.lanes = LaneTable.restored(snapshot.lanes)
         state.shards = ShardTable.restored(snapshot.shards, state.lanes)
         state.sessions = SessionTable.restored(snapshot.sessions, state.lanes, state.shards)
+        state.parts = PartTable.restored(snapshot.parts, state.lanes, state.shards)
         state.lost = dict(snapshot.lost)
         state.kept = {cut.number: cut.unpacked() for cut in snapshot.kept}
         return state
@@ -195,15 +222,31 @@ class OrderingState:
 
     def _order(self, entry: Cut) -> list[Outcome]:
         runs = self.lanes.order(entry.moved, entry.view, self.tail)
-        self.cut_number += 1
-        self.tail += int(runs.counts.sum())
-        self.time_us = max(self.time_us, entry.time_us)
         for number in entry.forget:
             self.kept.pop(number, None)
-        cut = OrderedCut(self.cut_number, self.tail, self.time_us, *runs)
+        return [self._ordered(runs, entry.time_us), *self.shards.finalize_due(self.cut_number, self.time_us)]
+
+    def _publish(self, entry: Publish) -> list[Outcome]:
+        answer = self.parts.answer(entry)
+        if answer is not None:
+            return [answer]
+        runs, outcomes = self.parts.publish(entry, self.tail)
+        cut = self._ordered(runs, entry.time_us)
+        return [cut, *outcomes, *self.shards.finalize_due(self.cut_number, self.time_us)]
+
+    def _ordered(self, runs: Runs, time_us: int) -> OrderedCut:
+        """The next cut, which orders these."""
+        self.cut_number += 1
+        self.tail += int(runs.counts.sum())
+        cut = OrderedCut(self.cut_number, self.tail, self._raised_time_us(time_us), *runs)
         if len(runs.keys):
             self.kept[cut.number] = cut
-        return [cut, *self.shards.finalize_due(self.cut_number, self.time_us)]
+        return cut
+
+    def _raised_time_us(self, time_us: int) -> int:
+        """The order's time, which is at least this from here on."""
+        self.time_us = max(self.time_us, time_us)
+        return self.time_us
 
     def _trim(self, entry: TrimTo) -> list[Outcome]:
         if entry.position > self.tail:

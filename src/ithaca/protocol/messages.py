@@ -28,6 +28,11 @@
 | 33   | NextSeqIs     | back                  |                             |                    |
 | 34   | GetPlaced     | client → replica      | PlacedAre                   |                    |
 | 35   | PlacedAre     | back                  |                             |                    |
+| 36   | AppendPart    | client → replica      | PartSynced                  | one batch          |
+| 37   | PartSynced    | back                  |                             |                    |
+| 38   | FinishPart    | client → leader       | Applied                     |                    |
+| 90   | GetPart       | client → leader       | PartIs                      |                    |
+| 91   | PartIs        | back                  |                             |                    |
 | 40   | Read          | client → replica      | Found, Elsewhere or Behind  |                    |
 | 41   | Found         | back                  |                             | one batch          |
 | 42   | Elsewhere     | back                  |                             |                    |
@@ -45,6 +50,11 @@
 | 56   | Admit         | client → leader       | AdmissionIs                 |                    |
 | 57   | AdmissionIs   | back                  |                             |                    |
 | 58   | Alive         | replica → leader      |                             |                    |
+| 60   | AddOrderer    | client → leader       | MembersAre                  |                    |
+| 61   | RemoveOrderer | client → leader       | MembersAre                  |                    |
+| 62   | GetMembers    | client → leader       | MembersAre                  |                    |
+| 63   | MembersAre    | back                  |                             |                    |
+| 64   | OrderersAre   | leader → replica      |                             |                    |
 | 70   | RaftSays      | orderer → orderer     |                             |                    |
 
 An answer carries its request's correlation number. `Acks` is not an answer but names several requests.
@@ -61,11 +71,13 @@ from ithaca.model.cut import ShardCut
 from ithaca.model.limits import (
     HELLO_FEATURES_MAX,
     HELLO_TEXT_BYTES_MAX,
+    ORDERER_NUMBER_MAX,
     READ_WAIT_MS_MAX,
 )
+from ithaca.model.parts import Token
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
-from ithaca.model.view import Address, ClusterConfiguration, View
+from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
 from ithaca.ordering.outcomes import (
     Configured,
     LaneClosed,
@@ -80,6 +92,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
+from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartOutcome, PartSealed, StagedPart
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.raft.messages import AnyMessage
@@ -96,6 +109,9 @@ ShardNews = (
     | LaneOpened
     | LaneClosed
     | ShardFinalized
+    | PartOpened
+    | PartSealed
+    | PartDropped
     | SessionOpened
     | SessionMoved
     | SessionExpired
@@ -109,6 +125,7 @@ AppliedOutcome = (
     | LaneOpened
     | LaneClosed
     | ShardFinalized
+    | PartOutcome
     | SessionOpened
     | SessionMoved
     | SessionExpired
@@ -160,6 +177,7 @@ class Redirect(msgspec.Struct, frozen=True, array_like=True):
     """Only the leader can answer this; `leader` is where it is, None while there is none."""
 
     leader: Address | None
+    orderers: Orderers = Orderers()
 
 
 class Finished(msgspec.Struct, frozen=True, array_like=True):
@@ -187,6 +205,8 @@ class ViewIs(msgspec.Struct, frozen=True, array_like=True):
     configuration: ClusterConfiguration
     orderers: tuple[Address, ...]
     leader: Address | None
+    entry: _Natural = 0
+    """Of `model.view.Orderers`."""
 
 
 class GetTail(msgspec.Struct, frozen=True, array_like=True):
@@ -246,6 +266,7 @@ class Joined(msgspec.Struct, frozen=True, array_like=True):
     lane: LaneId | None
     summary: ShardSummary
     cuts: tuple[ShardCut, ...]
+    orderers: Orderers = Orderers()
 
 
 class BootIsKnown(msgspec.Struct, frozen=True, array_like=True):
@@ -304,6 +325,44 @@ class PlacedAre(msgspec.Struct, frozen=True, array_like=True):
     """The session's last batches there: (first number, records, position or 0); empty when it has none."""
 
     placed: tuple[tuple[_Counted, _Counted, _Natural], ...]
+
+
+class AppendPart(msgspec.Struct, frozen=True, array_like=True):
+    """Write the batch in the payload to this part, which the receiver writes, from record `lsn` of it on.
+
+    One that is there already is answered like the first time.
+    """
+
+    lane: LaneId
+    token: Token
+    lsn: _Natural
+
+
+class PartSynced(msgspec.Struct, frozen=True, array_like=True):
+    """The part is on the disk of the replica that writes it, up to this length."""
+
+    length: _Natural
+
+
+class FinishPart(msgspec.Struct, frozen=True, array_like=True):
+    """Seal the part at this length, as soon as it is durable."""
+
+    lane: LaneId
+    token: Token
+    length: _Natural
+
+
+class GetPart(msgspec.Struct, frozen=True, array_like=True):
+    """Linearizable: whether the part is neither published nor gone."""
+
+    lane: LaneId
+    token: Token
+
+
+class PartIs(msgspec.Struct, frozen=True, array_like=True):
+    """None for one that is published or gone."""
+
+    part: StagedPart | None
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True):
@@ -449,6 +508,45 @@ class Alive(msgspec.Struct, frozen=True, array_like=True):
     whole: bool = False
 
 
+class AddOrderer(msgspec.Struct, frozen=True, array_like=True):
+    """Let the orderer that waits there into the group; the same again is the same orderer."""
+
+    server: Annotated[int, Meta(ge=1, le=ORDERER_NUMBER_MAX)]
+    address: Address
+
+
+class RemoveOrderer(msgspec.Struct, frozen=True, array_like=True):
+    """Let it go for good; one that was removed before stays so."""
+
+    server: Annotated[int, Meta(ge=1, le=ORDERER_NUMBER_MAX)]
+
+
+class GetMembers(msgspec.Struct, frozen=True, array_like=True):
+    """Linearizable."""
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True):
+    """One orderer. It votes once it has kept up with the others."""
+
+    server: _Counted
+    address: Address
+    votes: bool
+    leads: bool
+
+
+class MembersAre(msgspec.Struct, frozen=True, array_like=True):
+    """The orderers by number; `last` is the highest number that one ever had."""
+
+    members: tuple[Member, ...]
+    last: _Natural
+
+
+class OrderersAre(msgspec.Struct, frozen=True, array_like=True):
+    """The orderers are others now."""
+
+    orderers: Orderers
+
+
 class RaftSays(msgspec.Struct, frozen=True, array_like=True):
     message: AnyMessage
 
@@ -480,6 +578,11 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     33: NextSeqIs,
     34: GetPlaced,
     35: PlacedAre,
+    36: AppendPart,
+    37: PartSynced,
+    38: FinishPart,
+    90: GetPart,
+    91: PartIs,
     40: Read,
     41: Found,
     42: Elsewhere,
@@ -497,6 +600,11 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     56: Admit,
     57: AdmissionIs,
     58: Alive,
+    60: AddOrderer,
+    61: RemoveOrderer,
+    62: GetMembers,
+    63: MembersAre,
+    64: OrderersAre,
     70: RaftSays,
 }
 """Numbers are never given to another message."""

@@ -97,6 +97,8 @@ class RaftCore:
             case Unreachable():
                 if self.leadership is not None:
                     self.leadership.on_unreachable(event.server)
+                elif event.server == self.node.leader:
+                    self.node.lose_leader()
             case Propose() | ReadIndex() | ChangeMembership() | TransferLeadership():
                 self._request(event)
         self._follow_role()
@@ -148,8 +150,11 @@ class RaftCore:
 
     def _receive(self, message: AnyMessage) -> None:
         node = self.node
-        if isinstance(message, RequestVote) and node.hears_leader and not message.forced:
-            return  # whoever asks lost touch with the leader, or was removed (thesis §4.2.3)
+        if isinstance(message, RequestVote):
+            if node.hears_leader and not message.forced:
+                return  # whoever asks lost touch with the leader, or was removed (thesis §4.2.3)
+            if not node.membership.current.voters:
+                return  # this server waits to be added: nobody can count on its vote, which it may have given before
         if message.term > node.term and not _is_hypothetical(message):
             node.adopt_term(message.term)
             self._follow_role()

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from ithaca.model import limits
+from ithaca.model.view import Address
 from ithaca.raft.messages import AnyMessage, Entry, HardState, ServerId, Snapshot
 
 
@@ -19,6 +20,9 @@ class Settings(msgspec.Struct, frozen=True):
     election_timeout_ms: int = 1000
     """A server that heard no leader for this long, to twice this long, starts an election."""
     heartbeat_ms: int = 100
+    succession_ms: int = 100
+    """A follower whose connection to the leader broke stands after half of this, and after this once more for each
+    voter with a smaller number: the first has been elected, as a rule, when the second would begin."""
     snapshot_entries: int = 8192
     """Entries applied since the last snapshot that make the next one due."""
     trailing_entries: int = 1024
@@ -75,11 +79,15 @@ Change = Literal["add learner", "promote", "remove"]
 
 
 class ChangeMembership(msgspec.Struct, frozen=True):
-    """One change of one server: a new one joins as learner, a learner that kept up is promoted."""
+    """One change of one server: a new one joins as learner, a learner that kept up is promoted.
+
+    `address` is where a new one is; the core only keeps it.
+    """
 
     request: int
     change: Change
     server: ServerId
+    address: Address | None = None
 
 
 class TransferLeadership(msgspec.Struct, frozen=True):
@@ -97,7 +105,7 @@ class SnapshotTaken(msgspec.Struct, frozen=True):
 
 
 class Unreachable(msgspec.Struct, frozen=True):
-    """The connection to a server broke: what was in flight to it may be lost."""
+    """The connection to a server broke: what was in flight to it may be lost, and it has probably ended."""
 
     server: ServerId
 
@@ -128,6 +136,7 @@ Reason = Literal[
     "learner is behind",
     "too many members",
     "last voter",
+    "no majority would be alive",
 ]
 
 

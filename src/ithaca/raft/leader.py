@@ -115,10 +115,15 @@ class Leadership:
         if node.membership.index > node.commit_index:
             return "change pending"
         if event.change == "promote" and event.server in self.progress:
-            lag = node.log.last_index - self.progress[event.server].match_index
-            if lag > node.settings.learner_lag_entries_max:
+            match_index = self.progress[event.server].match_index
+            if node.log.last_index - match_index > node.settings.learner_lag_entries_max:
                 return "learner is behind"
-        return changed(node.membership.current, event)
+            if match_index < node.membership.index:
+                return "learner is behind"  # it does not know yet that it was added, and votes for nobody
+        after = changed(node.membership.current, event)
+        if isinstance(after, Configuration) and not self._is_alive(after.voters):
+            return "no majority would be alive"
+        return after
 
     # Events.
 
@@ -252,9 +257,22 @@ class Leadership:
 
     def _hears_majority(self) -> bool:
         """Check quorum (thesis §6.2): a leader that is cut off must not look alive to its clients."""
-        node = self.node
-        since_ms = node.now_ms - node.settings.election_timeout_ms
-        return node.membership.is_quorum(lambda voter: voter == node.id or self.progress[voter].heard_ms > since_ms)
+        return self.node.membership.is_quorum(self._hears)
+
+    def _hears(self, server: ServerId) -> bool:
+        since_ms = self.node.now_ms - self.node.settings.election_timeout_ms
+        return server == self.node.id or self.progress[server].heard_ms > since_ms
+
+    def _is_alive(self, voters: tuple[ServerId, ...]) -> bool:
+        """Whether enough of them are heard to go on after a change that makes these the voters."""
+        return sum(map(self._hears, voters)) > len(voters) // 2
+
+    @property
+    def successor(self) -> ServerId | None:
+        """The voter that would lead soonest if this server handed over; None when it hears no other."""
+        others = [voter for voter in self.node.membership.current.voters if voter != self.node.id]
+        heard = [voter for voter in others if self._hears(voter)]
+        return max(heard, key=lambda voter: self.progress[voter].match_index, default=None)
 
     def _confirm_reads(self) -> None:
         if not self._has_committed:

@@ -6,6 +6,8 @@ takes it back. One change of one server at a time: then any majority before and 
 
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec.structs import replace
+
 from ithaca.model.limits import RAFT_MEMBERS_MAX
 from ithaca.raft.events import ChangeMembership, Reason
 from ithaca.raft.messages import Configuration, Entry, EntryKind, ServerId, Snapshot, configuration_of
@@ -78,18 +80,21 @@ def changed(now: Configuration, event: ChangeMembership) -> Configuration | Reas
             return "already a member"
         if len(now.members) >= RAFT_MEMBERS_MAX:
             return "too many members"
-        return Configuration(voters, _sorted((*learners, server)))
+        places = now.addresses if event.address is None else tuple(sorted((*now.addresses, (server, event.address))))
+        return replace(now, learners=_sorted((*learners, server)), addresses=places)
     if event.change == "promote":
         if server in voters:
             return "already a member"
         if server not in learners:
             return "no such member"
-        return Configuration(_sorted((*voters, server)), _without(learners, server))
+        return replace(now, voters=_sorted((*voters, server)), learners=_without(learners, server))
     if server not in now.members:
         return "no such member"
     if voters == (server,):
         return "last voter"
-    return Configuration(_without(voters, server), _without(learners, server))
+    places = tuple(each for each in now.addresses if each[0] != server)
+    after = Configuration(_without(voters, server), _without(learners, server), places, now.removed_last)
+    return after if server < after.last else replace(after, removed_last=server)
 
 
 def _sorted(servers: Iterable[ServerId]) -> tuple[ServerId, ...]:

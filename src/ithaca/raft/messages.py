@@ -10,12 +10,14 @@
 | TimeoutNow      | thesis §3.10               | leader to successor  |
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 import msgspec
 
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError
+from ithaca.model.view import Address
 
 ServerId = int
 """Servers are numbered from 1; a number is never given to another server."""
@@ -39,14 +41,27 @@ class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Configuration(msgspec.Struct, frozen=True, array_like=True):
-    """Who counts (voters) and who only listens (learners), each sorted."""
+    """Who counts (voters) and who only listens (learners), each sorted; where they are, for the shell alone."""
 
     voters: tuple[ServerId, ...] = ()
     learners: tuple[ServerId, ...] = ()
+    addresses: tuple[tuple[ServerId, Address], ...] = ()
+    """Of the members, sorted by number, as far as they were told."""
+    removed_last: ServerId = 0
+    """The highest number of a server that was removed."""
 
     @property
     def members(self) -> tuple[ServerId, ...]:
         return self.voters + self.learners
+
+    @property
+    def last(self) -> ServerId:
+        """The highest number that a member ever had."""
+        return max(self.removed_last, *self.members, 0)
+
+    def was_removed(self, server: ServerId) -> bool:
+        """Whether it was a member once, if servers are added in the order of their numbers."""
+        return server <= self.last and server not in self.members
 
 
 class HardState(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -73,9 +88,10 @@ class DurableState(msgspec.Struct, frozen=True):
     entries: tuple[Entry, ...] = ()
 
 
-def first_state(*voters: ServerId) -> DurableState:
+def first_state(*voters: ServerId, addresses: Mapping[ServerId, Address] | None = None) -> DurableState:
     """The state of a founding member, the same for each; a server that joins later starts with no voters."""
-    return DurableState(snapshot=Snapshot(configuration=Configuration(tuple(sorted(voters)))))
+    configuration = Configuration(tuple(sorted(voters)), (), tuple(sorted((addresses or {}).items())))
+    return DurableState(snapshot=Snapshot(configuration=configuration))
 
 
 class Message(msgspec.Struct, frozen=True, tag=True):

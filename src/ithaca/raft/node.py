@@ -81,6 +81,18 @@ class Node:
         self.become(Role.FOLLOWER, leader)
         self.leader_heard_ms = self.now_ms
 
+    def lose_leader(self) -> None:
+        """The connection to the leader broke: do not count on it any more, and stand soon, in turn with the others.
+
+        If it is alive after all, its next message makes up for this; and nobody is elected whose voters hear it.
+        """
+        lost, self.leader = self.leader, None
+        rivals = [voter for voter in sorted(self.membership.current.voters) if voter != lost]
+        if self.id in rivals:
+            step_ms = self.settings.succession_ms
+            soon_ms = self.now_ms + step_ms // 2 + step_ms * rivals.index(self.id)
+            self.election_deadline_ms = min(self.election_deadline_ms, soon_ms)
+
     def send(self, to: ServerId, message: AnyMessage) -> None:
         self.persistence.now.append(Send(to, message))
 

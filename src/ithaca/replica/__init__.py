@@ -24,8 +24,10 @@ the effects per lane, and never waits. Nothing is acknowledged by the shell on i
    them, and then nobody is told where those records were.
 7. Self-clocking: idle means silent; no more than `REPORTS_OUTSTANDING_MAX` reports wait for their cut, but
    for repeats (`REPORT_INTERVAL_S`).
+8. A part is written in the order of its places, each once, and is nowhere read before it is published. It is dropped
+   when the order says so, never otherwise, and once sealed it is cut or completed to its length like a closed lane.
 
-Read `events` first, then `core`. Its parts: `appends`, the own lane, with `sessions`; `lanes`, what is here of each
-lane, with `positions` and `settling`, which complete it; `readable`, how far all of them can be read; `reporting`,
-what the ordering layer is told.
+Read `events` first, then `core`. Its parts: `appends`, the own lane, with `sessions`; `staging`, prepared parts;
+`lanes`, what is here of each lane, with `positions` and `settling`, which complete it; `readable`, how far all of
+them can be read; `reporting`, what the ordering layer is told.
 """

@@ -18,6 +18,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
+from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.ordering.state import ShardSummary
 from ithaca.replica.appends import Appends
 from ithaca.replica.events import (
@@ -30,6 +31,7 @@ from ithaca.replica.events import (
     Held,
     OrderJoined,
     OrderLost,
+    PartAppended,
     Rejoin,
     ReplicaRemoved,
     Replicated,
@@ -46,6 +48,7 @@ from ithaca.replica.positions import Positions
 from ithaca.replica.readable import Readable
 from ithaca.replica.reporting import Reporting, RunsSync
 from ithaca.replica.settling import Settling
+from ithaca.replica.staging import Staging
 
 State = Literal["joining", "learning", "catching up", "serving", "full", "finalized", "reclaimed", "removed"]
 
@@ -72,6 +75,7 @@ class ReplicaCore:
         self._runs = RunsSync(self._effects)
         self._reporting = Reporting(replica, boot, self._lanes, self._runs, self._effects)
         self._settling = Settling(replica, self._appends, self._readable, self._effects)
+        self._staging = Staging(replica, self._lanes, self._appends, self._effects)
         self._positions = Positions(self._lanes, self._appends, self._runs, self._effects)
         self.own_lane: LaneId | None = None
         self.shard_view: Shard | None = None
@@ -79,6 +83,7 @@ class ReplicaCore:
         self.cut_number = 0
         self._handlers: dict[type, Callable[[Any], None]] = {
             Appended: self._appends.append,
+            PartAppended: self._staging.append,
             Replicated: self._replicated,
             Synced: self._synced,
             Tick: self._tick,
@@ -98,6 +103,9 @@ class ReplicaCore:
             LaneOpened: self._lane_opened,
             LaneClosed: self._lane_closed,
             ShardFinalized: lambda _: None,  # its lanes were closed before, and the view says the rest
+            PartOpened: self._part_opened,
+            PartSealed: self._part_sealed,
+            PartDropped: self._part_dropped,
             SessionOpened: self._appends.session_came,
             SessionMoved: self._appends.session_came,
             SessionExpired: self._appends.session_expired,
@@ -193,6 +201,10 @@ class ReplicaCore:
         """The number that continues a session at home here; raises what an append would be refused with."""
         return self._appends.next_seq(lane, producer_id, epoch)
 
+    def is_written_here(self, lane: LaneId) -> bool:
+        """Whether it is a part that is being written here."""
+        return self._staging.is_written_here(lane)
+
     def is_settled(self, lane: LaneId) -> bool:
         """Whether the lane is closed, and complete here: nothing will be written to it any more."""
         copy = self._lanes.get(lane)
@@ -262,11 +274,17 @@ class ReplicaCore:
             copy.waiting.clear()  # the cuts that are told now say the same, or peers do
         for lane in summary.shard.open_lanes():
             self._lanes[lane].is_open = True
+        for part in summary.parts:
+            copy = self._lanes.setdefault(part.lane, LaneCopy(part.lane))
+            copy.is_open = part.length is None
+            copy.sealed = part.length or 0
+            if copy.is_open:
+                self._staging.opened(part)
 
     def _close_and_drop(self, summary: ShardSummary) -> None:
         """Lanes that are listed and not open are closed; lanes that are not listed were trimmed whole."""
-        is_open = set(summary.shard.open_lanes())
-        listed = {lane for lane, _ in summary.lengths}
+        is_open = {*summary.shard.open_lanes(), *(part.lane for part in summary.parts if part.length is None)}
+        listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts}
         for lane, copy in list(self._lanes.items()):
             if lane not in listed:
                 self._drop(lane)
@@ -342,9 +360,7 @@ class ReplicaCore:
             return
         self._close(copy)
         self._settling.pursue(copy)
-        if self.shard_view is not None:
-            self._reporting.follow(self.shard_view, self._now_us)
-        self._reporting.moved(self._now_us)
+        self._report_lanes()
 
     def _close(self, copy: LaneCopy) -> None:
         if copy.is_closed:
@@ -352,6 +368,8 @@ class ReplicaCore:
         copy.is_open, copy.is_closed = False, True
         if copy.lane == self.own_lane:
             self._appends.closed(copy.ordered)
+        if copy.lane.is_part:
+            self._staging.ended(copy.lane)
 
     def _drop(self, lane: LaneId) -> None:
         copy = self._lanes.pop(lane)
@@ -359,16 +377,53 @@ class ReplicaCore:
         if lane == self.own_lane:
             copy.is_open = False
             self._appends.dropped()
+        if lane.is_part:
+            self._staging.ended(lane)
         if copy.source is not None or copy.fetching_to:
             self._effects.append(Unfollow(lane))
         if copy.is_present or copy.is_busy:
             self._effects.append(DropLane(lane))
+
+    # Parts
+
+    def _part_opened(self, event: PartOpened) -> None:
+        if event.part.lane not in self._lanes:
+            copy = self._lanes[event.part.lane] = LaneCopy(event.part.lane)
+            copy.is_open = True
+            self._staging.opened(event.part)
+            self._settling.pursue(copy)
+            self._report_lanes()
+
+    def _part_sealed(self, event: PartSealed) -> None:
+        copy = self._lanes.get(event.lane)
+        if copy is None:
+            self._rejoin(f"part {event.lane} was sealed, and is not known here")
+        elif copy.is_open:
+            copy.sealed = event.length
+            self._close(copy)
+            self._settling.pursue(copy)
+            self._report_lanes()
+
+    def _part_dropped(self, event: PartDropped) -> None:
+        if event.lane in self._lanes:
+            self._drop(event.lane)
+            self._report_lanes()
+
+    def _report_lanes(self) -> None:
+        """There are other lanes to report than before."""
+        if self.shard_view is not None:
+            self._reporting.follow(self.shard_view, self._now_us)
+        self._reporting.moved(self._now_us)
+
+    # Lanes on the disk
 
     def _created(self, event: Created) -> None:
         copy = self._lanes.get(event.lane)
         if copy is not None:
             copy.is_present, copy.is_busy = True, False
             self._go_on(copy)
+            if event.lane.is_part:
+                self._staging.made(event.lane)
 
     def _truncated(self, event: Truncated) -> None:
         copy = self._lanes.get(event.lane)
@@ -396,6 +451,8 @@ class ReplicaCore:
         if copy is None:
             return
         copy.synced(event.length)
+        if copy.lane.is_part:
+            self._staging.synced(copy)
         if copy.is_open:
             self._reporting.moved(self._now_us)
         else:
@@ -444,6 +501,7 @@ class ReplicaCore:
     def _removed(self) -> None:
         """Nothing more is accepted, and nothing is known of what was: others may have ordered it since."""
         self._is_removed = True
+        self._staging.abandoned()
         if self.own_lane is not None and self.own_lane in self._lanes:
             self._lanes[self.own_lane].is_open = False
             self._appends.abandoned()

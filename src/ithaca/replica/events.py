@@ -76,6 +76,16 @@ class Appended(NamedTuple):
     batch: Batch
 
 
+class PartAppended(NamedTuple):
+    """A client wants this batch, which was checked, at this place of a part that it prepares."""
+
+    request: Request
+    lane: LaneId
+    token: bytes
+    lsn: int
+    batch: Batch
+
+
 class Replicated(NamedTuple):
     """A peer has sent the next batch of a lane, which was checked, placed as the lane's primary placed it."""
 
@@ -135,6 +145,7 @@ Event = (
     | ReplicaRemoved
     | ShardNews  # whatever the leader streams is an event as it is
     | Appended
+    | PartAppended
     | Replicated
     | Synced
     | Created
@@ -179,7 +190,10 @@ class Follow(NamedTuple):
 
 
 class Unfollow(NamedTuple):
-    """Stop following the lane, or fetching it or its runs; `Follow`, `Fetch` or `FetchRuns` may come again."""
+    """Stop following the lane, or fetching it or its runs; `Follow`, `Fetch` or `FetchRuns` may come again.
+
+    A part that was written here is not accepted any more, and whoever follows it gets the rest by fetching it.
+    """
 
     lane: LaneId
 
@@ -260,6 +274,13 @@ class AcknowledgeAt(NamedTuple):
     lsn: int
 
 
+class AnswerStaged(NamedTuple):
+    """The part is synced here up to this length."""
+
+    request: Request
+    length: int
+
+
 class Refuse(NamedTuple):
     request: Request
     error: IthacaError
@@ -295,6 +316,7 @@ Effect = (
     | SendReport
     | Acknowledge
     | AcknowledgeAt
+    | AnswerStaged
     | Refuse
     | Advanced
     | Rejoin

@@ -35,6 +35,7 @@ class LaneCopy:
         "received",
         "reported",
         "runs_end",
+        "sealed",
         "source",
         "waiting",
     )
@@ -53,6 +54,8 @@ class LaneCopy:
         self.durable = found.length
         self.reported = 0
         self.ordered = 0
+        self.sealed = 0
+        """How long a part is, whether it is published or not."""
         self.runs_end = found.runs_end
         self.end_position = found.end_position
         self.missing = deque(found.missing)
@@ -73,14 +76,21 @@ class LaneCopy:
         return self.is_present and not self.is_busy
 
     @property
+    def due(self) -> int:
+        """How long the copy of a closed lane is to be: what is ordered, or what is sealed."""
+        return max(self.ordered, self.sealed)
+
+    @property
     def is_behind(self) -> bool:
         """Whether something that is ordered is missing here: positions, or records."""
         return self.runs_end < self.ordered or self.durable < self.ordered
 
     @property
     def is_settled(self) -> bool:
-        """Closed, and on this disk exactly as it was ordered, positions included."""
-        return self.is_closed and self.is_ready and self.durable == self.received == self.ordered == self.runs_end
+        """Closed, and on this disk exactly as it was ordered or sealed, positions included."""
+        if not (self.is_closed and self.is_ready and self.runs_end == self.ordered):
+            return False
+        return self.durable == self.received == self.due
 
     def synced(self, length: int) -> None:
         assert length <= self.received, f"lane {self.lane} is synced to {length}, and {self.received} were written"
@@ -91,9 +101,9 @@ class LaneCopy:
                 missing.popleft()
 
     def truncated(self) -> None:
-        """The copy was cut to the ordered length, which no run exceeds."""
+        """The copy was cut to the length that is due, which no run exceeds."""
         assert self.is_closed
-        self.received = self.durable = self.ordered
+        self.received = self.durable = self.due
 
     def extend(self, run: LaneRun) -> None:
         """The next run is known."""

@@ -201,12 +201,16 @@ class Reporting:
         self._told = [lane for _, lane in sorted(self._lanes.items()) if lane.is_open or self._is_learner]
 
     def _holds_more(self) -> bool:
-        """Whether to say it again: more than was ordered; of a learner anything, since it is judged by that."""
-        return self._is_learner or any(lane.is_open and lane.durable > lane.ordered for lane in self._told)
+        """Whether to say it again: more than was ordered; of a learner anything, since it is judged by that.
+
+        Of parts nothing is ordered before they are sealed: they are reported when they grow, and no cut covers that.
+        """
+        held = (lane for lane in self._told if lane.is_open and not lane.lane.is_part)
+        return self._is_learner or any(lane.durable > lane.ordered for lane in held)
 
     def _is_covered(self, lengths: tuple[tuple[LaneId, int], ...]) -> bool:
         for lane, length in lengths:
             copy = self._lanes.get(lane)
-            if copy is not None and copy.is_open and copy.ordered < length:
+            if copy is not None and copy.is_open and copy.ordered < length and not lane.is_part:
                 return False
         return True

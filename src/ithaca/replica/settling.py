@@ -42,12 +42,12 @@ class Settling:
         if copy.is_closed:
             # Of trimmed batches some may still be had, and others start inside them: only a whole rest is filled.
             dead = copy.dead_from_received(self._readable.first)
-            self._fill(copy, copy.ordered if dead >= copy.ordered else copy.lost_from_received())
+            self._fill(copy, copy.due if dead >= copy.due else copy.lost_from_received())
         self._pull(copy, None if self._appends.is_own(copy) else self._wanted(copy))
-        if copy.is_closed and copy.received > copy.ordered and copy.durable == copy.received:
+        if copy.is_closed and copy.received > copy.due and copy.durable == copy.received:
             # Only when nothing is being written: what is written later would stand behind the cut.
             copy.is_busy = True
-            self._effects.append(Truncate(copy.lane, copy.ordered))
+            self._effects.append(Truncate(copy.lane, copy.due))
             return
         self._learn_positions(copy)
 
@@ -55,7 +55,7 @@ class Settling:
         """A peer has sent this batch of the lane."""
         if copy.source is None or not copy.is_ready or batch.end_lsn <= copy.received:
             return
-        if copy.is_closed and batch.end_lsn > copy.ordered:
+        if copy.is_closed and batch.end_lsn > copy.due:
             return  # the peer has not cut its copy yet
         if batch.base_lsn > copy.received and copy.dead_from_received(self._readable.first) >= batch.base_lsn:
             self._fill(copy, batch.base_lsn)  # the peer has trimmed what is before
@@ -67,16 +67,16 @@ class Settling:
             return
         copy.received = batch.end_lsn
         self._effects.append(Write(copy.lane, batch))
-        if copy.is_closed and copy.received >= copy.ordered:
+        if copy.is_closed and copy.received >= copy.due:
             copy.source = None  # it has come to its end
 
     def _wanted(self, copy: LaneCopy) -> Follow | Fetch | None:
         assert self._shard is not None
         if copy.is_open:
-            primary = self._shard.find(copy.lane.replica)
+            primary = None if copy.lane.replica == self._replica else self._shard.find(copy.lane.replica)
             return None if primary is None else Follow(copy.lane, primary.address)
-        if copy.received < copy.ordered and self._peers:
-            return Fetch(copy.lane, copy.ordered, self._peers)
+        if copy.received < copy.due and self._peers:
+            return Fetch(copy.lane, copy.due, self._peers)
         return None
 
     def _pull(self, copy: LaneCopy, wanted: Follow | Fetch | None) -> None:

@@ -17,10 +17,22 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from ithaca.model.errors import InvalidInput, IthacaError, Overloaded, StorageFull, Unavailable
+from ithaca.model.errors import (
+    InvalidInput,
+    IthacaError,
+    LastOrderer,
+    NoSuchOrderer,
+    Overloaded,
+    StorageFull,
+    Unavailable,
+)
+from ithaca.model.limits import RAFT_MEMBERS_MAX
+from ithaca.model.view import Address
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import (
     Apply,
+    Change,
+    ChangeMembership,
     Effect,
     Event,
     Persist,
@@ -39,9 +51,10 @@ from ithaca.raft.events import (
     SnapshotTaken,
     TakeSnapshot,
     Tick,
+    TransferLeadership,
     Transferring,
 )
-from ithaca.raft.messages import AnyMessage, DurableState, EntryKind, ServerId, TimeoutNow
+from ithaca.raft.messages import AnyMessage, Configuration, DurableState, EntryKind, ServerId, TimeoutNow
 from ithaca.runtime.machine import chance, monotonic_ns
 from ithaca.runtime.raft_disk import RaftDisk
 from ithaca.storage.raftlog import RaftLog
@@ -69,6 +82,9 @@ class Owner(Protocol):
         """Hand to the transport, which may lose it."""
 
     def role_changed(self, change: RoleChanged) -> None: ...
+
+    def members_changed(self) -> None:
+        """The configuration is another one, agreed or not yet; messages to new members follow."""
 
     def applied(self) -> None:
         """The state machine has taken in one or more entries, or a snapshot."""
@@ -103,6 +119,7 @@ class RaftDriver:
     ) -> None:
         self._server = server
         self._core = RaftCore(server, settings, random or chance(), durable, now_ms=_now_ms())
+        self._configuration = self._core.node.membership.current
         self._machine = machine
         self._owner = owner
         self.applied_index = durable.snapshot.index
@@ -173,6 +190,22 @@ class RaftDriver:
         self.submit_read(_future_waiter(future))
         return future
 
+    def submit_change(self, change: Change, server: ServerId, address: Address | None, waiter: Waiter) -> None:
+        """Change the group, as its leader; `waiter.done` is told once that is agreed."""
+        if self._has_ended:
+            waiter.failed(Unavailable(f"server {self._server} has stopped"))
+            return
+        self.step(ChangeMembership(self._request(waiter), change, server, address))
+
+    def submit_transfer(self, waiter: Waiter) -> None:
+        """Hand over to another voter; `waiter.done` is told once that is under way."""
+        leadership = self._core.leadership
+        successor = None if leadership is None else leadership.successor
+        if self._has_ended or successor is None:
+            waiter.failed(Unavailable(f"server {self._server} cannot hand over: it hears no other voter"))
+            return
+        self.step(TransferLeadership(self._request(waiter), successor))
+
     @property
     def role(self) -> Role:
         """A server that has ended leads nobody."""
@@ -196,8 +229,13 @@ class RaftDriver:
         return self._core.commit_index
 
     @property
-    def members(self) -> tuple[ServerId, ...]:
-        return self._core.node.membership.current.members
+    def configuration(self) -> Configuration:
+        """The newest, which may not be agreed yet."""
+        return self._configuration
+
+    @property
+    def agreed_configuration(self) -> Configuration:
+        return self._core.node.membership.at(self._core.commit_index)
 
     # Events in, effects out
 
@@ -217,7 +255,11 @@ class RaftDriver:
                 event = events.popleft()
                 if type(event) is Persisted:
                     self._perform(self._behind.pop(event.sequence))
-                self._perform(core.step(event))
+                effects = core.step(event)
+                if core.node.membership.current is not self._configuration:
+                    self._configuration = core.node.membership.current
+                    self._owner.members_changed()
+                self._perform(effects)
         except Exception as error:
             self._fail(error)
         finally:
@@ -252,7 +294,7 @@ class RaftDriver:
                     self._machine.restore(effect.snapshot.index, effect.snapshot.data)
                     self._has_applied(effect.snapshot.index)
                 case Transferring():
-                    raise AssertionError("nobody asks for a transfer")
+                    _tell(self._requests.pop(effect.request).done, None)
 
     def _take_in(self, effect: Apply) -> None:
         """Apply at once where somebody waits for it, else in the next turn: a follower answers its leader first."""
@@ -316,6 +358,19 @@ class RaftDriver:
                 return Overloaded("too much is proposed and not yet committed: try again later")
             case "too large":
                 return InvalidInput("the entry is larger than a Raft entry may be")
+            case "last voter":
+                return LastOrderer("this is the last orderer that votes: add another first")
+            case "no such member":
+                return NoSuchOrderer("there is no such orderer in the group")
+            case "too many members":
+                return InvalidInput(f"the group has {RAFT_MEMBERS_MAX} members already: remove one first")
+            case "no majority would be alive":
+                return Unavailable(
+                    "after this change most orderers would be silent, and nothing could be ordered: remove those first "
+                    "that are gone, or start them"
+                )
+            case "change pending":
+                return Unavailable("another change of the orderers is under way: try again")
             case reason:
                 return Unavailable(f"server {self._server} takes no proposals now: {reason}")
 

@@ -13,21 +13,24 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
-from ithaca.model.errors import AuthenticationFailed, ConfigError, IthacaError, ProtocolError
+from ithaca.model.errors import AuthenticationFailed, IthacaError, NoSuchOrderer, ProtocolError
+from ithaca.model.limits import ORDERER_NUMBER_MAX
 from ithaca.model.view import Address
 from ithaca.ordering.outcomes import OrderedCut, Outcome
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, Hello, RaftSays, Welcome
 from ithaca.raft.events import Receive, Role, RoleChanged, Settings, Unreachable
-from ithaca.raft.messages import AnyMessage, ServerId
+from ithaca.raft.messages import AnyMessage, Configuration, ServerId
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.metrics import OrdererMetrics, exposition
 from ithaca.runtime.raft_driver import RaftDriver
-from ithaca.server.orderer_directory import open_raft_log
+from ithaca.server.orderer_directory import open_raft_log, state_to_begin_with
+from ithaca.server.orderer_group import Group
 from ithaca.server.orderer_leading import Leading
 from ithaca.server.orderer_links import RaftLinks
 from ithaca.server.orderer_machine import OrderingMachine
+from ithaca.server.orderer_members import MemberChanges
 from ithaca.server.orderer_requests import Requests
 from ithaca.server.orderer_status import orderer_status
 from ithaca.server.orderer_streams import NewsStreams
@@ -57,10 +60,7 @@ class OrdererServer:
         self._directory = directory
         self._disk = disk or OsDisk()
         self._settings = settings or Settings()
-        self._addresses = {place.server: place.address for place in file.orderers}
-        if server not in self._addresses:
-            raise ConfigError(f"there is no orderer {server} in the cluster's file, only {sorted(self._addresses)}")
-        self._listen_at = listen_at or self._addresses[server]
+        self._listen_at = listen_at or file.orderer(server).address
         self._registry = CollectorRegistry()
         self.metrics = OrdererMetrics(self._registry)
         self._machine = OrderingMachine(self._entry_applied)
@@ -69,8 +69,12 @@ class OrdererServer:
         self._listener: Listener | None = None
         self._driver: RaftDriver | None = None
         self._requests: Requests | None = None
-        others = {number: address for number, address in self._addresses.items() if number != server}
-        self._links = RaftLinks(others, self._hello, self._unreachable)
+        self._group: Group | None = None
+        self._changes: MemberChanges | None = None
+        self._agreed: Configuration | None = None
+        self._links = RaftLinks(self)
+        self._peers: dict[ServerId, set[Connection]] = {}
+        """Connections that other orderers have dialled."""
         self._leading: Leading | None = None
         self._ended = asyncio.Event()
         self._error: Exception | None = None
@@ -94,30 +98,34 @@ class OrdererServer:
         self._disk.make_directory(self._directory)
         if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
             self._lock = take_lock(self._disk, self._directory, "stop that server first")
-        log, durable = open_raft_log(self._disk, self._directory, self._server, self._addresses)
+        log, durable = open_raft_log(
+            self._disk, self._directory, self._server, lambda: state_to_begin_with(self._file, self._server)
+        )
         driver = RaftDriver(self._server, self._settings, log, durable, self._machine, self)
-        if set(driver.members) != set(self._addresses):
-            raise ConfigError(
-                f"the cluster's file names orderers {sorted(self._addresses)}, and those of {self._directory} are "
-                f"{sorted(driver.members)}: members are not changed by the file"
-            )
         self._driver = driver
+        self._group = Group(self._server, self._file, driver)
+        self._changes = MemberChanges(self._server, driver, self._group)
         self._requests = Requests(
             self._machine,
             driver,
             self._streams,
-            self._addresses,
+            self._group,
+            self._changes,
             lambda: encode_status(self.status()),
             self.metrics,
         )
         self._set_gauges(driver)
         self._listener = await listen(self._listen_at, accept=self._accept, welcome=self._welcome, http=self._http)
-        self._links.start()
+        self._links.follow(self._group.others)
         driver.start()
+        if self._group.state == "waiting":
+            _log.info("orderer %d has an empty directory, and waits to be added", self._server)
 
     async def stop(self) -> None:
         """Stop cleanly: what is being written is finished. Idempotent."""
         self._end_leading()
+        if self._changes is not None:
+            self._changes.close()
         if self._driver is not None:
             await self._driver.stop()
         if self._requests is not None:
@@ -139,15 +147,25 @@ class OrdererServer:
     # What Raft calls
 
     def send(self, to: ServerId, message: AnyMessage) -> None:
-        self._links.send(to, message)
+        if not self._links.send(to, message):
+            for connection in self._peers.get(to, ()):
+                connection.send(RaftSays(message))
 
     def role_changed(self, change: RoleChanged) -> None:
         self._end_leading()
+        assert self._driver is not None
+        assert self._requests is not None
         if change.role is Role.LEADER:
-            assert self._driver is not None
-            assert self._requests is not None
-            self._leading = Leading(self._file, change.term, self._machine.state, self._driver, self.metrics)
-            self._requests.leading = self._leading
+            ready = self._requests.leader_changed
+            self._leading = Leading(self._file, change.term, self._machine.state, self._driver, self.metrics, ready)
+            self._requests.lead(self._leading)
+            self.members_changed()
+        self._requests.leader_changed()
+
+    def members_changed(self) -> None:
+        if self._group is not None and self._changes is not None and self._listener is not None:
+            self._links.follow(self._group.others)
+            self._changes.look()
 
     def applied(self) -> None:
         """News first: replicas wait for it, and the next cut has time until the disk is free again."""
@@ -156,6 +174,20 @@ class OrdererServer:
             self._leading.propose()
         if self._requests is not None:
             self._requests.applied()
+        if self._driver is not None and self._driver.agreed_configuration is not self._agreed:
+            self._agreed = self._driver.agreed_configuration
+            self._members_agreed()
+
+    def _members_agreed(self) -> None:
+        """Tell those who have joined, and let go of those who were removed."""
+        assert self._group is not None
+        self._streams.tell_orderers(self._group.orderers)
+        if self._leading is not None:
+            self._leading.spares.tell_orderers(self._group.orderers)
+        for server, connections in self._peers.items():
+            if self._group.was_removed(server):
+                for connection in list(connections):
+                    connection.refuse(_removed(server))
 
     def persisted(self, seconds: float) -> None:
         self.metrics.persisted(seconds)
@@ -178,24 +210,37 @@ class OrdererServer:
             self._leading.end()
             self._leading = None
             if self._requests is not None:
-                self._requests.leading = None
+                self._requests.lead(None)
             self._streams.close()
 
-    def _unreachable(self, server: ServerId) -> None:
+    # What links call
+
+    def link_lost(self, server: ServerId) -> None:
         if self._driver is not None:
             self._driver.step(Unreachable(server))
+
+    def hear(self, message: AnyMessage) -> None:
+        if self._driver is not None:
+            self._driver.step(Receive(message))
+
+    def told_removed(self, by: ServerId) -> None:
+        assert self._group is not None
+        if not self._group.is_removed:
+            _log.warning("this orderer was removed, as orderer %d says: it can be stopped", by)
+            self._group.is_removed = True
 
     # What others learn of this server
 
     def status(self) -> dict[str, Any]:
         assert self._driver is not None, "a server has a status once it was started"
-        return orderer_status(self._server, self.address, self._driver, self._machine.state, self._streams)
+        assert self._group is not None
+        return orderer_status(self._server, self.address, self._driver, self._group, self._machine.state, self._streams)
 
     def _log_id(self) -> UUID | None:
         configuration = self._machine.state.configuration
         return None if configuration is None else configuration.log
 
-    def _hello(self) -> Hello:
+    def hello(self) -> Hello:
         return Hello(VERSION_MIN, VERSION_MAX, "orderer", str(self._server), FEATURES, self._log_id())
 
     def _welcome(self) -> Welcome:
@@ -208,10 +253,19 @@ class OrdererServer:
         assert self._requests is not None
         if hello.role != "orderer":
             return self._requests
-        others = {str(number): number for number in self._addresses if number != self._server}
-        if hello.name not in others:
-            raise AuthenticationFailed(f"{connection.name} is no other orderer of this cluster's file: {hello.name!r}")
-        return _RaftPeer(others[hello.name], self._driver)
+        number = int(hello.name) if hello.name.isascii() and hello.name.isdecimal() else 0
+        if number == self._server or not 1 <= number <= ORDERER_NUMBER_MAX:
+            raise AuthenticationFailed(f"{connection.name} is no other orderer: {hello.name!r}")
+        assert self._group is not None
+        if self._group.was_removed(number):
+            raise _removed(number)
+        if number not in self._group.addresses and self._log_id() not in (None, hello.log):
+            raise AuthenticationFailed(
+                f"{connection.name} is no orderer of this log that is known here: {hello.name!r}"
+            )
+        connections = self._peers.setdefault(number, set())
+        connections.add(connection)
+        return _RaftPeer(number, self._driver, connections)
 
     def _http(self, path: str) -> HttpAnswer | None:
         if path == "/metrics":
@@ -233,9 +287,10 @@ class OrdererServer:
 class _RaftPeer:
     """Another orderer, which dialled this one: it speaks, and is answered over this server's own link to it."""
 
-    def __init__(self, server: ServerId, driver: RaftDriver) -> None:
+    def __init__(self, server: ServerId, driver: RaftDriver, connections: set[Connection]) -> None:
         self._server = server
         self._driver = driver
+        self._connections = connections
 
     def on_message(self, connection: Connection, received: Received) -> None:
         message = received.message
@@ -246,4 +301,8 @@ class _RaftPeer:
         self._driver.step(Receive(message.message))
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        pass
+        self._connections.discard(connection)
+
+
+def _removed(server: ServerId) -> NoSuchOrderer:
+    return NoSuchOrderer(f"orderer {server} was removed: stop it; a new one needs a new number")

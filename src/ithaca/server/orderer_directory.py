@@ -11,10 +11,11 @@ give them twice. So `meta` says that there is a log as soon as there is one, and
 """
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Callable
 
 import msgspec
 
+from ithaca.model.cluster_config import ClusterFile, check_founders
 from ithaca.model.errors import ConfigError, Corrupt, StorageError, StorageFull
 from ithaca.model.limits import ZERO_AHEAD_BYTES
 from ithaca.raft.messages import DurableState, ServerId, first_state
@@ -25,7 +26,7 @@ from ithaca.storage.raftlog import FILE_NAME, RaftLog
 META = "meta"
 _WAY_OUT = (
     "the orderer may have forgotten votes and entries that others count on, and does not start; a majority of the "
-    "others goes on without it. Never empty its directory; restore it only from a copy that was made after it stopped"
+    "others goes on without it. Never empty its directory: remove it with ithaca orderer remove, and add another one"
 )
 
 
@@ -37,9 +38,9 @@ class Meta(msgspec.Struct, frozen=True):
 
 
 def open_raft_log(
-    disk: Disk, directory: str, server: ServerId, founders: Iterable[ServerId]
+    disk: Disk, directory: str, server: ServerId, first: Callable[[], DurableState]
 ) -> tuple[RaftLog, DurableState]:
-    """The server's log with what it holds; on the first start that is who founded the group."""
+    """The server's log with what it holds; on the first start that is `first()`."""
     try:
         meta = _claim(disk, directory, server)
         exists = disk.exists(f"{directory}/{FILE_NAME}")
@@ -48,7 +49,7 @@ def open_raft_log(
         if exists:
             log, state = RaftLog.open(disk, directory, zero_ahead_bytes=ZERO_AHEAD_BYTES)
         else:
-            state = first_state(*founders)
+            state = first()
             log = RaftLog.create(disk, directory, state, zero_ahead_bytes=ZERO_AHEAD_BYTES)
         if not meta.took_part:
             _store(disk, directory, Meta(server, took_part=True))
@@ -59,6 +60,14 @@ def open_raft_log(
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull(f"no space is left for {directory}: free some and start again") from error
         raise StorageError(f"{directory}: {error.strerror or error}") from error
+
+
+def state_to_begin_with(file: ClusterFile, server: ServerId) -> DurableState:
+    """Who founded the group, as the file says; an orderer that joins later knows of nobody, and waits."""
+    if file.orderer(server).joins:
+        return DurableState()
+    founders = check_founders(file)
+    return first_state(*founders, addresses=founders)
 
 
 def _claim(disk: Disk, directory: str, server: ServerId) -> Meta:

@@ -19,10 +19,12 @@ from ithaca.ordering.leader import Leader
 from ithaca.ordering.outcomes import Outcome, Refused, ViewChanged
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
+from ithaca.protocol.messages import FinishPart
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.orderer_failures import Failures
+from ithaca.server.orderer_parts import PartKeeping
 from ithaca.server.orderer_spares import Spares
 
 _log = logging.getLogger("ithaca.orderer")
@@ -32,18 +34,27 @@ class Leading:
     """The leader's work during one term."""
 
     def __init__(
-        self, file: ClusterFile, term: int, state: OrderingState, driver: RaftDriver, metrics: OrdererMetrics
+        self,
+        file: ClusterFile,
+        term: int,
+        state: OrderingState,
+        driver: RaftDriver,
+        metrics: OrdererMetrics,
+        ready: Callable[[], None],
     ) -> None:
+        """`ready` is called when requests can be taken."""
         self._file = file
         self._term = term
         self._state = state
         self._driver = driver
         self._metrics = metrics
+        self._ready = ready
         self._loop = asyncio.get_running_loop()
         self._leader: Leader | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._is_over = False
         self._refused: set[OrderingEntry] = set()  # of the file: what it says contradicts what was agreed
+        self._parts = PartKeeping(state, self._order, self._plan)
         self.is_ready = False
         """Whether the log is configured with all shards of the file, and requests can be taken."""
         self.spares = Spares(state)
@@ -60,6 +71,7 @@ class Leading:
         self._is_over = True
         self.is_ready = False
         self._leader = None
+        self._parts.end()
         self.spares.close()
         for timer in self._timers.values():
             timer.cancel()
@@ -72,6 +84,7 @@ class Leading:
         self._failures.heard(report.shard, report.replica)
         if self._leader is not None and self._leader.receive(report):
             self.propose()
+            self._parts.reported(self._leader, report.shard)
             self._add_learner(self._leader, report)
 
     def heard(self, shard: int, replica: int, is_whole: bool) -> None:
@@ -84,8 +97,15 @@ class Leading:
             self._leader.applied(outcomes, own=term == self._term)
         else:
             self._begin_ordering()
+        self._parts.applied(self._leader, outcomes)
         if any(isinstance(outcome, ViewChanged) for outcome in outcomes):
             self.spares.view_changed()
+
+    def finish_part(
+        self, message: FinishPart, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
+    ) -> None:
+        """Seal a part as soon as it is durable."""
+        self._parts.finish(self._leader, message, done, failed)
 
     def propose(self) -> None:
         """Propose a cut if one is due, else plan for when one will be."""
@@ -94,15 +114,16 @@ class Leading:
             return
         now_us, time_us = monotonic_ns() // 1000, wall_us()
         cut = leader.propose(now_us, time_us)
-        if cut is not None:
-            self._submit(encode_entry(cut), lambda _: None, self._cut_refused)
         deadline_us = leader.deadline_us(now_us, time_us)
         if deadline_us is not None:
             self._plan((deadline_us - now_us) / 1e6, self.propose)
+        if cut is not None:  # a refusal, which may come at once, replaces the plan
+            self._submit(encode_entry(cut), lambda _: None, self._cut_refused)
 
     def _begin_ordering(self) -> None:
         if self._state.configuration is not None:
             self._leader = Leader(self._state)
+            self._parts.look_at(self._state.parts.next_until_us)
 
     def _cut_refused(self, error: IthacaError) -> None:
         if self._leader is not None:
@@ -140,6 +161,8 @@ class Leading:
             return
         missing = [entry for entry in _missing(self._file, self._state) if entry not in self._refused]
         self.is_ready = not missing
+        if self.is_ready:
+            self._ready()
         for place, entry in enumerate(missing, 1):  # entries are applied in the order in which they are proposed
             done = self._note_refusal if place < len(missing) else self._note_last
             self._submit(encode_entry(entry), done, self._not_prepared)

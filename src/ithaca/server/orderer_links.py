@@ -1,14 +1,18 @@
 """Links between orderers: each dials every other one, and speaks over the connection that it dialled.
 
+Whoever does not know yet where another one is, because it has just been added, answers over the connection that the
+other one has dialled.
+
 Messages are lost while a link is down or its peer does not read: Raft does without them, and would rather have
 the next one than a queue of old ones.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
-from ithaca.model.errors import IthacaError, ProtocolError
+from ithaca.model.errors import IthacaError, NoSuchOrderer, ProtocolError
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
@@ -19,29 +23,54 @@ from ithaca.runtime.connection import Connection, dial
 _log = logging.getLogger("ithaca.orderer")
 
 
+class LinkOwner(Protocol):
+    """Whose links these are."""
+
+    def hello(self) -> Hello:
+        """What this server says of itself when it dials."""
+
+    def link_lost(self, server: ServerId) -> None:
+        """A link that was up is lost."""
+
+    def told_removed(self, by: ServerId) -> None:
+        """Another orderer refuses this one, since it was removed."""
+
+    def hear(self, message: AnyMessage) -> None:
+        """The other side has answered over the link, since it does not know where this server is."""
+
+
 class RaftLinks:
     """The links of one server to all others."""
 
-    def __init__(
-        self,
-        addresses: Mapping[ServerId, Address],
-        hello: Callable[[], Hello],
-        unreachable: Callable[[ServerId], None],
-    ) -> None:
-        """`unreachable` is told when a link that was up is lost."""
-        self._links = {server: _Link(server, address, hello, unreachable) for server, address in addresses.items()}
-        self._tasks: list[asyncio.Task[None]] = []
+    def __init__(self, owner: LinkOwner) -> None:
+        self._owner = owner
+        self._links: dict[ServerId, _Link] = {}
+        self._tasks: dict[asyncio.Task[None], ServerId] = {}
 
-    def start(self) -> None:
-        self._tasks = [asyncio.create_task(link.run()) for link in self._links.values()]
+    def follow(self, addresses: Mapping[ServerId, Address]) -> None:
+        """Have links to these servers, and to no others."""
+        for server, link in list(self._links.items()):
+            if addresses.get(server) != link.address:
+                del self._links[server]
+                for task in [task for task, of in self._tasks.items() if of == server]:
+                    task.cancel()
+        for server, address in addresses.items():
+            if server not in self._links:
+                link = self._links[server] = _Link(server, address, self._owner)
+                task = asyncio.create_task(link.run())
+                self._tasks[task] = server
+                task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
-    def send(self, to: ServerId, message: AnyMessage) -> None:
+    def send(self, to: ServerId, message: AnyMessage) -> bool:
+        """Says whether there is a link, be it up or not."""
         link = self._links.get(to)
-        if link is not None:
-            link.send(message)
+        if link is None:
+            return False
+        link.send(message)
+        return True
 
     async def close(self) -> None:
-        tasks, self._tasks = self._tasks, []
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -50,13 +79,10 @@ class RaftLinks:
 class _Link:
     """The way to one other server."""
 
-    def __init__(
-        self, server: ServerId, address: Address, hello: Callable[[], Hello], unreachable: Callable[[ServerId], None]
-    ) -> None:
+    def __init__(self, server: ServerId, address: Address, owner: LinkOwner) -> None:
+        self.address = address
         self._server = server
-        self._address = address
-        self._hello = hello
-        self._unreachable = unreachable
+        self._owner = owner
         self._connection: Connection | None = None
 
     def send(self, message: AnyMessage) -> None:
@@ -69,8 +95,10 @@ class _Link:
         pause_s = RECONNECT_PAUSE_S_MIN
         while True:
             try:
-                connection = await dial(self._address, self._hello(), self)
+                connection = await dial(self.address, self._owner.hello(), self)
             except IthacaError as error:
+                if isinstance(error, NoSuchOrderer):
+                    self._owner.told_removed(self._server)
                 _log.debug("orderer %d is not reached: %s", self._server, error)
                 pause_s = min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
             else:
@@ -88,7 +116,7 @@ class _Link:
             _log.error(
                 "orderer %d is expected at %s, and %s %s is there: correct the cluster's file",
                 self._server,
-                self._address,
+                self.address,
                 welcome.role,
                 welcome.name,
             )
@@ -98,10 +126,13 @@ class _Link:
             await connection.wait_lost()
 
     def on_message(self, connection: Connection, received: Received) -> None:
-        raise ProtocolError(f"orderer {self._server} speaks on a link that is not its own")
+        message = received.message
+        if not isinstance(message, RaftSays) or message.message.sender != self._server:
+            raise ProtocolError(f"orderer {self._server} says what only others say: {type(message).__name__}")
+        self._owner.hear(message.message)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         if self._connection is connection:
             self._connection = None
             _log.warning("the link to orderer %d is lost: %s", self._server, error or "it was closed")
-            self._unreachable(self._server)
+            self._owner.link_lost(self._server)

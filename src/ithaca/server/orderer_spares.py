@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from ithaca.model.errors import AddressInUse, IthacaError, NoSuchReplica, NoSuchShard
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, Shard
+from ithaca.model.view import Address, Orderers, Shard
 from ithaca.ordering.entries import AddReplica
 from ithaca.ordering.leader import Leader
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import AdmissionIs, Assigned
+from ithaca.protocol.messages import AdmissionIs, Assigned, OrderersAre
 from ithaca.runtime.connection import Connection
 
 _log = logging.getLogger("ithaca.orderer")
@@ -29,16 +29,16 @@ class Learner:
     replica: int
     connection: Connection | None
     is_whole: bool = False
-    """Whether it has synced all that was ordered of its shard a moment ago: under load it never has all."""
-    ordered: dict[LaneId, int] | None = None
-    """How much was ordered when it last reported."""
+    """Whether it has synced all that was due of its shard a moment ago: under load it never has all."""
+    due: dict[LaneId, int] | None = None
+    """How much was due when it last reported."""
 
-    def looked_at(self, report: Report, ordered: dict[LaneId, int]) -> None:
-        """It has reported, and this is ordered now."""
-        before, self.ordered = self.ordered, ordered
+    def looked_at(self, report: Report, due: dict[LaneId, int]) -> None:
+        """It has reported, and this is due now: what is ordered, and the sealed parts."""
+        before, self.due = self.due, due
         lengths = dict(report.lengths)
         self.is_whole = before is not None and all(
-            lengths.get(lane, 0) >= length for lane, length in before.items() if lane in ordered
+            lengths.get(lane, 0) >= length for lane, length in before.items() if lane in due
         )
 
 
@@ -79,6 +79,11 @@ class Spares:
         waiting, self._waiting = self._waiting, {}
         for connection, _ in waiting.values():
             connection.close()
+
+    def tell_orderers(self, orderers: Orderers) -> None:
+        """The orderers are others now: who waits must know where to look when this one is gone."""
+        for connection, _ in self._waiting.values():
+            connection.send(OrderersAre(orderers))
 
     def view_changed(self) -> None:
         """Spares that have become replicas by the view are told so, and learners that have are learners no more."""
@@ -145,7 +150,7 @@ class Spares:
         if found is None or shard is None:
             return None
         address, learner = found
-        learner.looked_at(report, self._state.lanes.ordered_lengths(number))
+        learner.looked_at(report, self._state.lengths_due(number))
         has_room = shard.phase == "finalized" or len(shard.replicas) < shard.size
         if not has_room or not leader.has_caught_up(number, replica):
             return None

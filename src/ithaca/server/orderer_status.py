@@ -8,6 +8,7 @@ from ithaca.ordering.state import OrderingState
 from ithaca.raft.events import Role
 from ithaca.runtime.machine import process_id
 from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.server.orderer_group import Group
 from ithaca.server.orderer_streams import NewsStreams
 
 _STATES = {
@@ -19,14 +20,17 @@ _STATES = {
 
 
 def orderer_status(
-    server: int, address: Address, driver: RaftDriver, state: OrderingState, streams: NewsStreams
+    server: int, address: Address, driver: RaftDriver, group: Group, state: OrderingState, streams: NewsStreams
 ) -> dict[str, Any]:
     return {
         "role": "orderer",
         "server": server,
         "pid": process_id(),
         "address": str(address),
-        "state": _STATES[driver.role],
+        "state": group.state or _STATES[driver.role],
+        "members": [
+            {"server": each.server, "address": str(each.address), "votes": each.votes} for each in group.members.members
+        ],
         "term": driver.term,
         "leader": driver.leader,
         "commit": driver.commit_index,

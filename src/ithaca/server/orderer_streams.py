@@ -7,6 +7,7 @@ A connection may carry several replicas, and then gets the news of all their sha
 
 from ithaca.model.cut import LaneRun, ShardCut, lane_of, shard_of
 from ithaca.model.errors import Unavailable
+from ithaca.model.view import Orderers
 from ithaca.ordering.outcomes import (
     Configured,
     LaneClosed,
@@ -22,7 +23,15 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.protocol.messages import News, ShardNews
+from ithaca.ordering.part_outcomes import (
+    PartDropped,
+    PartOpened,
+    PartSealed,
+    PartsPublished,
+    PartsUnfit,
+    PublishConflicts,
+)
+from ithaca.protocol.messages import News, OrderersAre, ShardNews
 from ithaca.runtime.connection import Connection
 
 
@@ -83,21 +92,27 @@ class NewsStreams:
                 case ViewChanged() | TrimmedTo():
                     for carrier in self._carriers.values():
                         carrier.items.append(outcome)
-                case LaneOpened() | LaneClosed() | RangeLost():
+                case LaneOpened() | LaneClosed() | RangeLost() | PartSealed() | PartDropped():
                     self._tell(outcome, outcome.lane.shard)
+                case PartOpened():
+                    self._tell(outcome, outcome.part.lane.shard)
                 case ShardFinalized():
                     self._tell(outcome, outcome.shard)
                 case SessionOpened() | SessionExpired():
                     self._tell(outcome, outcome.session.home.shard)
                 case SessionMoved():
                     self._tell(outcome, *{outcome.session.home.shard, outcome.source.shard})
-                case Configured() | Refused():
+                case Configured() | Refused() | PartsPublished() | PublishConflicts() | PartsUnfit():
                     pass
 
     def flush(self) -> None:
         """Send what was taken in, as one message per connection."""
         for carrier in list(self._carriers.values()):
             carrier.flush()
+
+    def tell_orderers(self, orderers: Orderers) -> None:
+        for connection in self._carriers:
+            connection.send(OrderersAre(orderers))
 
     def close(self) -> None:
         """End every connection: whoever joined must look for another leader."""

@@ -29,6 +29,7 @@ from ithaca.protocol.messages import (
     Hello,
     Join,
     Joined,
+    PartSynced,
     ShardNews,
     Welcome,
 )
@@ -38,6 +39,7 @@ from ithaca.replica.events import (
     Acknowledge,
     AcknowledgeAt,
     Advanced,
+    AnswerStaged,
     Appended,
     Created,
     CreateLane,
@@ -51,6 +53,7 @@ from ithaca.replica.events import (
     NoteRuns,
     OrderJoined,
     OrderLost,
+    PartAppended,
     Refuse,
     Rejoin,
     ReplicaRemoved,
@@ -77,6 +80,7 @@ from ithaca.server.replica_disk import LaneKeeper
 from ithaca.server.replica_feed import OwnLaneFeed
 from ithaca.server.replica_gateway import GatewayPeer
 from ithaca.server.replica_order import OrderLink
+from ithaca.server.replica_parts import PartFeeds
 from ithaca.server.replica_status import ReplicaPlaced, replica_status
 from ithaca.server.replica_streams import Shelf
 from ithaca.server.status import encode_status
@@ -149,6 +153,7 @@ class ReplicaServer:
             Write: self._write,
             Acknowledge: self._acknowledge,
             AcknowledgeAt: self._acknowledge_at,
+            AnswerStaged: self._answer_staged,
             Refuse: self._refuse,
             SendReport: lambda effect: self._order.report(effect.report),
             NoteRuns: self._note_runs,
@@ -200,6 +205,7 @@ class ReplicaServer:
             self.damage = Damage(self.store, self.core, self.metrics)
             self.shelf = Shelf(self.store, self.core)
             self.feed: OwnLaneFeed | None = None
+            self.part_feeds = PartFeeds()
             self._keeper = LaneKeeper(self.store, self.step, self.fail, self.metrics)
             self._copies = Copies(self, self._hello)
             failures = self._file.failures
@@ -268,6 +274,8 @@ class ReplicaServer:
 
     def step(self, event: Event) -> None:
         """Take one event, and whatever it leads to."""
+        if isinstance(event, Created) and self.core.is_written_here(event.lane):
+            self.part_feeds.made(event.lane, self.store.lanes[event.lane].lane)  # what waited is written now
         self._perform(self.core.step(event))
         if isinstance(event, Created) and event.lane == self.core.own_lane:
             self.feed = OwnLaneFeed(event.lane, self.store.lanes[event.lane].lane)
@@ -309,6 +317,8 @@ class ReplicaServer:
     def _write(self, effect: Write) -> None:
         if self.feed is not None and effect.lane == self.core.own_lane:
             self.feed.add(effect.batch)
+        elif effect.lane.is_part:
+            self.part_feeds.add(effect.lane, effect.batch)
         self._keeper.write(effect.lane, effect.batch)
 
     def _acknowledge(self, effect: Acknowledge) -> None:
@@ -328,6 +338,11 @@ class ReplicaServer:
             self.fail(error)
         else:
             self._acknowledge(Acknowledge(effect.request, position))
+
+    def _answer_staged(self, effect: AnswerStaged) -> None:
+        asked = effect.request.connection
+        assert isinstance(asked, Asked)
+        asked.connection.send(PartSynced(effect.length), correlation=effect.request.correlation, answer=True)
 
     def _refuse(self, effect: Refuse) -> None:
         asked = effect.request.connection
@@ -350,11 +365,13 @@ class ReplicaServer:
 
     def _drop(self, effect: DropLane) -> None:
         self._copies.stop(effect.lane)
+        self.part_feeds.ended(effect.lane)
         self._keeper.drop(effect.lane)
         self.metrics.drop_lane(effect.lane)
 
     def _unfollow(self, effect: Unfollow) -> None:
         self._copies.stop(effect.lane)
+        self.part_feeds.ended(effect.lane)
         if self.core.is_settled(effect.lane):
             self._keeper.retire(effect.lane)
 
@@ -364,10 +381,18 @@ class ReplicaServer:
         self.metrics.accepted(1, batch.count, batch.total_bytes)
         self.step(Appended(Request(Asked(connection, monotonic_s()), correlation), lane, batch))
 
+    def part_appended(
+        self, connection: Connection, correlation: int, lane: LaneId, token: bytes, lsn: int, batch: Batch
+    ) -> None:
+        self.metrics.accepted(1, batch.count, batch.total_bytes)
+        request = Request(Asked(connection, monotonic_s()), correlation)
+        self.step(PartAppended(request, lane, token, lsn, batch))
+
     def connection_lost(self, connection: Connection) -> None:
         self._acks.pop(connection, None)
         if self.feed is not None:
             self.feed.stop(connection)
+        self.part_feeds.stop(connection)
 
     # What the order says
 
@@ -438,7 +463,7 @@ class ReplicaServer:
     def status(self) -> dict[str, Any]:
         connections = 0 if self._listener is None else self._listener.connection_count
         place = ReplicaPlaced(self._shard, self._replica, self._boot, self.address, self._log_id)
-        return replica_status(place, self.core, self.damage.status(), connections)
+        return replica_status(place, self.core, self.damage.status(), self._order.orderers.newest, connections)
 
     def _observe(self, listener: Listener) -> None:
         metrics, core = self.metrics, self.core

@@ -31,11 +31,12 @@ class _Follower:
 
 
 class OwnLaneFeed:
-    """The own lane, for its followers."""
+    """A lane that is written here, for its followers."""
 
-    def __init__(self, lane: LaneId, storage: Lane) -> None:
+    def __init__(self, lane: LaneId, storage: Lane, *, recent_bytes_max: int = LANE_RECENT_BYTES_MAX) -> None:
         self._message = LaneBatches(lane)
         self._storage = storage
+        self._recent_bytes_max = recent_bytes_max
         self._loop = asyncio.get_running_loop()
         self._recent: deque[Batch] = deque()
         self._recent_bytes = 0
@@ -49,7 +50,7 @@ class OwnLaneFeed:
         self._recent_bytes += batch.total_bytes
         self._end = batch.end_lsn
         synced = self._storage.length
-        while self._recent_bytes > LANE_RECENT_BYTES_MAX and self._recent[0].end_lsn <= synced:
+        while self._recent_bytes > self._recent_bytes_max and self._recent[0].end_lsn <= synced:
             self._recent_bytes -= self._recent.popleft().total_bytes
         if not self._fresh:
             self._loop.call_soon(self._flush)

@@ -6,7 +6,8 @@ connection, and ends with it.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ithaca.model.errors import (
@@ -24,6 +25,7 @@ from ithaca.model.positions import LaneId
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
     Append,
+    AppendPart,
     Behind,
     FollowLane,
     GetNextSeq,
@@ -46,7 +48,7 @@ from ithaca.server.status import encode_status
 from ithaca.storage.lane_store import HeldLane
 from ithaca.storage.runs import Runs
 from ithaca.storage.shard_reader import seek_time
-from ithaca.wire.batch import DATA, parse
+from ithaca.wire.batch import DATA, Batch, parse
 
 if TYPE_CHECKING:
     from ithaca.server.replica import ReplicaServer
@@ -63,6 +65,7 @@ class GatewayPeer:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             Append: self._append,
+            AppendPart: self._append_part,
             Read: self._read,
             Subscribe: self._subscribe,
             SeekTime: self._seek_time,
@@ -91,15 +94,14 @@ class GatewayPeer:
             task.cancel()
         self._server.connection_lost(connection)
 
-    def _start(self, connection: Connection, received: Received, work: Coroutine[Any, Any, None]) -> None:
-        """Run what has to wait; its failure is the request's answer."""
+    def _start(self, connection: Connection, received: Received, work: Callable[[], Awaitable[None]]) -> None:
+        """Run what has to wait; its failure is the request's answer. If the connection ends first, nothing is begun."""
         if len(self._tasks) >= CONNECTION_TASKS_MAX:
-            work.close()
             raise Overloaded(f"{CONNECTION_TASKS_MAX} requests of this connection wait already: await some first")
 
         async def run() -> None:
             try:
-                await work
+                await work()
             except IthacaError as error:
                 self._server.damage.met(error)
                 connection.fail(received, error)
@@ -112,26 +114,30 @@ class GatewayPeer:
         task.add_done_callback(self._tasks.pop)
 
     def _append(self, connection: Connection, received: Received, message: Append) -> None:
-        try:
-            batch = parse(received.payload)
-        except Corrupt as error:
-            raise InvalidInput(f"the batch cannot be accepted: {error}") from error
-        if batch.kind != DATA or batch.total_bytes != len(received.payload):
-            raise InvalidInput("an append carries exactly one batch of records")
+        batch = _one_batch(received)
         self._server.appended(connection, received.correlation, message.lane, batch)
+
+    def _append_part(self, connection: Connection, received: Received, message: AppendPart) -> None:
+        batch = _one_batch(received)
+        if batch.producer_id:
+            raise InvalidInput(
+                f"a batch of a part belongs to no session, and this one names producer {batch.producer_id}"
+            )
+        correlation = received.correlation
+        self._server.part_appended(connection, correlation, message.lane, message.token, message.lsn, batch)
 
     def _read(self, connection: Connection, received: Received, message: Read) -> None:
         async def answer() -> None:
             found, payload = await self._server.shelf.read(message.position, message.wait_ms / 1000)
             connection.answer(received, found, payload)
 
-        self._start(connection, received, answer())
+        self._start(connection, received, answer)
 
     def _subscribe(self, connection: Connection, received: Received, message: Subscribe) -> None:
         server = self._server
         connection.allow_slow_reader()
         stream = Stream(server.shelf, connection, message, server.metrics.sent)
-        self._start(connection, received, stream.run())
+        self._start(connection, received, stream.run)
 
     def _seek_time(self, connection: Connection, received: Received, message: SeekTime) -> None:
         async def answer() -> None:
@@ -141,7 +147,7 @@ class GatewayPeer:
                 return
             connection.answer(received, TimeIs(seek_time(shelf.store, message.time_us, message.tail)))
 
-        self._start(connection, received, answer())
+        self._start(connection, received, answer)
 
     def _next_seq(self, connection: Connection, received: Received, message: GetNextSeq) -> None:
         next_seq = self._server.core.next_seq(message.lane, message.producer_id, message.epoch)
@@ -169,9 +175,11 @@ class GatewayPeer:
         server = self._server
         if message.stop is not None:
             held = self._held(message.lane)
-            work = send_stored(connection, message.lane, held.lane, message.start, message.stop)
+            work = partial(send_stored, connection, message.lane, held.lane, message.start, message.stop)
         elif server.feed is not None and message.lane == server.core.own_lane:
-            work = server.feed.follow(connection, message.start)
+            work = partial(server.feed.follow, connection, message.start)
+        elif server.core.is_written_here(message.lane):
+            work = partial(server.part_feeds.follow, connection, message.lane, message.start)
         else:
             raise WrongLane(f"lane {message.lane} is not written here")
         self._start(connection, received, work)
@@ -184,6 +192,16 @@ class GatewayPeer:
         if held is None:
             raise WrongLane(f"lane {lane} is not held here")
         return held
+
+
+def _one_batch(received: Received) -> Batch:
+    try:
+        batch = parse(received.payload)
+    except Corrupt as error:
+        raise InvalidInput(f"the batch cannot be accepted: {error}") from error
+    if batch.kind != DATA or batch.total_bytes != len(received.payload):
+        raise InvalidInput("an append carries exactly one batch of records")
+    return batch
 
 
 def _position_of(runs: Runs, lsn: int) -> int:

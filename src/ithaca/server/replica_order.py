@@ -1,7 +1,6 @@
 """A replica's link to the ordering layer: it looks for the leader, joins, takes the news, sends reports."""
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable
 from typing import Protocol
@@ -20,11 +19,13 @@ from ithaca.protocol.messages import (
     Join,
     Joined,
     News,
+    OrderersAre,
     Redirect,
     ReportIs,
     ShardNews,
 )
 from ithaca.runtime.connection import Connection, dial
+from ithaca.server.known_orderers import KnownOrderers
 
 _log = logging.getLogger("ithaca.replica.order")
 
@@ -63,7 +64,7 @@ class OrderLink:
         alive_every_s: float | None = None,
     ) -> None:
         """`alive_every_s`: how often to give a sign of life, if the leader watches for it."""
-        self._orderers = orderers
+        self.orderers = KnownOrderers(orderers)
         self._join = join
         self._hello = hello
         self._follower = follower
@@ -83,10 +84,9 @@ class OrderLink:
         of the shard, or the replica was removed from it. One whose lane was closed must start anew to get another.
         """
         pause_s = RECONNECT_PAUSE_S_MIN
-        addresses = itertools.cycle(self._orderers)
         while True:
             hint, self._hint = self._hint, None
-            had_joined = await self._attend(hint or next(addresses))
+            had_joined = await self._attend(hint or self.orderers.next())
             if isinstance(self._refusal, NoSuchShard):
                 self._follower.order_gone()
                 return
@@ -140,8 +140,12 @@ class OrderLink:
         match received.message:
             case News(items):
                 self._follower.order_news(items)
+            case OrderersAre(orderers):
+                self.orderers.learn(orderers)
             case Joined() as joined:
                 self._joined = True
+                self.orderers.found()
+                self.orderers.learn(joined.orderers)
                 _log.info("joined the order at %s as lane %s", connection.name, joined.lane)
                 self._follower.order_joined(joined)
                 self._say_alive()
@@ -149,8 +153,9 @@ class OrderLink:
                 self._refusal = InvalidInput(f"the ordering layer knows a later start of this replica, boot {boot}")
                 self._follower.order_knows(boot)
                 connection.close()
-            case Redirect(leader):
+            case Redirect(leader, orderers):
                 self._hint = leader
+                self.orderers.learn(orderers)
                 connection.close()
             case Failure() as failure:
                 self._refusal = error_of(failure)

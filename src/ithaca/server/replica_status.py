@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from ithaca.model.view import Address
+from ithaca.model.view import Address, Orderers
 from ithaca.replica.core import ReplicaCore
 from ithaca.runtime.machine import process_id
 
@@ -18,7 +18,9 @@ class ReplicaPlaced(NamedTuple):
     log: UUID | None
 
 
-def replica_status(placed: ReplicaPlaced, core: ReplicaCore, damaged: object, connections: int) -> dict[str, Any]:
+def replica_status(
+    placed: ReplicaPlaced, core: ReplicaCore, damaged: object, orderers: Orderers, connections: int
+) -> dict[str, Any]:
     return {
         "role": "replica",
         "shard": placed.shard,
@@ -38,6 +40,7 @@ def replica_status(placed: ReplicaPlaced, core: ReplicaCore, damaged: object, co
             for lane, is_open, durable, ordered in core.lanes()
         ],
         "damaged": damaged,
+        "orderers": {"entry": orderers.entry, "addresses": [str(address) for address in orderers.addresses]},
         "pending_bytes": core.pending_bytes,
         "connections": connections,
         "log": None if placed.log is None else str(placed.log),

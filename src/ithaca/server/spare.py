@@ -5,7 +5,6 @@ replica. A spare whose disk was lost asks again, and is told the same, if the vi
 """
 
 import asyncio
-import itertools
 import logging
 from typing import Any
 
@@ -22,6 +21,7 @@ from ithaca.protocol.messages import (
     Enlist,
     GetStatus,
     Hello,
+    OrderersAre,
     Redirect,
     StatusIs,
     Welcome,
@@ -29,6 +29,7 @@ from ithaca.protocol.messages import (
 from ithaca.runtime.connection import Connection, Peer, dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import process_id
+from ithaca.server.known_orderers import KnownOrderers
 from ithaca.server.replica import ReplicaServer
 from ithaca.server.status import encode_status
 from ithaca.storage import replica_meta
@@ -56,6 +57,7 @@ class SpareServer:
         self._directory = directory
         self._disk = disk or OsDisk()
         self._listen_at = listen_at or address
+        self._orderers = KnownOrderers(tuple(place.address for place in file.orderers))
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
         self._waiting: asyncio.Task[None] | None = None
@@ -161,8 +163,7 @@ class SpareServer:
 
     async def _enlisted(self) -> Assigned:
         """Ask one orderer after the other, and follow the leader, until there is an answer."""
-        orderers = itertools.cycle(place.address for place in self._file.orderers)
-        address, pause_s = next(orderers), RECONNECT_PAUSE_S_MIN
+        address, pause_s = self._orderers.next(), RECONNECT_PAUSE_S_MIN
         while True:
             try:
                 answer = await self._ask(address)
@@ -171,12 +172,13 @@ class SpareServer:
                 answer = Redirect(None)
             if isinstance(answer, Assigned):
                 return answer
+            self._orderers.learn(answer.orderers)
             pause_s = RECONNECT_PAUSE_S_MIN if answer.leader else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
-            address = answer.leader or next(orderers)
+            address = answer.leader or self._orderers.next()
             await asyncio.sleep(pause_s)
 
     async def _ask(self, address: Address) -> Assigned | Redirect:
-        connection = await dial(address, self._hello(), _StatusPeer(self))
+        connection = await dial(address, self._hello(), _OrderPeer(self._orderers))
         try:
             message = (await connection.request(Enlist(self._address), timeout=None)).message
         finally:
@@ -218,6 +220,21 @@ class _StatusPeer(Peer):
         if not isinstance(received.message, GetStatus):
             raise ProtocolError(f"a spare does not take {type(received.message).__name__}")
         connection.answer(received, StatusIs(encode_status(self._spare.status())))
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        pass
+
+
+class _OrderPeer(Peer):
+    """The orderer at which a spare waits: it says where the others are, when that changes."""
+
+    def __init__(self, orderers: KnownOrderers) -> None:
+        self._orderers = orderers
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        if not isinstance(received.message, OrderersAre):
+            raise ProtocolError(f"a spare that waits does not take {type(received.message).__name__}")
+        self._orderers.learn(received.message.orderers)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Whoever adds and finalizes shards of a simulated cluster: a real handle, asked again until each change is made."""
+"""Whoever changes a simulated cluster: shards, replicas, orderers. A real handle, asked until all is done."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, IthacaError, LastShard, NoSuchShard
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.view import Replica
+from ithaca.sim.members import OrdererTask
 from ithaca.sim.workload import connected
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Administrator:
     def __init__(self, world: "World") -> None:
         self.name = "administrator"
         self._world = world
-        self._tasks: list[Task | Replacement] = []
+        self._tasks: list[Task | Replacement | OrdererTask] = []
         self._used: set[str] = set()
         self.registered = {place.shard for place in world.file.shards}
         """Shards that may be there: those of the beginning, and those it was asked to add."""
@@ -58,6 +59,9 @@ class Administrator:
     def ask(self, task: Task) -> None:
         self._tasks.append(task)
         (self.registered if task.is_new else self.leaving).add(task.shard)
+
+    def ask_for(self, task: OrdererTask) -> None:
+        self._tasks.append(task)
 
     def replace(self, replacement: Replacement) -> None:
         """Have a spare take the place of a replica."""
@@ -81,12 +85,16 @@ class Administrator:
             else:
                 await asyncio.sleep(_LOOK_S)
 
-    async def _carry_out(self, log: ClusterLog, task: Task | Replacement) -> None:
+    async def _carry_out(self, log: ClusterLog, task: Task | Replacement | OrdererTask) -> None:
         if isinstance(task, Replacement):
             await self._replace(log, task)
             return
         try:
-            if task.is_new:
+            if isinstance(task, OrdererTask):
+                if not await self._world.members.carry_out(log, task):
+                    await asyncio.sleep(_LOOK_S)
+                    return
+            elif task.is_new:
                 await self._add(log, task.shard)
             else:
                 await log.admin.finalize_shard(
@@ -94,9 +102,11 @@ class Administrator:
                 )
         except LastShard as error:
             self._world.met(error)
+            assert isinstance(task, Task)
             self.leaving.discard(task.shard)
         except IthacaError as error:
             self._world.met(error)
+            assert isinstance(task, Task)
             if isinstance(error, DeadlineExceeded):
                 task.grace_cuts, task.grace_s = 0, 0.0  # a leader's clock may be an hour behind: enough is enough
             await asyncio.sleep(_LOOK_S)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from ithaca.sim.configuration import FAULTS
+from ithaca.sim.configuration import ALL_FAULTS
 from ithaca.sim.paths import PATHS
 from ithaca.sim.run import Result, run_seed
 
@@ -38,11 +38,11 @@ class Coverage:
 
     def rows(self) -> list[tuple[str, int]]:
         """All that there is to come across, those included that did not come up."""
-        expected = [*(f"fault {kind}" for kind in FAULTS), *(f"path {name}" for name in PATHS)]
+        expected = [*(f"fault {kind}" for kind in ALL_FAULTS), *(f"path {name}" for name in PATHS)]
         others = sorted(name for name in self.counts if name not in expected)
         return [(name, self.counts[name]) for name in [*expected, *others]]
 
     def missing(self) -> list[str]:
         """Faults and paths that never came up."""
-        expected = [*(f"fault {kind}" for kind in FAULTS), *(f"path {name}" for name in PATHS)]
+        expected = [*(f"fault {kind}" for kind in ALL_FAULTS), *(f"path {name}" for name in PATHS)]
         return [name for name in expected if not self.counts[name]]

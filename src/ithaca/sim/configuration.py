@@ -10,9 +10,10 @@ from typing import Any
 
 from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
-from ithaca.model.limits import KIB
+from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
 from ithaca.model.records import Compression
 from ithaca.model.view import Address
+from ithaca.proof import payload
 from ithaca.raft.events import Settings
 from ithaca.sim.replacing import REPLACE, with_replacing
 
@@ -27,6 +28,7 @@ FAULTS = (
     "isolate",
     "cut",
     "one-way",
+    "split",
     "storm",
     "slow-disk",
     "full-disk",
@@ -42,6 +44,9 @@ FAULTS = (
 )
 """Kinds of faults; `sim.faults` says what each does."""
 _DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
+MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
+"""Those of orderers that come and go (`sim.members`); they are drawn apart from the others."""
+ALL_FAULTS = FAULTS + MEMBER_FAULTS
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,16 @@ class Configuration:
     mischief: float
     segment_bytes: int
     snapshot_entries: int
+    append_entries: int
+    """What one message of Raft carries at most."""
     order_interval_us: int
     limits: dict[str, int] = field(default_factory=dict)
     takes_over: bool = False
     """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
+    heartbeat_ms: int = 100
+    """How often a leader makes sure that it still leads: the less often, the longer it may be wrong."""
+    is_patient: bool = False
+    """Whether producers wait for as long as it takes, and do not begin anew."""
     focus: str = "everybody"
     """Whom faults befall: `everybody`, `orderers` or `replicas`."""
     spares: int = 0
@@ -82,6 +93,13 @@ class Configuration:
     failures: FailurePolicy = NO_ANSWER
     pool: int = 0
     """Spares that wait to become replicas."""
+    publishers: int = 0
+    """Clients that prepare parts and publish them."""
+    spare_orderers: int = 0
+    """Orderers that run from the beginning, and wait to be added."""
+    retires: bool = False
+    """Whether orderers are stopped once they were removed. Then everybody knows of all that there are at the end;
+    else clients and replicas begin with those that founded the log."""
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
@@ -90,8 +108,8 @@ class Configuration:
         """Replicas of a shard that may be lost."""
         return (self.replicas - 1) // 2 if self.masking else self.replicas - 1
 
-    def cluster(self, spares: int = 0) -> ClusterFile:
-        """The cluster's file, with so many of the spare shards in it."""
+    def cluster(self, spares: int = 0, spare_orderers: int = 0) -> ClusterFile:
+        """The cluster's file, with so many of the spare shards and orderers in it."""
         addresses = iter(range(1, 1000))
 
         def place() -> Address:
@@ -102,7 +120,13 @@ class Configuration:
             durability="fsync",
             order_interval_us=self.order_interval_us,
             segment_bytes=self.segment_bytes,
-            orderers=tuple(OrdererPlace(server, place()) for server in range(1, self.orderers + 1)),
+            orderers=(
+                *(OrdererPlace(server, place()) for server in range(1, self.orderers + 1)),
+                *(
+                    OrdererPlace(self.orderers + each, Address(f"10.0.2.{each}", PORT), joins=True)
+                    for each in range(1, spare_orderers + 1)
+                ),
+            ),
             shards=tuple(
                 ShardPlace(
                     shard,
@@ -113,11 +137,16 @@ class Configuration:
                 for shard in range(self.shards + spares)
             ),
             failures=self.failures,
-            spares=tuple(Address(f"10.0.2.{number}", PORT) for number in range(1, self.pool + 1)),
+            spares=tuple(Address(f"10.0.3.{number}", PORT) for number in range(1, self.pool + 1)),
         )
 
     def raft(self) -> Settings:
-        return Settings(snapshot_entries=self.snapshot_entries, trailing_entries=max(1, self.snapshot_entries // 4))
+        return Settings(
+            snapshot_entries=self.snapshot_entries,
+            trailing_entries=max(1, self.snapshot_entries // 4),
+            append_entries_max=self.append_entries,
+            heartbeat_ms=self.heartbeat_ms,
+        )
 
     def text(self) -> str:
         """For people who look into a failure."""
@@ -132,6 +161,7 @@ def configuration_of(seed: int) -> Configuration:
     True
     """
     random = Random(f"configuration of {seed}")
+    member_faults, spare_orderers, retires = _members_of(seed)
     replicas = random.choice((1, 2, 2, 2, 3))
     many = random.sample(_DRAWN, random.randint(1, 5)) if random.random() < 0.9 else list(_DRAWN)
     faults = many if random.random() < 0.95 else []
@@ -148,20 +178,21 @@ def configuration_of(seed: int) -> Configuration:
         troubled_s=random.uniform(4, 16),
         producers=random.randint(1, 3),
         readers=random.randint(1, 2),
-        faults=tuple(sorted(faults)),
+        faults=tuple(sorted([*faults, *member_faults])),
         fault_every_s=random.choice((0.2, 0.5, 1, 1)),
         pause_between_appends_s=random.choice((0.02, 0.1, 0.4)),
         window=random.choice((1, 1, 2, 4)),
         records_max=random.choice((1, 3, 20)),
-        record_bytes_max=random.choice((40, 200, 3000)),
-        trims=random.random() < 0.3,
+        record_bytes_max=random.choice((payload.HEAD_BYTES, 200, 3000)),
+        trims=random.random() < 0.4,
         compression=random.choice(("none", "none", "lz4", "zstd")),
         delay_ns=random.choice(((20_000, 100_000), (50_000, 500_000), (100_000, 20_000_000))),
         straggler=random.choice((0, 0, 0.01)),
         split=random.choice((0, 0.1, 0.5)),
         mischief=random.choice((0, 0, 0.05)),
-        segment_bytes=random.choice((4 * KIB, 16 * KIB, 64 * KIB)),
+        segment_bytes=random.choice((KIB, 4 * KIB, 16 * KIB, 64 * KIB)),
         snapshot_entries=random.choice((20, 200, 8192)),
+        append_entries=random.choice((2, 16, RAFT_APPEND_ENTRIES_MAX)),
         order_interval_us=random.choice((0, 0, 5_000)),
         limits={
             "ALLOCATE_AHEAD_BYTES": random.choice((3000, 64 * KIB)),
@@ -180,8 +211,22 @@ def configuration_of(seed: int) -> Configuration:
             "READ_RUNS_MAX": random.choice((16, 1024)),
         },
         takes_over=random.random() < 0.3,
+        is_patient=random.random() < 0.25,
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
+        spare_orderers=spare_orderers,
+        retires=retires,
         patience=random.choice((0.05, 0.2, 1)),
         spares=random.randint(1, 3) if "add-shard" in faults else 0,
+        publishers=random.choice((0, 1, 1, 2)),
+        heartbeat_ms=450 if random.random() < 0.25 else 100,
     )
     return with_replacing(drawn)
+
+
+def _members_of(seed: int) -> tuple[list[str], int, bool]:
+    """What befalls the group of orderers, how many spare ones there are, and whether those that go are stopped."""
+    random = Random(f"orderers of {seed}")
+    if random.random() < 0.75:
+        return [], 0, False
+    faults = random.sample(MEMBER_FAULTS, random.randint(1, len(MEMBER_FAULTS)))
+    return faults, random.randint(1, 4), "lose-orderer" in faults or random.random() < 0.5

@@ -8,6 +8,7 @@ no other before those have caught up again.
 from collections.abc import Callable
 
 from ithaca.proof.history import Fault
+from ithaca.server.orderer import OrdererServer
 from ithaca.sim.administrator import Replacement, Task
 from ithaca.sim.host import Host
 from ithaca.sim.replacing import REPLACE
@@ -32,6 +33,7 @@ class Faults:
             "isolate": self._isolate,
             "cut": self._cut,
             "one-way": self._one_way,
+            "split": self._split,
             "storm": self._storm,
             "slow-disk": self._slow_disk,
             "full-disk": self._full_disk,
@@ -44,6 +46,7 @@ class Faults:
             "add-shard": self._add_shard,
             "finalize": self._finalize,
             REPLACE: self._replace_replica,
+            **world.members.faults,
         }
 
     def begin(self) -> None:
@@ -79,7 +82,7 @@ class Faults:
             world.start(host)
 
     def _mend(self, host: Host) -> None:
-        host.must_restart = True
+        host.must_restart = not host.is_retired
         host.disk.capacity_bytes = None
         host.disk.dies_after = None
         host.disk.fail_no_sync()
@@ -126,7 +129,7 @@ class Faults:
         world = self._world
         candidates = []
         for shard in world.view.shards:
-            hosts = world.members(shard.shard)
+            hosts = world.hosts_of(shard.shard)
             broken = [host for host in hosts if is_destroyed(world, host)]
             for host in hosts:
                 host.is_broken = host in broken
@@ -225,7 +228,7 @@ class Faults:
             for shard in world.view.shards
             if len(shard.replicas) == shard.size > 1
             and not administrator.is_replacing(shard.shard)
-            and not any(is_destroyed(world, host) for host in world.members(shard.shard))
+            and not any(is_destroyed(world, host) for host in world.hosts_of(shard.shard))
         ]
         if not free or not shards:
             return None
@@ -233,7 +236,7 @@ class Faults:
         old = self._random.choice(shard.replicas)
         administrator.replace(Replacement(shard.shard, old.replica, spare))
         if self._random.random() < 0.5:
-            host = next(each for each in world.members(shard.shard) if each.address == old.address.host)
+            host = next(each for each in world.hosts_of(shard.shard) if each.address == old.address.host)
             world.kill(host, "it is given up")
         return f"{shard.shard}/{old.replica} by {spare.name}"
 
@@ -259,7 +262,21 @@ class Faults:
         self._cut_links([(one, other)])
         return f"from {one.name} to {other.name}"
 
-    def _cut_links(self, links: list[tuple[Host, Host]]) -> None:
+    def _split(self) -> str:
+        """An orderer, most often the leader, is cut off from the others; clients and replicas reach all of them.
+
+        For as long as it takes the others to elect another leader, however impatient this seed is.
+        """
+        orderers = self._orderers()
+        leaders = [host for host in orderers if _leads(host)]
+        one = self._random.choice(leaders if leaders and self._random.random() < 0.7 else orderers)
+        others = [host for host in orderers if host is not one]
+        links = [(one, other) for other in others] + [(other, one) for other in others]
+        patience = self._world.configuration.patience
+        self._cut_links(links, 1.2 / patience, 4 / patience)
+        return one.name
+
+    def _cut_links(self, links: list[tuple[Host, Host]], low_s: float = 0.2, high_s: float = 25) -> None:
         network = self._world.network
         pairs = [(one.address, other.address) for one, other in links]
         for pair in pairs:
@@ -269,7 +286,7 @@ class Faults:
             for pair in pairs:
                 network.heal(*pair)
 
-        self._later(0.2, 25, heal)
+        self._later(low_s, high_s, heal)
 
     def _storm(self) -> str:
         weather = self._world.network.weather
@@ -358,3 +375,8 @@ def is_destroyed(world: World, host: Host) -> bool:
         or host.sync_failed_ns is not None  # it ends soon
         or (host.is_broken and not is_whole(world, host))
     )
+
+
+def _leads(host: Host) -> bool:
+    server = host.server
+    return host.is_up and isinstance(server, OrdererServer) and server._driver is not None and server._driver.is_leader

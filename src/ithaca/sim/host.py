@@ -58,6 +58,8 @@ class Host:
         self.was_flipped = False
         """A bit of its present disk was flipped."""
         self.must_restart = True
+        self.is_retired = False
+        """Whether nobody will start it again."""
         self.is_stopping = False
         self.sync_failed_ns: int | None = None
         """When a sync of its present process failed."""

@@ -22,7 +22,7 @@ def check_images(world: World, random: Random) -> None:
     for shard in world.view.shards:
         if not shard.is_ordering and shard.phase != "finalized":
             continue  # it is short of replicas, and waits for one that has everything
-        hosts = world.members(shard.shard)
+        hosts = world.hosts_of(shard.shard)
         held: Counter[Id] = Counter()
         excused = 0
         for host in hosts:

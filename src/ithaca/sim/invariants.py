@@ -4,10 +4,13 @@ Cheap on purpose: only the server to which something has just happened is looked
 """
 
 from ithaca.model.positions import LaneId
+from ithaca.model.view import Shard
 from ithaca.ordering.lanes import LaneTable
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
+from ithaca.raft.messages import Configuration
+from ithaca.replica.core import ReplicaCore
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
 from ithaca.sim.host import Host
@@ -27,19 +30,24 @@ class Invariants:
         self._leaders: dict[int, str] = {}
         self._tails: dict[int, tuple[int, str]] = {}
         """By the number of a cut: the tail after it, and who said so."""
+        self._states: dict[int, tuple[tuple[int, ...], str]] = {}
+        """By the index of an entry: what the state is after it, and who said so."""
         self._last: dict[str, tuple[int, int, int, int]] = {}
         """Of each host: its life, and what must not fall during one."""
         self._durable: dict[int, tuple[int, int]] = {}
         """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._synced: dict[LaneId, dict[str, int]] = {}
         """Of each lane: how much of it each replica had on its disk at some time."""
-        self._ordered: dict[LaneId, int] = {}
-        """How much of each lane was ordered when that was last looked at."""
+        self._due: dict[LaneId, int] = {}
+        """How much of each lane was ordered, or sealed, when that was last looked at."""
         self._members: dict[int, set[str]] = {}
         """The hosts of each shard when that was last looked at."""
         self._removed_at: dict[str, int] = {}
         """Of each host whose replica knows that it was removed: how far it could be read then."""
-        self._newest_cut = 0
+        self._configurations: dict[int, tuple[Configuration, str]] = {}
+        """By the entry of the log that they stand in, or at which a snapshot was taken: who said so."""
+        self._newest = 0
+        """The last entry that any orderer has applied."""
         self._steps_after: dict[str, int] = {}
         """Of each host: what its process has done since a sync of it failed."""
         self._seen: dict[str, tuple[int, int]] = {}
@@ -47,7 +55,23 @@ class Invariants:
         self._final_lengths: dict[LaneId, int] = {}
         self._final_ends: dict[int, int] = {}
         """Behind the last position of each shard that is finalized."""
+        self.committed = 0
+        """The last entry that any orderer has known to be committed."""
+        self._terms: dict[int, tuple[int, str]] = {}
+        """Of each entry that is committed: its term, and who said so."""
+        self._checked: dict[str, tuple[int, int]] = {}
+        """Of each orderer: its life, and up to where its committed entries were looked at."""
+        self._votes: dict[str, tuple[int, int, int]] = {}
+        """Of each orderer: its life, and the last term and vote that it took for durable; 0 for no vote."""
+        self._runs: dict[int, dict[str, int]] = {}
+        """Of each shard: the last cut up to which each replica had the positions on its disk."""
+        self._taken: dict[tuple[str, int], int] = {}
+        """Of each life of a replica of a finalized shard: what it had taken into its lane by then."""
         self._hosts = {host.name: host for host in world.hosts.values()}
+
+    def runs_synced(self, shard: int, cut: int) -> int:
+        """How many replicas of the shard have had the positions of this cut, and of all before, on their disks."""
+        return sum(synced >= cut for synced in self._runs.get(shard, {}).values())
 
     def check(self, name: str) -> None:
         """Something has happened to this process."""
@@ -88,21 +112,36 @@ class Invariants:
             if first != host.name:
                 raise Violation("one-leader", f"{first} and {host.name} both lead term {driver.term}")
         self._keeps_its_word(driver._core)
+        self._is_counted(host, driver._core)
+        self._same_log(host, driver._core)
+        self._votes_once(host, driver._core)
         state = server._machine.state
         if state.shards.version > self._world.view.version:
             self._world.view = state.view
         self._same_tail(host, state.cut_number, state.tail)
-        if state.cut_number > self._newest_cut:
-            self._newest_cut = state.cut_number
+        if state.index > self._newest:
+            self._newest = state.index
             self._is_synced(state)
         self._never_falls(host, (host.lives, driver.term, driver.commit_index, state.tail))
         if self._seen.get(host.name) != (host.lives, state.index):
             self._seen[host.name] = host.lives, state.index
+            self._same_state(host, state)
             for number, shard in state.shards.by_number.items():
                 if shard.phase == "finalized":
                     self._same_end(host, number, state.lanes)
         if state.first > state.tail:
             raise Violation("trim-bound", f"{host.name} has trimmed to {state.first}, beyond the tail {state.tail}")
+
+    def _is_counted(self, host: Host, core: RaftCore) -> None:
+        """Whoever waits to be added has voted for nobody; what is agreed of the members is the same everywhere."""
+        membership = core.node.membership
+        if not membership.current.voters and core.node.vote is not None:
+            raise Violation("waiting", f"{host.name} waits to be added, and has voted for {core.node.vote}")
+        if membership.current.voters and membership.index <= core.commit_index:
+            known, who = self._configurations.setdefault(membership.index, (membership.current, host.name))
+            if known != membership.current:
+                said = f"after entry {membership.index} the members are {known} at {who}"
+                raise Violation("one-group", f"{said}, and {membership.current} at {host.name}")
 
     def _keeps_its_word(self, core: RaftCore) -> None:
         """What a follower has told its leader that it has is on its disk: a term takes nothing of that back."""
@@ -118,23 +157,50 @@ class Invariants:
                 told = f"orderer {server} has said that it has entry {progress.match_index}"
                 raise Violation("promised", f"{told}, and {durable} is the last one on its disk")
 
+    def _same_log(self, host: Host, core: RaftCore) -> None:
+        """An entry that is committed is the same for everybody, for ever."""
+        node = core.node
+        self.committed = max(self.committed, node.commit_index)
+        life, done = self._checked.get(host.name, (0, 0))
+        start = done if life == host.lives else node.snapshot.index
+        self._checked[host.name] = host.lives, node.commit_index
+        for index in range(start + 1, node.commit_index + 1):
+            term = node.log.term_at(index)
+            if term is not None:
+                known, who = self._terms.setdefault(index, (term, host.name))
+                if known != term:
+                    said = f"entry {index} that is committed is of term {known} at {who}"
+                    raise Violation("one-log", f"{said} and of term {term} at {host.name}")
+
+    def _votes_once(self, host: Host, core: RaftCore) -> None:
+        """What a server took for durable of its term and vote is what its next life begins with."""
+        node = core.node
+        life, term, vote = self._votes.get(host.name, (0, 0, 0))
+        if life != host.lives and (node.term < term or (node.term == term and vote and node.vote != vote)):
+            said = f"{host.name} was in term {term} with its vote for {vote}"
+            raise Violation("promised", f"{said}, and begins in term {node.term} with its vote for {node.vote}")
+        if not node.persistence._outstanding:  # else something is on its way to the disk
+            self._votes[host.name] = host.lives, node.term, node.vote or 0
+
     def _is_synced(self, state: OrderingState) -> None:
-        """What is ordered now of a lane was synced by f + 1 of the replicas that its shard has now."""
+        """What is ordered now of a lane, or sealed of a part, was synced by f + 1 of the replicas of its shard."""
         for shard in state.view.shards:
             present = {each.address.host for each in shard.replicas}
-            members = present | self._members.get(shard.shard, present)  # the cut may be from before they changed
+            members = present | self._members.get(shard.shard, present)  # it may be from before they changed
             self._members[shard.shard] = present
-            for lane in shard.open_lanes():
-                length = state.lanes.ordered_length(lane) or 0
-                if length <= self._ordered.get(lane, 0):
-                    continue
-                self._ordered[lane] = length
-                known = self._synced.get(lane, {})
-                lengths = (known[name] for name in known if self._hosts[name].address in members)
-                synced = sorted(lengths, reverse=True)[: shard.copies]
-                if length > (synced[-1] if len(synced) == shard.copies else 0):
-                    said = f"{length} records of lane {lane} are ordered"
-                    raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
+            due = {lane: state.lanes.ordered_length(lane) or 0 for lane in shard.open_lanes()}
+            for lane, length in (due | state.parts.sealed_lengths(shard.shard)).items():
+                if length > self._due.get(lane, 0):
+                    self._due[lane] = length
+                    self._is_held(shard, lane, length, members)
+
+    def _is_held(self, shard: Shard, lane: LaneId, length: int, members: set[str]) -> None:
+        known = self._synced.get(lane, {})
+        lengths = (known[name] for name in known if self._hosts[name].address in members)
+        synced = sorted(lengths, reverse=True)[: shard.copies]
+        if length > (synced[-1] if len(synced) == shard.copies else 0):
+            said = f"{length} records of {'part' if lane.is_part else 'lane'} {lane} are agreed on"
+            raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
 
     def _check_replica(self, host: Host, server: ReplicaServer) -> None:
         core = server.core
@@ -142,6 +208,8 @@ class Invariants:
             if is_open:
                 known = self._synced.setdefault(lane, {})
                 known[host.name] = max(durable, known.get(host.name, 0))
+        runs = self._runs.setdefault(core._shard, {})
+        runs[host.name] = max(core._runs.cut, runs.get(host.name, 0))
         self._same_tail(host, core.cut_number, core.tail)
         if core.state == "removed" and core.tail != self._removed_at.setdefault(f"{host.name} {host.lives}", core.tail):
             raise Violation("removed", f"{host.name} was removed, and follows the order on to {core.tail}")
@@ -150,6 +218,7 @@ class Invariants:
         who = f"{host.name} as {server._name}"  # a spare may become one after the other
         self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail), who)
         if core.shard_view is not None and core.shard_view.phase == "finalized":
+            self._takes_no_more(host, core, who)
             for lane, is_open, durable, ordered in core.lanes():
                 final = self._final_lengths.get(lane, ordered)
                 if is_open or ordered != final or (core.is_settled(lane) and durable > final):
@@ -158,6 +227,12 @@ class Invariants:
                         f"{host.name} has {durable} records of lane {lane} ({ordered} ordered, open: {is_open}), which "
                         f"was finalized at {final}",
                     )
+
+    def _takes_no_more(self, host: Host, core: ReplicaCore, who: str) -> None:
+        lane = core.own_lane
+        taken = 0 if lane is None else core.received(lane)
+        if taken > self._taken.setdefault((who, host.lives), taken):
+            raise Violation("finalized", f"{host.name} has taken a batch into lane {lane}, which is finalized")
 
     def _same_end(self, host: Host, shard: int, lanes: LaneTable) -> None:
         """What is ordered of a finalized shard never changes."""
@@ -185,6 +260,14 @@ class Invariants:
         known, who = self._tails.setdefault(cut, (tail, host.name))
         if known != tail:
             raise Violation("one-order", f"after cut {cut} the tail is {known} at {who} and {tail} at {host.name}")
+
+    def _same_state(self, host: Host, state: OrderingState) -> None:
+        """Entries are one log: whoever has applied the same has the same state, however it came by it."""
+        has = (state.tail, state.first, state.time_us, state.shards.version, len(state.sessions.by_id), len(state.kept))
+        known, who = self._states.setdefault(state.index, (has, host.name))
+        if known != has:
+            said = f"after entry {state.index} tail, first, time, view, sessions and kept cuts are {known} at {who}"
+            raise Violation("one-order", f"{said} and {has} at {host.name}")
 
     def _never_falls(self, host: Host, now: tuple[int, int, int, int], who: str = "") -> None:
         before = self._last.get(who or host.name)

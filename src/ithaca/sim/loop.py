@@ -5,11 +5,13 @@ the process's seeded chance: how long a job in a thread takes, and when bytes ar
 """
 
 import asyncio
+import inspect
 from asyncio import events
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
+from weakref import WeakSet
 
 from ithaca.sim.scheduler import NS_PER_S, Planned
 
@@ -39,6 +41,8 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._process = process
         self._scheduler = process.scheduler
         self._handlers: dict[int, Callable[[], object]] = {}
+        self._main: Coroutine[Any, Any, Any] | None = None
+        self._tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
 
     # Time and callbacks
 
@@ -101,7 +105,9 @@ class SimLoop(asyncio.AbstractEventLoop):
         name: str | None = None,
         context: Context | None = None,
     ) -> "asyncio.Task[T]":
-        return asyncio.Task(coro, loop=self, name=name, context=context)
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        self._tasks.add(task)
+        return task
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
@@ -162,9 +168,18 @@ class SimLoop(asyncio.AbstractEventLoop):
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self._process.unhandled(context)
 
-    def spawn(self, main: Awaitable[Any]) -> None:
+    def spawn(self, main: Coroutine[Any, Any, Any]) -> None:
         """Run a coroutine as the process's main task."""
-        self.call_soon(lambda: asyncio.ensure_future(main, loop=self))
+        self._main = main
+        self.call_soon(lambda: self.create_task(main))
+
+    def end(self) -> None:
+        """The process is no more: what it had not begun never begins, and that is nobody's mistake."""
+        unbegun = [self._main, *(task.get_coro() for task in self._tasks)]
+        for coroutine in unbegun:
+            if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()
+        self._main = None
 
 
 def _give(future: "asyncio.Future[T]", result: T) -> None:

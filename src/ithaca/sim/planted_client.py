@@ -14,7 +14,9 @@ CLIENT = (
         self._lanes.leave(accumulator.lane)
         if accumulator._producer is not None:
             for sent in accumulator._producer._queue:
-                self.take_batch(sent.batch, asyncio.get_running_loop().create_future())
+                slot = asyncio.get_running_loop().create_future()
+                slot.add_done_callback(asyncio.Future.exception)
+                self.take_batch(sent.batch, slot)
 """,
     ),
     Bug(
@@ -82,5 +84,29 @@ CLIENT = (
         "ithaca.client.stream",
         "self._position = max(message.up_to, after)",
         "self._position = pieces[0].start if pieces else message.up_to",
+    ),
+    Bug(
+        "client-not-sent-again",
+        "what was on its way when the connection was lost is not sent again",
+        "ithaca.client.producer",
+        """            self._link.leave(self)
+            self._link = None
+        self._unsend(0)
+""",
+        """            self._link.leave(self)
+            self._link = None
+""",
+    ),
+    Bug(
+        "client-any-answer",
+        "any answer is taken for that of the oldest batch",
+        "ithaca.client.producer",
+        """        for place in range(self._sent):
+            if self._queue[place].correlation == correlation:
+                return place
+        return None
+""",
+        """        return 0 if self._sent else None
+""",
     ),
 )

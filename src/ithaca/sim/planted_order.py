@@ -59,8 +59,8 @@ ORDER = (
         "order-time-falls",
         "the time of a cut is what the leader's clock says, whatever the cuts before it said",
         "ithaca.ordering.state",
-        "self.time_us = max(self.time_us, entry.time_us)",
-        "self.time_us = entry.time_us",
+        "self.time_us = max(self.time_us, time_us)",
+        "self.time_us = time_us",
     ),
     Bug(
         "order-snapshot-without-sessions",
@@ -89,7 +89,7 @@ ORDER = (
         "ithaca.server.orderer_requests",
         """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
-        self._read(connection, request, answer)
+        self._answers.read(connection, request, answer)
 """,
         """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
@@ -99,8 +99,15 @@ ORDER = (
     Bug(
         "order-joined-without-cuts",
         "a replica that joins is not told the cuts that it missed",
-        "ithaca.server.orderer_requests",
+        "ithaca.server.orderer_joining",
         "cuts = tuple(state.cuts_since(message.shard, 0))",
         "cuts = ()",
+    ),
+    Bug(
+        "order-cut-let-go-early",
+        "a cut is let go when one replica has its positions on the disk",
+        "ithaca.ordering.reports",
+        "return _largest(group.shard.copies, [held.runs_cut for held in group.members()]) if group else 0",
+        "return _largest(1, [held.runs_cut for held in group.members()]) if group else 0",
     ),
 )

@@ -107,4 +107,39 @@ RAFT = (
         "self._rewrite(DurableState(effect.hard_state, effect.snapshot, effect.entries))",
         "self._rewrite(DurableState(effect.hard_state, effect.snapshot, ()))",
     ),
+    Bug(
+        "raft-read-without-majority",
+        "a leader answers reads without asking a majority whether it still leads",
+        "ithaca.raft.leader",
+        """        node = self.node
+        return node.membership.is_quorum(
+            lambda voter: voter == node.id or self.progress[voter].round >= self.reads.round
+        )
+""",
+        """        return True
+""",
+    ),
+    Bug(
+        "raft-vote-forgotten",
+        "only the vote is not written down, and the term is",
+        "ithaca.raft.node",
+        "return head + self.persistence.flush(HardState(self.term, self.vote))",
+        "return head + self.persistence.flush(HardState(self.term, None))",
+    ),
+    Bug(
+        "raft-commits-own-entries",
+        "a follower commits up to its own last entry, whether that is the leader's or not",
+        "ithaca.raft.follower",
+        "node.commit(min(message.commit_index, agreed))",
+        "node.commit(min(message.commit_index, node.log.last_index))",
+    ),
+    Bug(
+        "raft-leader-ignores-terms",
+        "a leader does not care for higher terms in the answers that it gets",
+        "ithaca.raft.core",
+        "if message.term > node.term and not _is_hypothetical(message):",
+        "if isinstance(message, AppendReply) and message.term > node.term:\n"
+        "            return\n"
+        "        if message.term > node.term and not _is_hypothetical(message):",
+    ),
 )

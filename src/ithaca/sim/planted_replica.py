@@ -91,4 +91,18 @@ REPLICA = (
         "self._effects.append(NoteRuns(tuple(runs), time_us))",
         "self._effects.append(NoteRuns(tuple(runs[:1]), time_us))",
     ),
+    Bug(
+        "replica-next-number-too-early",
+        "a session's next number is told while batches before it are not ordered",
+        "ithaca.replica.appends",
+        "if last in self._pending_at:",
+        "if last in ():",
+    ),
+    Bug(
+        "replica-gap-accepted",
+        "a session goes on with a number that does not follow",
+        "ithaca.replica.sessions",
+        "if batch.first_seq == known.next_seq:",
+        "if batch.first_seq >= known.next_seq:",
+    ),
 )

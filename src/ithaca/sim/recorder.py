@@ -1,11 +1,12 @@
 """The history of a simulated run, as its clients were told."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ithaca.model.errors import IthacaError
+from ithaca.model.parts import Published
 from ithaca.model.records import Receipt, Record
 from ithaca.proof import payload
-from ithaca.proof.history import AnyEvent, Append, Deliver, Id, Outcome, Sub
+from ithaca.proof.history import AnyEvent, Append, Deliver, Id, Outcome, Publish, Sub
 
 
 class Recorder:
@@ -22,6 +23,7 @@ class Recorder:
         self.trimmed = 0
         """Positions below may be gone."""
         self._open: dict[tuple[object, int], Append] = {}
+        self._publishing: dict[object, Publish] = {}
         self._sessions = 0
         self._subscriptions = 0
 
@@ -58,8 +60,40 @@ class Recorder:
         del self._open[who, asked.id[0] << 40 | asked.id[1]]
         self.events.append(Append(asked.id, asked.n, asked.inv, self.now_ns(), outcome, position, asked.key))
 
+    async def publish(
+        self,
+        who: object,
+        key: str,
+        parts: tuple[tuple[int, int, int], ...],
+        shards: Sequence[int] | None,
+        call: Callable[[], Awaitable[Published]],
+    ) -> Published:
+        """Carry out a publication, the only one of this process now; `shards` of the parts, unless others may be it."""
+        asked = Publish(key, parts, self.now_ns(), self.now_ns(), "info")
+        self._publishing[who] = asked
+        try:
+            published = await call()
+        except IthacaError as error:
+            self._published(who, "info" if error.outcome_unknown else "fail", None)
+            raise
+        self._published(who, "ok", published.position)
+        position = published.position
+        for at, (session, seq, count) in enumerate(parts):
+            self.acknowledged += count
+            if shards is not None:
+                self.placed.update(((session, seq + row), (shards[at], position + row)) for row in range(count))
+            position += count
+        self.last_position = max(self.last_position, position - 1)
+        return published
+
+    def _published(self, who: object, outcome: Outcome, position: int | None) -> None:
+        asked = self._publishing.pop(who)
+        self.events.append(Publish(asked.key, asked.parts, asked.inv, self.now_ns(), outcome, position))
+
     def died(self, who: object) -> None:
         """A process has ended in the middle of its calls."""
+        if who in self._publishing:
+            self._published(who, "info", None)
         for key, asked in [item for item in self._open.items() if item[0][0] is who]:
             del self._open[key]
             self.events.append(Append(asked.id, asked.n, asked.inv, self.now_ns(), "info", None, asked.key))

@@ -8,7 +8,6 @@ written into the history, and the checker judges it (docs/proof.md).
 import gc
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.violation import Violation
+from ithaca.sim.witness import watched
 from ithaca.sim.world import World
 
 EVENTS_MAX = 20_000
@@ -64,10 +64,12 @@ def run_configuration(configuration: Configuration, *, story: bool = False) -> R
 def _run(configuration: Configuration, story: bool) -> Result:
     violation: Violation | None = None
     with World(configuration) as world, counted(world.count):
-        run = _Run(world)
+        invariants = Invariants(world)
+        run = _Run(world, invariants)
         try:
-            run.trouble_and_heal()
-            run.judge()
+            with watched(world, invariants):
+                run.trouble_and_heal()
+                run.judge()
         except Violation as found:
             violation = found
         return Result(
@@ -86,9 +88,9 @@ def _run(configuration: Configuration, story: bool) -> Result:
 class _Run:
     """The phases of one run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, invariants: Invariants) -> None:
         self._world = world
-        self._invariants = Invariants(world)
+        self._invariants = invariants
         self._check = self._invariants.check
 
     def trouble_and_heal(self) -> None:
@@ -110,9 +112,16 @@ class _Run:
             "appends go on",
             lambda: all(each.succeeded > old for each, old in zip(world.producers, before, strict=True)),
         )
+        published = [publisher.succeeded for publisher in world.publishers]
+        self._converge(
+            "publications go on",
+            lambda: all(each.succeeded > old for each, old in zip(world.publishers, published, strict=True)),
+        )
         world.is_loaded = False
         self._converge("nothing is left over", lambda: all(each.is_settled for each in world.producers))
+        self._converge("no publication is left over", lambda: all(each.is_settled for each in world.publishers))
         self._converge("shards come and go as asked", lambda: world.administrator.is_done)
+        self._converge("orderers are those that were asked for", world.members.are_as_wanted)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
         replicas = world.replicas()
         self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))
@@ -132,7 +141,7 @@ class _Run:
         self._converge("servers stop", lambda: not any(host.is_up for host in world.hosts.values()))
         self._invariants.check_final_ends()
         finals = self._finals()
-        members = [len(world.members(shard.shard)) for shard in world.view.shards]
+        members = [len(world.hosts_of(shard.shard)) for shard in world.view.shards]
         copies = min(members) - any(final is None for final in finals)
         events = [Plan(copies=copies, ok_min=1), *world.recorder.events, *filter(None, finals)]
         verdict = check(events)
@@ -195,10 +204,8 @@ def _no_collector() -> Iterator[None]:
     try:
         yield
     finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # coroutines that were never begun
-            while gc.collect():  # finalizers let go of more
-                pass
+        while gc.collect():  # finalizers let go of more
+            pass
         sys.unraisablehook = hook
         if was_enabled:
             gc.enable()

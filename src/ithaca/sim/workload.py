@@ -19,15 +19,18 @@ T = TypeVar("T")
 
 KEYS = (b"blue", b"green", b"red")
 _CALL_S = 8.0
+_PATIENT_S = 3600.0
+_FAR = 1 << 20
+"""Numbers of a session that no run comes to."""
 _AGAIN_S = 0.2
 
 
-async def connected(world: "World") -> ClusterLog:
-    """A handle, as soon as somebody answers."""
+async def connected(world: "World", call_s: float = _CALL_S) -> ClusterLog:
+    """A handle whose calls take at most so long, as soon as somebody answers."""
     while True:
         try:
             log = await ithaca.client.log.connect(
-                world.bootstrap, timeout=_CALL_S, compression=world.configuration.compression
+                world.bootstrap, timeout=call_s, compression=world.configuration.compression
             )
             world.handles.append(log)
             return log
@@ -71,8 +74,9 @@ class Producer:
     async def main(self, who: object, random: Random) -> None:
         """One life of it."""
         self._is_appending = False
-        log = await connected(self._world)
-        logs = [log, await connected(self._world)] if self._configuration.takes_over else [log]
+        call_s = _PATIENT_S if self._configuration.is_patient else _CALL_S
+        log = await connected(self._world, call_s)
+        logs = [log, await connected(self._world, call_s)] if self._configuration.takes_over else [log]
         await asyncio.gather(self._append_plainly(who, random, log), self._append_in_session(who, random, logs))
 
     def _batch(self, session: int, seq: int, count: int) -> list[bytes]:
@@ -148,6 +152,8 @@ class Producer:
                 key = random.choice((None, *KEYS))
                 numbers.unsettled[seq] = (count, key)
                 sent.append(asyncio.ensure_future(self._send(who, numbers, session, seq, count, key)))
+                if random.random() < 0.03:
+                    sent.append(asyncio.ensure_future(self._leave_gap(session, numbers)))
             outcomes = asyncio.gather(*sent, return_exceptions=True)
             if self._configuration.takes_over and random.random() < 0.1:
                 await asyncio.wait([outcomes], timeout=random.choice((0, 0.01, 1)))
@@ -158,6 +164,13 @@ class Producer:
             if numbers.unsettled:
                 return
             await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
+
+    async def _leave_gap(self, session: Session, numbers: _Numbers) -> None:
+        """A batch whose number follows none: it must be refused, and nothing else must suffer."""
+        values = self._batch(numbers.session, numbers.next_seq + _FAR, 1)
+        with suppress(IthacaError):
+            await session.append_many(values, seq=numbers.offset + numbers.next_seq + _FAR)
+            raise AssertionError(f"{self.name} left out {_FAR} numbers, and its batch was taken")
 
     async def _send(
         self, who: object, numbers: _Numbers, session: Session, seq: int, count: int, key: bytes | None
@@ -225,8 +238,8 @@ class Reader:
                         recorder.delivered(number, records)
                         if key is None:
                             self._reached = max(self._reached, subscription.position)
-                        if random.random() < 0.02:
-                            break  # and begins anew
+                        if random.random() < 0.02 and not self._world.is_healing:
+                            break  # and begins anew; once all is mended, it must get on by itself
             except IthacaError as error:
                 self._world.met(error)
                 await asyncio.sleep(_AGAIN_S)
@@ -274,7 +287,7 @@ class Reader:
     async def _trim(self, random: Random, log: ClusterLog) -> None:
         recorder = self._world.recorder
         while True:
-            await asyncio.sleep(random.uniform(1, 6))
+            await asyncio.sleep(random.uniform(0.2, 4))
             if not self._world.is_loaded:
                 return
             try:

@@ -8,6 +8,7 @@ import hashlib
 import logging
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from signal import SIGTERM
 from typing import Any
@@ -24,11 +25,13 @@ from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.server.replica import ReplicaServer
 from ithaca.server.spare import SpareServer
 from ithaca.sim.administrator import Administrator
-from ithaca.sim.configuration import Configuration
+from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import Tear
 from ithaca.sim.host import Host
+from ithaca.sim.members import Members
 from ithaca.sim.network import SimNetwork
 from ithaca.sim.process import Killed, Process, SimMachine
+from ithaca.sim.publisher import Publisher
 from ithaca.sim.recorder import Recorder
 from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
@@ -73,20 +76,26 @@ class World:
             number for number, kind in MESSAGE_TYPES.items() if kind in (RaftSays, ReportIs)
         )
         self.file = configuration.cluster()
-        self.whole_file = configuration.cluster(configuration.spares)
+        everything = configuration.cluster(configuration.spares, configuration.spare_orderers)
+        self.whole_file = replace(everything, orderers=(everything if configuration.retires else self.file).orderers)
         """With the shards that are to be added, as their replicas know them."""
-        self.bootstrap = bootstrap_of(self.file)
-        places = servers_of(self.whole_file) + spares_of(self.whole_file)
+        self._order_file = replace(everything, shards=self.file.shards)
+        """As spare orderers know it."""
+        self.bootstrap = bootstrap_of(self.whole_file)
+        places = servers_of(everything) + spares_of(everything)
         self.hosts = {place.name: Host(self, place.name, place.address.host, place) for place in places}
         self.view = View()
         """The newest that an orderer has applied."""
         self.recorder = Recorder(lambda: self.scheduler.now_ns)
         self.producers = [Producer(self, number) for number in range(configuration.producers)]
         self.readers = [Reader(self, number) for number in range(configuration.readers)]
+        self.publishers = [Publisher(self, number) for number in range(configuration.publishers)]
         self.administrator = Administrator(self)
-        self._roles: list[Producer | Reader | Administrator] = [*self.producers, *self.readers]
-        if {"add-shard", "finalize", REPLACE} & set(configuration.faults):
+        self.members = Members(self, self.random)
+        self._roles: list[Producer | Reader | Publisher | Administrator] = [*self.producers, *self.readers]
+        if {"add-shard", "finalize", REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
+        self._roles += self.publishers
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
         self.is_loaded = True
         """Whether producers go on."""
@@ -100,9 +109,9 @@ class World:
 
     def replicas(self) -> list[Host]:
         """The hosts of all replicas that the view has."""
-        return [host for shard in self.view.shards for host in self.members(shard.shard)]
+        return [host for shard in self.view.shards for host in self.hosts_of(shard.shard)]
 
-    def members(self, number: int) -> list[Host]:
+    def hosts_of(self, number: int) -> list[Host]:
         """The hosts of a shard's replicas: as the view says, else as its servers were started."""
         shard = next((each for each in self.view.shards if each.shard == number), None)
         if shard is None:
@@ -134,7 +143,7 @@ class World:
 
     def start(self, host: Host) -> None:
         """Start the host's server, or client, unless it runs."""
-        if host.is_up:
+        if host.is_up or host.is_retired:
             return
         host.lives += 1
         host.is_stopping = False
@@ -169,8 +178,10 @@ class World:
         if place.role == "spare":
             host.server = SpareServer(self.whole_file, place.address, host.directory, disk=host.disk)
         elif place.shard is None:
+            founded = any(each.server == place.number for each in self.file.orderers)
+            file = self.file if founded else self._order_file
             host.server = OrdererServer(
-                self.file, place.number, host.directory, disk=host.disk, settings=self.configuration.raft()
+                file, place.number, host.directory, disk=host.disk, settings=self.configuration.raft()
             )
         else:
             host.server = ReplicaServer(self.whole_file, place.shard, place.number, host.directory, disk=host.disk)
@@ -193,6 +204,11 @@ class World:
     def _restart(self, host: Host) -> None:
         if host.must_restart:
             self.start(host)
+
+    def retire(self, host: Host) -> None:
+        """Nobody starts it again; if it runs, it is asked to stop."""
+        host.is_retired, host.must_restart = True, False
+        self.stop(host)
 
     def stop(self, host: Host) -> None:
         """Ask a server to stop, as SIGTERM does."""
@@ -297,6 +313,7 @@ class World:
                 self._graveyard.append(host.process)
             host.process = host.server = None
         for process in self._graveyard:
+            process.loop.end()
             process.stalled.clear()
         for handle in self.handles:
             for reader in list(handle._context.readers):

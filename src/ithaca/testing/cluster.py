@@ -16,12 +16,14 @@ import uvloop
 from ithaca.client.log import connect
 from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of, spares_of
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
+from ithaca.cluster.orderers import remove_orderer_table
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
-from ithaca.cluster.shards import append_shard
+from ithaca.cluster.shards import append_shard, append_text
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.temporary import Shape, shaped
-from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, dump_cluster, load_cluster
+from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
+from ithaca.model.cluster_text import dump_cluster, dump_orderer
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
@@ -84,6 +86,7 @@ class Cluster:
         self._places = self._all_places()
         self._wanted_directory = directory
         self._running: dict[str, _Running] = {}
+        self._orderer_last = 0
         self._cleanup = ExitStack()
         self.directory = Path()
         """Where the servers' directories are, once the cluster is started."""
@@ -176,6 +179,41 @@ class Cluster:
         self._run(register())
         self.wait_healthy()
         return number
+
+    # Orderers
+
+    def add_orderer(self) -> int:
+        """Start another orderer and add it; returns its number once it votes. Add two: an even number survives no more.
+
+        >>> with Cluster() as cluster:
+        ...     cluster.add_orderer(), cluster.add_orderer(), cluster.remove_orderer(1)
+        ...     cluster.names[:2]
+        (2, 3, None)
+        ['orderer-2', 'orderer-3']
+        """
+        self._orderer_last = max(self._orderer_last, *(place.server for place in self.file.orderers)) + 1
+        place = OrdererPlace(self._orderer_last, Address(LOOPBACK, free_ports(1)[0]), joins=True)
+        self.file = append_text(self.directory / FILE, dump_orderer(place))
+        self._places = self._all_places()
+        self.start_server(f"orderer-{place.server}")
+
+        async def add() -> int:
+            async with connect(self.bootstrap) as log:
+                return await log.admin.add_orderer(str(place.address))
+
+        return self._run(add())
+
+    def remove_orderer(self, server: int) -> None:
+        """Remove an orderer for good, and stop it if it runs."""
+
+        async def remove() -> None:
+            async with connect(self.bootstrap) as log:
+                await log.admin.remove_orderer(server)
+
+        self._run(remove())
+        self.stop_server(f"orderer-{server}")
+        self.file = remove_orderer_table(self.directory / FILE, self.file, server)
+        self._places = self._all_places()
 
     # How it is
 

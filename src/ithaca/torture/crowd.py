@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
-from ithaca.torture import plain_producer, readers, session_producer
+from ithaca.torture import plain_producer, publisher, readers, session_producer
 from ithaca.torture.client import CALLS, TIMEOUT_S, Behave, Errand, Finish, Progress, run_client
 from ithaca.torture.tormented import POLL_S
 
@@ -25,11 +25,12 @@ STOP_S = 5.0
 ROLES: Mapping[str, Behave] = {
     "producer": session_producer.produce,
     "plain": plain_producer.produce,
+    "publisher": publisher.publish,
     "follower": readers.follow,
     "parts": readers.follow_parts,
     "prober": readers.probe,
 }
-PRODUCING = ("producer", "plain")
+PRODUCING = ("producer", "plain", "publisher")
 
 
 class ClientFailed(Exception):
@@ -48,7 +49,7 @@ class Cast:
         """Each client's role and number within it."""
         producing = [f"producer-{number}" for number in range(1, self.producers + 1)]
         producing += [f"plain-{number}" for number in range(1, self.plain + 1)]
-        return [*producing, "follower-1", "parts-1", "prober-1"]
+        return [*producing, "follower-1", "parts-1", "prober-1", "publisher-1"]
 
 
 class _Actor(NamedTuple):

@@ -26,10 +26,11 @@ def selected(batch: Batch, low: int, high: int, key_filter: KeyFilter) -> tuple[
         return None
     if len(rows) == high - low:
         return batch, None
-    return _taken(batch, rows), rows
+    return taken(batch, rows), rows
 
 
-def _taken(batch: Batch, rows: Rows) -> Batch:
+def taken(batch: Batch, rows: Rows) -> Batch:
+    """A batch with keys cut down to these rows."""
     columns = batch.columns()
     key_offsets, _, valid = batch.key_vectors()
     raw = memoryview(columns.raw)

@@ -1,6 +1,6 @@
 """A batch at its positions: what readers and Arrow get (`ithaca.Batch`)."""
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,22 @@ from ithaca.model import interface
 from ithaca.model.records import KeyFilter, Record
 from ithaca.wire import batch as batches
 from ithaca.wire import keys
+from ithaca.wire.selection import taken
+
+
+class Stretch(NamedTuple):
+    """The records `[low, high)` of a batch, and the position of each; what `wire.joined` joins."""
+
+    batch: batches.Batch
+    low: int
+    high: int
+    positions: NDArray[np.int64]
+    shard: int
+
+    @property
+    def raw_bytes(self) -> int:
+        """About how many bytes keys and values have."""
+        return self.batch.raw_bytes * (self.high - self.low) // max(self.batch.count, 1)
 
 
 class PositionedBatch(interface.Batch):
@@ -55,6 +71,14 @@ class PositionedBatch(interface.Batch):
             rows = rows[(rows >= self._low) & (rows < self._high)]
         return PositionedBatch(self._batch, self._base, self.shard, self._low, self._high, rows)
 
+    def stretch(self) -> Stretch:
+        """The records and where they are; chosen rows are copied out first."""
+        if self._rows is not None:
+            chosen = taken(self._batch, self._rows)
+            return Stretch(chosen, 0, chosen.count, self._rows + self._base, self.shard)
+        positions = np.arange(self._base + self._low, self._base + self._high, dtype=np.int64)
+        return Stretch(self._batch, self._low, self._high, positions, self.shard)
+
     def positions(self) -> list[int]:
         if self._rows is None:
             return list(range(self._base + self._low, self._base + self._high))
@@ -95,6 +119,10 @@ class ScatteredBatch(interface.Batch):
         """The records at this position and behind it."""
         start = max(self._start, int(np.searchsorted(self._places, position)))
         return ScatteredBatch(self._batch, self._places, self.shard, start)
+
+    def stretch(self) -> Stretch:
+        """The records and where they are."""
+        return Stretch(self._batch, self._start, self._batch.count, self._places[self._start :], self.shard)
 
     def positions(self) -> list[int]:
         return self._places[self._start :].tolist()  # type: ignore[no-any-return]

@@ -1,0 +1,142 @@
+"""`ithaca bench spark`: a scan of the log against Spark reading the same bytes from memory, interleaved; and a copy.
+
+Both queries count the records, add up the lengths of their values and look at every position, so nothing is left
+out. The copy is a streaming query from the log into the same log, exactly once, in bounded micro-batches.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+import ithaca
+from ithaca.bench.cluster import Measured, measured_cluster
+from ithaca.bench.cluster_append import spread
+from ithaca.bench.measure import Latency, Progress, Sample, interleave, ratios, summarize
+from ithaca.bench.place import surroundings, workspace
+from ithaca.bench.producers import Plan, producers
+from ithaca.bench.spark_baseline import NAME, MemorySource
+from ithaca.cluster.temporary import Shape
+from ithaca.model.errors import ProtocolError
+from ithaca.model.limits import MIB, SPARK_PARTITION_RECORDS
+
+SCAN: Final = "scan of the log"
+MEMORY: Final = "Spark, from memory"
+COPY: Final = "streaming copy"
+FILL_WINDOW: Final = 8
+_SUMS: Final = ("count(*)", "sum(length(value))", "sum(position)")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """`bytes` is what the log is filled with; `copy_bytes` of it are copied."""
+
+    cluster: str | Shape
+    bytes: int = 2048 * MIB
+    copy_bytes: int = 128 * MIB
+    record_bytes: int = 4096
+    batch: int = 64
+    rounds: int = 3
+    cores: int = 2
+
+
+def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict[str, Any]:
+    """Rates of the scan, of its ceiling, and of the copy."""
+    with workspace(parent) as directory, ExitStack() as stack:
+        setting = asdict(settings) | surroundings(directory)
+        cluster = stack.enter_context(measured_cluster(directory / "cluster", settings.cluster, progress))
+        start, stop = _fill(cluster, settings, progress)
+        progress("starting Spark")
+        spark = stack.enter_context(_session(settings.cores, directory))
+        contenders = {
+            MEMORY: _memory(spark, settings, stop - start),
+            SCAN: _scan(spark, cluster, settings, start, stop),
+        }
+        for name, contender in contenders.items():
+            progress(f"once, not counted: {name}")
+            contender()
+        samples = interleave(contenders, settings.rounds, progress)
+        figures = {name: summarize(of_one) for name, of_one in samples.items()}
+        figures[SCAN]["ratios"] = {"to": MEMORY, **ratios(samples[SCAN], samples[MEMORY], with_latency=False)}
+        progress(COPY)
+        figures[COPY] = summarize([_copy(spark, cluster, settings, directory / "checkpoint", start, stop)])
+    main = {key: value for key, value in figures[SCAN].items() if key not in ("rounds", "ratios")}
+    return {"bench": "spark", **main, "contenders": figures, "settings": setting}
+
+
+def _fill(cluster: Measured, settings: SparkSettings, progress: Progress) -> tuple[int, int]:
+    progress(f"appending {settings.bytes / 1e6:.0f} MB to read")
+    with ithaca.connect(cluster.bootstrap) as log:
+        plan = Plan(settings.record_bytes, settings.batch, FILL_WINDOW)
+        start = log.tail()
+        with producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan) as team:
+            team.fill(settings.bytes)
+        return start, log.tail()
+
+
+@contextmanager
+def _session(cores: int, directory: Path) -> Iterator[SparkSession]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("ithaca bench spark")
+    settings = {
+        "spark.driver.memory": "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(directory),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    session.dataSource.register(MemorySource)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _summed(frame: Callable[[], DataFrame], records: int, settings: SparkSettings) -> Sample:
+    began = time.perf_counter()
+    row = frame().selectExpr(*_SUMS).head()
+    seconds = time.perf_counter() - began
+    size = records * settings.record_bytes
+    if row is None or (row[0], row[1]) != (records, size):
+        raise ProtocolError(f"Spark counted {row}, and {records} records of {size} bytes were to be read")
+    return Sample(records, size, seconds, Latency.of([seconds]))
+
+
+def _scan(
+    spark: SparkSession, cluster: Measured, settings: SparkSettings, start: int, stop: int
+) -> Callable[[], Sample]:
+    options: dict[str, str | int] = {"bootstrap": cluster.bootstrap, "startingOffsets": start, "endingOffsets": stop}
+    return lambda: _summed(lambda: spark.read.format("ithaca").options(**options).load(), stop - start, settings)
+
+
+def _memory(spark: SparkSession, settings: SparkSettings, records: int) -> Callable[[], Sample]:
+    options = {"records": records, "record_bytes": settings.record_bytes, "max_records": SPARK_PARTITION_RECORDS}
+    return lambda: _summed(lambda: spark.read.format(NAME).options(**options).load(), records, settings)
+
+
+def _copy(
+    spark: SparkSession, cluster: Measured, settings: SparkSettings, checkpoint: Path, start: int, stop: int
+) -> Sample:
+    """Of the newest records; latencies are those of whole micro-batches."""
+    records = min(stop - start, max(1, settings.copy_bytes // settings.record_bytes))
+    stream = spark.readStream.format("ithaca").option("bootstrap", cluster.bootstrap)
+    rows = stream.options(startingOffsets=stop - records, maxOffsetsPerTrigger=max(1, records // 8)).load()
+    writing = rows.select("value").writeStream.format("ithaca").option("bootstrap", cluster.bootstrap)
+    began = time.perf_counter()
+    query = writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    query.awaitTermination()
+    seconds = time.perf_counter() - began
+    batches = [each.durationMs["triggerExecution"] / 1000 for each in query.recentProgress if each.numInputRows]
+    return Sample(records, records * settings.record_bytes, seconds, Latency.of(batches or [seconds]))

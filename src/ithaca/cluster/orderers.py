@@ -1,0 +1,121 @@
+"""Orderers of a cluster on this machine that are added and removed while it runs.
+
+As with shards, the directory's file says first what shall be there: a new orderer is written into it, the supervisor
+starts it, it waits, and is added. One that goes is removed from the group first, and then from the file, with which
+its process ends; its directory stays. Whoever is interrupted in between repeats the call.
+"""
+
+import asyncio
+import os
+import re
+import tomllib
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import ithaca.client.log
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of
+from ithaca.cluster.local import FILE, cluster_file
+from ithaca.cluster.ports import LOOPBACK, next_ports
+from ithaca.cluster.running import healthy
+from ithaca.cluster.shards import (
+    append_text,
+    listening,
+    one_at_a_time,
+    replace_text,
+    running_supervisor,
+    state_of,
+)
+from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
+from ithaca.model.cluster_config import ClusterFile, OrdererPlace
+from ithaca.model.cluster_text import dump_orderer
+from ithaca.model.errors import ConfigError, DeadlineExceeded
+from ithaca.model.interface import OrdererInfo
+from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.model.view import Address
+
+_HEADER = re.compile(r"^\s*\[")
+
+
+def add_local_orderer(directory: Path, progress: Tell) -> int:
+    """Add an orderer to the cluster that runs in the directory; returns its number once it votes."""
+    cluster_file(directory)
+    with one_at_a_time(directory):
+        return asyncio.run(_add(directory, progress))
+
+
+def remove_local_orderer(directory: Path, orderer: int) -> None:
+    """Remove an orderer of the cluster that runs in the directory, and end its process."""
+    cluster_file(directory)
+    with one_at_a_time(directory):
+        asyncio.run(_remove(directory, orderer))
+
+
+async def _add(directory: Path, progress: Tell) -> int:
+    pid = running_supervisor(directory)
+    file = cluster_file(directory)
+    async with ithaca.client.log.connect(bootstrap_of(file)) as log:
+        members = await log.admin.orderers()
+        place = await _left_over(file, members)
+        if place is None:
+            number = _next_number(directory, file, members)
+            (port,) = next_ports(1, max(address.port for address in file.addresses()))
+            place = OrdererPlace(number, Address(LOOPBACK, port), joins=True)
+            file = append_text(directory / FILE, dump_orderer(place))
+        os.kill(pid, RELOAD_SIGNAL)
+        await listening([ServerPlace("orderer", place.server, place.address)], progress)
+        progress(f"orderer {place.server} catches up")
+        number = await log.admin.add_orderer(str(place.address))
+    orderers = [each for each in servers_of(file) if each.shard is None]
+    try:
+        await asyncio.wait_for(healthy(orderers, progress), CLUSTER_START_TIMEOUT_S)
+    except TimeoutError:
+        raise DeadlineExceeded(f"orderer {number} was added, and not all are well: look at ithaca status") from None
+    return number
+
+
+async def _remove(directory: Path, orderer: int) -> None:
+    pid = running_supervisor(directory)
+    file = cluster_file(directory)
+    async with ithaca.client.log.connect(bootstrap_of(file)) as log:
+        await log.admin.remove_orderer(orderer)
+    if any(place.server == orderer for place in file.orderers):
+        remove_orderer_table(directory / FILE, file, orderer)
+        os.kill(pid, RELOAD_SIGNAL)
+
+
+async def _left_over(file: ClusterFile, members: tuple[OrdererInfo, ...]) -> OrdererPlace | None:
+    """An orderer of the file that does not vote yet, because somebody was interrupted."""
+    voting = {each.orderer for each in members if each.votes}
+    for place in file.orderers:
+        if place.joins and place.server not in voting and await state_of(place.address) != "removed":
+            return place
+    return None
+
+
+def _next_number(directory: Path, file: ClusterFile, members: tuple[OrdererInfo, ...]) -> int:
+    """One that no orderer ever had: the directories of those that were removed are still there."""
+    names = [re.fullmatch(r"orderer-([0-9]+)", path.name) for path in directory.iterdir()]
+    numbers = [int(name[1]) for name in names if name is not None]
+    return max(*numbers, *(place.server for place in file.orderers), *(each.orderer for each in members)) + 1
+
+
+def remove_orderer_table(path: Path, file: ClusterFile, orderer: int) -> ClusterFile:
+    """Take the orderer's table out of the file, at once or not at all; all else that people wrote stays."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    starts = [place for place, line in enumerate(lines) if _HEADER.match(line)] + [len(lines)]
+    for start, stop in pairwise(starts):
+        if _is_of(orderer, "".join(lines[start:stop])):
+            rest = replace(file, orderers=tuple(place for place in file.orderers if place.server != orderer))
+            return replace_text(path, "".join(lines[:start] + lines[stop:]), rest)
+    raise ConfigError(
+        f"take the table of orderer {orderer}, which was removed, out of the file by hand", file=str(path)
+    )
+
+
+def _is_of(orderer: int, table: str) -> bool:
+    try:
+        found = tomllib.loads(table).get("orderer")
+    except tomllib.TOMLDecodeError:
+        return False
+    return isinstance(found, list) and len(found) == 1 and found[0].get("server") == orderer

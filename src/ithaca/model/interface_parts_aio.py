@@ -1,0 +1,108 @@
+"""The public interface of prepared appends, asynchronous: `interface_parts`, awaited."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from ithaca.model.limits import PART_TTL_S
+from ithaca.model.parts import Part, Published
+from ithaca.model.records import Buffer
+
+
+class PartWriter(ABC):
+    """A part that is being prepared, piece by piece; leaving its context without `finish` aborts it.
+
+    >>> import ithaca.aio
+    >>> async def prepared(log: ithaca.aio.Log, chunks: list[list[bytes]]) -> ithaca.Part:
+    ...     async with await log.open_part() as writer:
+    ...         for values in chunks:
+    ...             await writer.append_many(values)
+    ...         return await writer.finish()
+    """
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Records that were written so far."""
+
+    @abstractmethod
+    async def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Write the next records, at most one batch of them; waits only while too much is under way.
+
+        Raises what an earlier call failed with: `PartGone`, after which the part is to be prepared anew.
+        """
+
+    @abstractmethod
+    async def finish(self, *, timeout: float | None = None) -> Part:
+        """Wait until all of it is durable on as many replicas as an append needs. It may be called again."""
+
+    @abstractmethod
+    async def abort(self) -> None:
+        """Give it up. Idempotent; a part that was published stays."""
+
+    @property
+    @abstractmethod
+    def is_finished(self) -> bool:
+        """Whether `finish` has returned."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        if not self.is_finished:
+            await self.abort()
+
+
+class PreparedAppends(ABC):
+    """Appends in two steps, atomic across shards: parts are prepared by anybody, and published together by one.
+
+    >>> import ithaca.aio
+    >>> async def copy(log: ithaca.aio.Log, partitions: list[list[bytes]], number: int) -> range:
+    ...     parts = [await log.prepare(values) for values in partitions]
+    ...     return (await log.publish(number, parts, writer="copier")).positions
+    """
+
+    @abstractmethod
+    async def prepare(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        shard: int | None = None,
+        ttl: float = PART_TTL_S,
+        timeout: float | None = None,
+    ) -> Part:
+        """Make records durable without ordering them: one part of at most one batch; `open_part` takes more.
+
+        It goes where the shard policy says, or to `shard`. Unless it is published within `ttl` seconds it expires.
+        """
+
+    @abstractmethod
+    async def open_part(
+        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+    ) -> PartWriter:
+        """Begin a part of any size, to be written piece by piece."""
+
+    @abstractmethod
+    async def publish(
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+    ) -> Published:
+        """Give all records of all parts consecutive positions, in this order, or none of them any.
+
+        Once for each key of a writer: the same key again, by the same owner, gives what it gave the first time,
+        whatever the parts. Keys of a writer rise: an older one, or the newest by another owner, is `PublishConflict`.
+        `PartGone` when one of them expired or was aborted.
+        """
+
+    @abstractmethod
+    async def abort(self, parts: Iterable[Part]) -> None:
+        """Give up parts that will not be published; those that were stay. May be repeated."""

@@ -1,0 +1,215 @@
+"""Prepared parts and publications: what waits to be published, and what each writer published last (design §5).
+
+A part is a lane of its own that ordinary cuts pass over: it is not among the lanes that may grow. Sealed, its length
+is agreed on, and what f+1 replicas hold of it; published, it is a closed lane like any other.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from ithaca.model.cut import lane_key
+from ithaca.model.errors import InvalidInput
+from ithaca.model.limits import (
+    INCARNATION_MAX,
+    PART_INCARNATION_MIN,
+    PARTS_MAX,
+    PARTS_PUBLISHED_MAX,
+    PARTS_UNFINISHED_MAX,
+    WRITERS_MAX,
+)
+from ithaca.model.parts import Published
+from ithaca.model.positions import LaneId
+from ithaca.ordering.lanes import LaneTable, Runs
+from ithaca.ordering.outcomes import LaneClosed, Outcome, Reason, Refused, ShardFinalized, ViewChanged
+from ithaca.ordering.part_entries import AbortParts, OpenPart, PartName, Publish, SealPart
+from ithaca.ordering.part_outcomes import (
+    PartDropped,
+    PartOpened,
+    PartSealed,
+    PartsPublished,
+    PartsUnfit,
+    PublishConflicts,
+    StagedPart,
+)
+from ithaca.ordering.shards import ShardTable
+
+
+class PackedParts(msgspec.Struct, frozen=True, array_like=True):
+    """The table in a snapshot."""
+
+    parts: list[StagedPart] = []
+    last: list[tuple[int, int, int]] = []
+    """The newest part of each replica: shard, replica, incarnation."""
+    published: list[Published] = []
+
+    def __post_init__(self) -> None:
+        lanes = [part.lane for part in self.parts]
+        places = [(shard, replica) for shard, replica, _ in self.last]
+        tokens, writers = {part.token for part in self.parts}, {each.writer for each in self.published}
+        if lanes != sorted(set(lanes)) or places != sorted(set(places)) or not all(lane.is_part for lane in lanes):
+            raise InvalidInput("the parts are not in order, each once")
+        if len(tokens) < len(lanes) or len(writers) < len(self.published):
+            raise InvalidInput("two parts have one token, or a writer stands twice")
+
+
+class PartTable:
+    """Parts by lane, publications by writer. Numbers of parts are never reused."""
+
+    def __init__(self, lanes: LaneTable, shards: ShardTable) -> None:
+        self._lanes = lanes
+        self._shards = shards
+        self.by_lane: dict[LaneId, StagedPart] = {}
+        self._of_token: dict[bytes, LaneId] = {}
+        self._unfinished: Counter[int] = Counter()
+        self._last: dict[tuple[int, int], int] = {}
+        self.published: dict[str, Published] = {}
+        """The newest of each writer, that of the longest silence first."""
+
+    def open(self, entry: OpenPart, time_us: int) -> list[Outcome]:
+        known = self._of_token.get(entry.token)
+        if known is not None:
+            return [PartOpened(self.by_lane[known])]
+        home = entry.home
+        last = self._last.get((home.shard, home.replica), PART_INCARNATION_MIN - 1)
+        reason = self._unfit(home)
+        if reason is None and (len(self.by_lane) >= PARTS_MAX or last >= INCARNATION_MAX):
+            reason = "too many parts"
+        if reason is None and self._unfinished[home.shard] >= PARTS_UNFINISHED_MAX:
+            reason = "too many parts"
+        if reason is None and self._lanes.parts[home.shard] >= PARTS_PUBLISHED_MAX:
+            reason = "too many published parts"
+        if reason is not None:
+            return [Refused(entry, reason)]
+        self._last[home.shard, home.replica] = last + 1
+        part = StagedPart(home._replace(incarnation=last + 1), entry.token, home, time_us + entry.ttl_us)
+        self._put(part)
+        return [PartOpened(part)]
+
+    def seal(self, entry: SealPart) -> list[Outcome]:
+        part = self.find((entry.lane, entry.token))
+        if part is None:
+            return [Refused(entry, "no such part")]
+        if part.length is not None:
+            is_same = part.length == entry.length
+            return [PartSealed(part.lane, part.length) if is_same else Refused(entry, "the part has another length")]
+        shard = self._shards.by_number[part.lane.shard]
+        # As with cuts: what was durable in an earlier configuration may not be in this one.
+        if not shard.is_ordering or shard.epoch_view > entry.view:
+            return [Refused(entry, "the configuration has changed")]
+        self._unfinished[shard.shard] -= 1
+        self.by_lane[part.lane] = msgspec.structs.replace(part, length=entry.length)
+        return [PartSealed(part.lane, entry.length)]
+
+    def answer(self, entry: Publish) -> Outcome | None:
+        """Why nothing is published, or what was before; None when the parts are to be published."""
+        known = self.published.get(entry.writer)
+        if known is not None and entry.key <= known.key:
+            if entry.key == known.key and entry.owner == known.owner:
+                return PartsPublished(known)
+            return PublishConflicts(known)
+        found = [(lane, self.find((lane, token))) for lane, token in entry.parts]
+        gone = tuple(lane for lane, part in found if part is None)
+        unfinished = tuple(lane for lane, part in found if part is not None and part.length is None)
+        return PartsUnfit(gone, unfinished) if gone or unfinished else None
+
+    def publish(self, entry: Publish, tail: int) -> tuple[Runs, list[Outcome]]:
+        """Close the lanes of the parts at the positions from `tail` on, in the order of the entry."""
+        outcomes: list[Outcome] = []
+        rows: list[tuple[int, int, int]] = []
+        position = tail
+        for lane, _ in entry.parts:
+            length = self._take(lane).length
+            assert length is not None
+            if length:
+                rows.append((lane_key(lane), length, position))
+                position += length
+                self._lanes.close_at(lane, length, position)
+            else:
+                outcomes.append(PartDropped(lane))
+        published = Published(entry.writer, entry.key, entry.owner, tail, position - tail)
+        self.published.pop(entry.writer, None)
+        self.published[entry.writer] = published
+        if len(self.published) > WRITERS_MAX:
+            del self.published[next(iter(self.published))]
+        keys, counts, positions = np.array(sorted(rows), np.int64).reshape(-1, 3).T
+        return Runs(keys, np.zeros_like(keys), counts, positions), [*outcomes, PartsPublished(published)]
+
+    def abort(self, entry: AbortParts) -> list[Outcome]:
+        return self._drop(name[0] for name in entry.parts if self.find(name) is not None)
+
+    def expire(self, lanes: Iterable[LaneId], time_us: int) -> list[Outcome]:
+        """Drop those of the parts whose time is up."""
+        return self._drop(lane for lane in lanes if lane in self.by_lane and self.by_lane[lane].until_us <= time_us)
+
+    def follow(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """What these outcomes mean for parts: who wrote an unfinished one has ended, or its shard is final."""
+        gone: list[LaneId] = []
+        for outcome in outcomes:
+            match outcome:
+                case LaneClosed(lane=home):
+                    gone += [part.lane for part in self.by_lane.values() if part.home == home and part.length is None]
+                case ShardFinalized(shard=shard):
+                    gone += [lane for lane in self.by_lane if lane.shard == shard]
+                case ViewChanged(shard=shard, now=None):
+                    self._last = {place: last for place, last in self._last.items() if place[0] != shard}
+        return self._drop(dict.fromkeys(gone))
+
+    def find(self, name: PartName) -> StagedPart | None:
+        """The part, if it is neither published nor gone."""
+        lane, token = name
+        part = self.by_lane.get(lane)
+        return part if part is not None and part.token == token else None
+
+    def in_shard(self, shard: int) -> list[StagedPart]:
+        return [part for lane, part in sorted(self.by_lane.items()) if lane.shard == shard]
+
+    def sealed_lengths(self, shard: int) -> dict[LaneId, int]:
+        """What every replica of the shard must hold beside what is ordered."""
+        return {part.lane: part.length for part in self.in_shard(shard) if part.length is not None}
+
+    def due(self, time_us: int) -> tuple[LaneId, ...]:
+        """The parts whose time is up."""
+        return tuple(sorted(lane for lane, part in self.by_lane.items() if part.until_us <= time_us))
+
+    @property
+    def next_until_us(self) -> int | None:
+        """When the next part expires."""
+        return min((part.until_us for part in self.by_lane.values()), default=None)
+
+    def packed(self) -> PackedParts:
+        return PackedParts(
+            [part for _, part in sorted(self.by_lane.items())],
+            [(*place, last) for place, last in sorted(self._last.items())],
+            list(self.published.values()),
+        )
+
+    @classmethod
+    def restored(cls, packed: PackedParts, lanes: LaneTable, shards: ShardTable) -> "PartTable":
+        table = cls(lanes, shards)
+        for part in packed.parts:
+            table._put(part)
+        table._last = {(shard, replica): last for shard, replica, last in packed.last}
+        table.published = {each.writer: each for each in packed.published}
+        return table
+
+    def _put(self, part: StagedPart) -> None:
+        self.by_lane[part.lane] = part
+        self._of_token[part.token] = part.lane
+        self._unfinished[part.lane.shard] += part.length is None
+
+    def _take(self, lane: LaneId) -> StagedPart:
+        part = self.by_lane.pop(lane)
+        del self._of_token[part.token]
+        self._unfinished[lane.shard] -= part.length is None
+        return part
+
+    def _drop(self, lanes: Iterable[LaneId]) -> list[Outcome]:
+        return [PartDropped(self._take(lane).lane) for lane in list(dict.fromkeys(lanes))]
+
+    def _unfit(self, home: LaneId) -> Reason | None:
+        if not self._lanes.is_open(home):
+            return "the lane is closed"
+        return None if self._shards.is_live(home.shard) else "the shard is finalizing"

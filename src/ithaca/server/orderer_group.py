@@ -1,0 +1,69 @@
+"""Who the orderers are and where, as one of them knows it: the Raft configuration, in words for others."""
+
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.view import Address, Orderers
+from ithaca.protocol.messages import Member, MembersAre
+from ithaca.raft.messages import ServerId
+from ithaca.runtime.raft_driver import RaftDriver
+
+
+class Group:
+    """The group of one server. What is agreed counts for others; for its own links, what is in its log."""
+
+    def __init__(self, server: ServerId, file: ClusterFile, driver: RaftDriver) -> None:
+        self._server = server
+        self._driver = driver
+        self._of_file = {place.server: place.address for place in file.orderers}
+        self.is_removed = False
+        """Whether another orderer has said that this one was removed."""
+
+    @property
+    def addresses(self) -> dict[ServerId, Address]:
+        """Of all members. Groups that were founded before addresses were agreed on have them in the file alone."""
+        configuration = self._driver.configuration
+        agreed = dict(configuration.addresses)
+        places = {server: agreed.get(server) or self._of_file.get(server) for server in configuration.members}
+        return {server: address for server, address in places.items() if address is not None}
+
+    @property
+    def others(self) -> dict[ServerId, Address]:
+        return {server: address for server, address in self.addresses.items() if server != self._server}
+
+    @property
+    def leader(self) -> Address | None:
+        leader = self._driver.leader
+        return None if leader is None else self.addresses.get(leader)
+
+    @property
+    def orderers(self) -> Orderers:
+        """Where those are that may lead, as far as it is agreed."""
+        addresses = self.addresses
+        voters = self._driver.agreed_configuration.voters
+        places = tuple(addresses[voter] for voter in voters if voter in addresses)
+        return Orderers(self._driver.commit_index, places)
+
+    @property
+    def members(self) -> MembersAre:
+        configuration, addresses = self._driver.agreed_configuration, self.addresses
+        members = sorted(server for server in configuration.members if server in addresses)
+        return MembersAre(
+            tuple(
+                Member(server, addresses[server], server in configuration.voters, server == self._driver.leader)
+                for server in members
+            ),
+            configuration.last,
+        )
+
+    @property
+    def state(self) -> str | None:
+        """What this server is instead of a voter; None for a voter."""
+        configuration = self._driver.configuration
+        if self._server in configuration.voters and not self.is_removed:
+            return None
+        if self.is_removed or configuration.was_removed(self._server):
+            return "removed"
+        return "learning" if self._server in configuration.learners else "waiting"
+
+    def was_removed(self, server: ServerId) -> bool:
+        """Whether another one is no member any more, for sure."""
+        return self._driver.agreed_configuration.was_removed(server)

@@ -1,0 +1,126 @@
+"""What replicas ask of the leader: they join, report and give signs of life; spares enlist, and learners are let in."""
+
+from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, ProtocolError, Unavailable, WrongLane
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Replica
+from ithaca.ordering.entries import OpenLane
+from ithaca.ordering.outcomes import LaneOpened, Outcome, Refused
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import Admit, Alive, BootIsKnown, Enlist, Join, Joined, OrderersAre, ReportIs
+from ithaca.runtime.connection import Connection
+from ithaca.server.orderer_answers import Answers
+from ithaca.server.orderer_streams import NewsStreams
+
+
+class Joining:
+    """The replicas, spares and learners of one orderer."""
+
+    def __init__(self, answers: Answers, streams: NewsStreams) -> None:
+        self._answers = answers
+        self._streams = streams
+
+    def lost(self, connection: Connection) -> None:
+        """The connection has ended."""
+        self._streams.leave(connection)
+        if self._answers.leading is not None:
+            self._answers.leading.spares.lost(connection)
+
+    def join(self, connection: Connection, request: Received, message: Join) -> None:
+        if not self._answers.may_lead(connection, request):
+            return
+        replica = self._member(message.shard, message.replica)
+        if isinstance(replica, IthacaError):
+            self._answers.fail(connection, request, replica)
+            return
+        if replica is None:
+            self._join_learner(connection, request, message)
+            return
+        if message.boot < replica.boot:
+            connection.answer(request, BootIsKnown(replica.boot))
+            return
+
+        def done(outcomes: list[Outcome]) -> None:
+            lane = _opened_lane(outcomes)
+            if isinstance(lane, IthacaError):
+                self._answers.fail(connection, request, lane)
+            elif connection.is_open:
+                self._answer_joined(connection, request, message, lane)
+                if self._answers.leading is not None:
+                    self._answers.leading.heard(message.shard, message.replica, is_whole=False)
+
+        self._answers.submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
+
+    def enlist(self, connection: Connection, request: Received, message: Enlist) -> None:
+        if self._answers.may_lead(connection, request):
+            assert self._answers.leading is not None
+            connection.send(OrderersAre(self._answers.group.orderers))
+            self._answers.leading.spares.enlist(connection, request, message.address)
+
+    def admit(self, connection: Connection, request: Received, message: Admit) -> None:
+        if self._answers.may_lead(connection, request):
+            assert self._answers.leading is not None
+            admission = self._answers.leading.spares.admission(message.shard, message.address)
+            if isinstance(admission, IthacaError):
+                self._answers.fail(connection, request, admission)
+            else:
+                connection.answer(request, admission)
+
+    def alive(self, connection: Connection, request: Received, message: Alive) -> None:
+        if self._answers.leading is not None:
+            for shard, replica in self._streams.replicas_of(connection):
+                self._answers.leading.heard(shard, replica, message.whole)
+
+    def report(self, connection: Connection, received: Received, message: ReportIs) -> None:
+        report = message.report
+        if self._answers.leading is None:
+            return  # the connection is about to end
+        if not self._streams.has_joined(connection, report.shard, report.replica):
+            raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
+        self._answers.leading.receive(report)
+
+    # Parts
+
+    def _join_learner(self, connection: Connection, request: Received, message: Join) -> None:
+        assert self._answers.leading is not None
+        shard = self._answers.state.shards.by_number[message.shard]
+        refusal = self._answers.leading.spares.joins(shard, message.replica, message.address, connection)
+        if refusal is not None:
+            self._answers.fail(connection, request, refusal)
+        else:
+            self._answer_joined(connection, request, message, None)
+
+    def _member(self, number: int, replica: int) -> Replica | IthacaError | None:
+        """A replica of the view, None if its shard has none of this number, or why there is no such shard."""
+        shards = self._answers.state.shards
+        shard = shards.by_number.get(number)
+        if shard is None and shards.was_reclaimed(number):
+            return NoSuchShard(f"shard {number} was finalized and trimmed whole: nothing is left of it")
+        if shard is None:
+            return Unavailable(f"shard {number} is not registered yet: add it with ithaca shard add")
+        return shard.find(replica)
+
+    def _answer_joined(self, connection: Connection, request: Received, message: Join, lane: LaneId | None) -> None:
+        """Say where the shard stands; all that is applied from here on follows as news."""
+        state = self._answers.state
+        summary = state.summary(message.shard)
+        assert state.configuration is not None
+        assert summary is not None
+        cuts = tuple(state.cuts_since(message.shard, 0))
+        self._streams.join(connection, message.shard, message.replica)
+        connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, self._answers.group.orderers))
+
+
+def _opened_lane(outcomes: list[Outcome]) -> LaneId | IthacaError | None:
+    """The lane that a replica got, None in a finalized shard; an error when it cannot have one."""
+    for outcome in outcomes:
+        if isinstance(outcome, LaneOpened):
+            return outcome.lane
+        if isinstance(outcome, Refused):
+            match outcome.reason:
+                case "the shard is finalized":
+                    return None
+                case "the lane is closed":
+                    return WrongLane("the lane of this start of the replica was closed: join with a higher boot")
+                case reason:
+                    return InvalidInput(f"the replica cannot join: {reason}")
+    raise AssertionError(f"opening a lane had no outcome: {outcomes}")

@@ -1,0 +1,72 @@
+"""Requests for the view: answered by any orderer from what it has applied, some of them when it has applied more."""
+
+import asyncio
+
+from ithaca.model.errors import Overloaded, Unavailable
+from ithaca.model.limits import VIEW_WAIT_S_MAX, VIEW_WAITS_MAX
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import GetView, ViewIs
+from ithaca.runtime.connection import Connection
+from ithaca.server.orderer_answers import Answers, not_configured
+
+
+class _ViewWait:
+    """A request for a view that is not there yet."""
+
+    __slots__ = ("at_least", "connection", "request", "timer")
+
+    def __init__(self, at_least: int, connection: Connection, request: Received, timer: asyncio.TimerHandle) -> None:
+        self.at_least = at_least
+        self.connection = connection
+        self.request = request
+        self.timer = timer
+
+
+class ViewRequests:
+    """Those of one orderer."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._waits: dict[tuple[Connection, int], _ViewWait] = {}
+
+    def get(self, connection: Connection, request: Received, message: GetView) -> None:
+        key, answers = (connection, request.correlation), self._answers
+        if message.at_least <= answers.state.shards.version:
+            self._answer(connection, request)
+        elif answers.group.state is not None:
+            answers.fail(connection, request, Unavailable(f"this orderer does not vote, it is {answers.group.state}"))
+        elif len(self._waits) >= VIEW_WAITS_MAX or key in self._waits:
+            answers.fail(connection, request, Overloaded(f"{VIEW_WAITS_MAX} requests wait for a newer view: try again"))
+        else:
+            timer = asyncio.get_running_loop().call_later(VIEW_WAIT_S_MAX, self._give_up, key)
+            self._waits[key] = _ViewWait(message.at_least, connection, request, timer)
+
+    def applied(self) -> None:
+        """Entries were applied: whoever waits for this view is answered."""
+        if self._waits:
+            version = self._answers.state.shards.version
+            for key, wait in list(self._waits.items()):
+                if wait.at_least <= version:
+                    del self._waits[key]
+                    wait.timer.cancel()
+                    self._answer(wait.connection, wait.request)
+
+    def close(self) -> None:
+        for wait in self._waits.values():
+            wait.timer.cancel()
+        self._waits.clear()
+
+    def _give_up(self, key: tuple[Connection, int]) -> None:
+        wait = self._waits.pop(key)
+        version = self._answers.state.shards.version
+        error = Unavailable(f"this orderer knows view {version}, not yet {wait.at_least}")
+        self._answers.fail(wait.connection, wait.request, error)
+
+    def _answer(self, connection: Connection, request: Received) -> None:
+        state, group = self._answers.state, self._answers.group
+        if state.configuration is None:
+            self._answers.fail(connection, request, not_configured())
+            return
+        orderers = group.orderers
+        view = ViewIs(state.view, state.configuration, orderers.addresses, group.leader, orderers.entry)
+        connection.answer(request, view)

@@ -1,0 +1,48 @@
+"""Planted bugs of prepared appends: keys, parts that are gone, what is sealed, and what replicas keep."""
+
+from ithaca.sim.bug import Bug
+
+PARTS = (
+    Bug(
+        "parts-key-not-kept",
+        "a key that was published before is published once more",
+        "ithaca.ordering.parts",
+        "if known is not None and entry.key <= known.key:",
+        "if known is not None and entry.key < known.key:",
+    ),
+    Bug(
+        "parts-in-lane-order",
+        "parts are published in the order of their lanes, and not in the caller's",
+        "ithaca.ordering.parts",
+        "        for lane, _ in entry.parts:\n            length = self._take(lane).length",
+        "        for lane, _ in sorted(entry.parts):\n            length = self._take(lane).length",
+    ),
+    Bug(
+        "parts-sealed-too-early",
+        "a part is sealed when one replica has it",
+        "ithaca.ordering.reports",
+        "        return _largest(group.shard.copies, [held.lengths.get(lane, 0) for held in group.members()])\n",
+        "        return max((held.lengths.get(lane, 0) for held in group.members()), default=0)\n",
+    ),
+    Bug(
+        "parts-aborted-and-kept",
+        "an abort is acknowledged, and the part is still published when that is asked for",
+        "ithaca.ordering.parts",
+        "return self._drop(name[0] for name in entry.parts if self.find(name) is not None)",
+        "return []",
+    ),
+    Bug(
+        "parts-retry-is-new",
+        "a batch of a part that comes twice is written twice",
+        "ithaca.replica.staging",
+        "        if end <= copy.received:\n",
+        "        if end < 0:\n",
+    ),
+    Bug(
+        "parts-dropped-when-sealed",
+        "a replica that starts takes sealed parts for gone, and drops them",
+        "ithaca.replica.core",
+        "listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts}",
+        "listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts if part.length is None}",
+    ),
+)

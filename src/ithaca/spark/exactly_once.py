@@ -1,0 +1,98 @@
+"""Exactly once, by prepared appends: tasks make their rows durable, and one entry of the order publishes all of them.
+
+A part that no commit publishes was never there: tasks that are repeated, or run twice, or whose driver died leave
+parts behind, which are aborted or expire. A commit publishes under (writer, number of the batch), and only the first
+one counts: a batch that is repeated after a restart finds that it was published, whatever its rows are now. Whole
+batches are compared and never rows, whose order within a partition may change from one run to the next.
+
+Who the writer is: `writerId`, else the query, which keeps its id for as long as it keeps its checkpoint. Spark tells
+tasks of the query, not the driver, so their messages bring it along. A table has a writer of its own, new for every
+job, unless `writerId` and `batchId` name them: then the job may be repeated as a whole.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from pyspark import TaskContext
+
+import ithaca
+from ithaca.client.batch_appends import BatchPart
+from ithaca.model.errors import InvalidInput, PublishConflict
+from ithaca.model.parts import Part
+from ithaca.spark.options import WriteOptions
+from ithaca.spark.rows import log_batches
+from ithaca.spark.sink import NO_BATCH, Delivery, Written
+
+QUERY_PROPERTY: Final = "sql.streaming.queryId"
+"""Spark's own name for it, inside tasks."""
+
+
+class ExactlyOnce(Delivery):
+    """Prepared in tasks, published by the driver."""
+
+    def __init__(self, options: WriteOptions, *, is_stream: bool) -> None:
+        self._options = options
+        self._is_stream = is_stream
+        self._writer = options.writer_id
+        if self._writer is None and not is_stream:
+            self._writer = f"spark-job-{uuid.uuid4()}"
+
+    def write(self, rows: Iterator[Any]) -> Written:
+        target = self._options.target
+        query = self._query() if self._is_stream else ""
+        with BatchPart(target.bootstrap, timeout=target.timeout_s) as part:
+            for batch in log_batches(rows, self._options.batch_bytes, self._options.compression):
+                part.put(batch)
+            finished = part.finish()
+        return Written(0, None, query) if finished is None else Written(finished.length, finished.to_bytes(), query)
+
+    def commit(self, messages: Sequence[Written], batch: int) -> None:
+        queries = {message.query for message in messages}
+        if not messages:
+            return  # no task, no rows
+        if len(queries) > 1:
+            raise InvalidInput(f"tasks of several queries were committed together: {', '.join(sorted(queries))}")
+        owner = queries.pop()
+        writer = self._writer or owner
+        key = self._options.batch_id or 0 if batch == NO_BATCH else batch
+        parts = _parts(messages)
+        with self._connected() as log:
+            try:
+                log.publish(key, parts, writer=writer, owner=owner)
+            except PublishConflict as error:
+                raise _explained(error, key) from error
+            log.abort(parts)  # those of a batch that was published before; the ones published now stay
+
+    def abort(self, messages: Sequence[Written], batch: int) -> None:
+        parts = _parts(messages)
+        if parts:
+            with self._connected() as log:
+                log.abort(parts)
+
+    def _connected(self) -> ithaca.ClusterLog:
+        return ithaca.connect(self._options.target.bootstrap, timeout=self._options.target.timeout_s)
+
+    def _query(self) -> str:
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty(QUERY_PROPERTY)
+        if not query:
+            raise InvalidInput(f"Spark does not say which query a task belongs to ({QUERY_PROPERTY}): it is too new")
+        return query
+
+
+def _parts(messages: Sequence[Written]) -> list[Part]:
+    return [Part.from_bytes(message.part) for message in messages if message.part is not None]
+
+
+def _explained(error: PublishConflict, key: int) -> PublishConflict:
+    return PublishConflict(
+        f"batch {key} of writer {error.writer!r} is refused, since batch {error.key} is published already"
+        + (f" by query {error.owner}" if error.owner else "")
+        + ": go on with that query's checkpoint, or choose another writerId",
+        writer=error.writer,
+        key=error.key,
+        owner=error.owner,
+        position=error.position,
+        count=error.count,
+    )

@@ -1,0 +1,72 @@
+"""Partitions from positions alone: the same range gives the same partitions, today and after a restart. Pure.
+
+Because a position says where a record is in the total order, a range can be cut anywhere, whatever shards hold it:
+partition k is globally before partition k+1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from ithaca.model.records import KeyFilter
+from ithaca.spark.options import ReadOptions, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a task leaves out of its range."""
+
+    key_filter: KeyFilter | None = None
+    shards: frozenset[int] | None = None
+    since_us: int | None = None
+    """Of the records' own time, as are all filters on the column `timestamp`; both ends included."""
+    until_us: int | None = None
+
+
+class LogPartition(InputPartition):
+    """What one task reads: `[start, stop)` of a log."""
+
+    def __init__(self, target: Target, start: int, stop: int, wanted: Wanted, fail_on_data_loss: bool) -> None:
+        super().__init__((start, stop))
+        self.target = target
+        self.start = start
+        self.stop = stop
+        self.wanted = wanted
+        self.fail_on_data_loss = fail_on_data_loss
+
+    def __repr__(self) -> str:
+        shards = "" if self.wanted.shards is None else f", shards {sorted(self.wanted.shards)}"
+        return f"LogPartition([{self.start}, {self.stop}){shards})"
+
+
+def cut(start: int, stop: int, *, min_parts: int, max_records: int) -> list[tuple[int, int]]:
+    """The range in even parts: at least so many, none larger than that, and none empty.
+
+    >>> cut(1, 11, min_parts=3, max_records=100)
+    [(1, 4), (4, 7), (7, 11)]
+    >>> cut(1, 11, min_parts=1, max_records=4)
+    [(1, 4), (4, 7), (7, 11)]
+    """
+    count = max(0, stop - start)
+    parts = min(count, max(min_parts, -(-count // max_records)))
+    return [(start + count * part // parts, start + count * (part + 1) // parts) for part in range(parts)]
+
+
+def plan(
+    start: int, stop: int, options: ReadOptions, wanted: Wanted, shards: Sequence[int] | None = None
+) -> list[LogPartition]:
+    """The partitions of a range; with `shards`, those of each shard apart, one shard after the other."""
+
+    def parts(wanted: Wanted, min_parts: int) -> list[LogPartition]:
+        ranges = cut(start, stop, min_parts=min_parts, max_records=options.max_records)
+        return [LogPartition(options.target, low, high, wanted, options.fail_on_data_loss) for low, high in ranges]
+
+    if shards is None:
+        return parts(wanted, options.min_partitions)
+    chosen = [shard for shard in shards if wanted.shards is None or shard in wanted.shards]
+    found: list[LogPartition] = []
+    for shard in chosen:
+        of_one = Wanted(wanted.key_filter, frozenset({shard}), wanted.since_us, wanted.until_us)
+        found += parts(of_one, -(-options.min_partitions // len(chosen)))
+    return found
