@@ -57,7 +57,8 @@ def test_twins_take_the_same_parameters(name: str) -> None:
 WAITING = {
     "Log": "append append_many submit submit_many flush read first tail trim session close "
     "prepare open_part publish abort",
-    "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers",
+    "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers "
+    "add_replica remove_replica replace_replica",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
     "prepare open_part publish abort append_to_shard status",
     "PartWriter": "append_many finish abort",

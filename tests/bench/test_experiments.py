@@ -46,6 +46,7 @@ def test_servers_are_killed_and_appends_go_on(parent: Path) -> None:
         shards=2, record_bytes=100, batch=2, rounds=1, seconds=3.0, at_s=0.3, batches_per_s=40
     )
     report = run_failures(parent, settings, lambda text: None)
+    assert report["settings"]["detect_s"] == 1
     assert report["load_records_per_s"] == 80
     assert report["capacity_records_per_s"] is None
     (turns,) = report["rounds"]
@@ -54,14 +55,19 @@ def test_servers_are_killed_and_appends_go_on(parent: Path) -> None:
     assert turns[LEADER]["events_s"]["killed"] >= 0.3
     assert turns[LEADER]["resumed_ms"] > 0
     events = turns[REPLICA]["events_s"]
-    assert list(events) == ["killed", "detected", "finalized", "added"]
-    assert events["killed"] < events["detected"] <= events["finalized"] <= events["added"]
+    assert list(events) == ["killed", "detected", "finalized"]
+    assert events["killed"] < events["detected"] <= events["finalized"]
     detected = (events["detected"] - events["killed"]) * 1e3
     assert turns[REPLICA]["detection_ms"] == pytest.approx(detected, abs=0.2)
     assert turns[REPLICA]["gap_ms"] > 900, "the shard's client waits until it is noticed"
     assert turns[REPLICA]["resumed_ms"] == pytest.approx(
         turns[REPLICA]["detection_ms"] + turns[REPLICA]["restored_ms"], abs=0.2
     )
+
+
+def test_a_silence_too_short_to_tell_is_refused(parent: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"use 0\.1 s or more"):
+        run_failures(parent, ExperimentSettings(), lambda text: None, detect_s=0.05)
 
 
 @pytest.mark.parametrize(("at_s", "share"), [(0.0, 0.5), (6.0, 0.5), (1.0, 0.0), (1.0, 1.5)])

@@ -13,7 +13,7 @@ import pytest
 from tests.server.raw_client import RawClient, batch_of
 
 from ithaca.cluster.local import FILE
-from ithaca.model.cluster_config import dump_cluster
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
 from ithaca.protocol.failures import error_of

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ithaca.model.addresses import is_loopback, parse_address
 from ithaca.model.cluster_config import (
     AggregatorPlace,
     ClusterFile,
@@ -11,11 +12,9 @@ from ithaca.model.cluster_config import (
     ReplicaPlace,
     ShardPlace,
     check_founders,
-    dump_cluster,
-    is_loopback,
     load_cluster,
-    parse_address,
 )
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.view import Address

@@ -24,7 +24,7 @@ from ithaca.wire.batch import Batch
 
 SAMPLE_SEEDS = 40
 CAMPAIGN_SEEDS = 2000
-PLANTED_SEEDS_MAX = 60
+PLANTED_SEEDS_MAX = 200
 
 HAPPENS = [
     "crashes",

@@ -23,7 +23,7 @@ from tests.server.orderers import (
 )
 
 from ithaca.model.cut import ShardCut
-from ithaca.model.errors import ConfigError, IthacaError, ProtocolError, Unavailable
+from ithaca.model.errors import ConfigError, IthacaError, NoSuchReplica, ProtocolError, Unavailable
 from ithaca.model.view import Address
 from ithaca.ordering.assignment import chosen
 from ithaca.ordering.entries import TrimTo
@@ -31,11 +31,23 @@ from ithaca.ordering.outcomes import TrimmedTo
 from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Left, Probe, ReportsAre
 from ithaca.protocol.codec import Received, encode_message
-from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, GetTail, GetView, Hello, Join, Joined, ReportIs, Welcome
+from ithaca.protocol.messages import (
+    VERSION_MAX,
+    VERSION_MIN,
+    GetTail,
+    GetView,
+    Hello,
+    Join,
+    Joined,
+    ReportIs,
+    SignOfLife,
+    Welcome,
+)
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import Listener, listen
 from ithaca.server import order_watch, orderer_aggregators
 from ithaca.server.aggregator import AggregatorServer
+from ithaca.server.orderer_leading import Leading
 from ithaca.server.replica_order import OrderLink
 
 # Placing
@@ -179,6 +191,34 @@ async def test_of_the_reports_of_one_turn_the_newest_of_each_replica_goes_up(tmp
     finally:
         await server.stop()
         await listener.close()
+
+
+async def test_signs_of_life_go_up_through_aggregators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = []
+
+    def note(self: Leading, shard: int, replica: int, is_whole: bool) -> None:
+        heard.append((shard, replica, is_whole))
+
+    monkeypatch.setattr(Leading, "heard", note)
+    async with (
+        aggregating(tmp_path, 1, 2) as (_group, _leader, servers),
+        speaking(servers[1].address, "replica") as (below, _mailbox),
+    ):
+        for replica in (0, 1):
+            assert isinstance((await below.request(Join(0, replica, 1))).message, Joined)
+        assert heard == [(0, 0, False), (0, 1, False)], "to join is a sign of life"
+        below.send(SignOfLife(True))
+        await until(lambda: heard[2:] == [(0, 0, True), (0, 1, True)])
+        below.send(SignOfLife(False))
+        await until(lambda: heard[4:] == [(0, 0, False), (0, 1, False)])
+
+
+async def test_a_learner_joins_at_the_leader_itself(tmp_path: Path) -> None:
+    async with aggregating(tmp_path, 1) as (_group, leader, servers):
+        learner = Join(0, 2, 1, address=Address("127.0.0.1", 30))
+        assert (await ask(leader, learner, Joined)).lane is None
+        with pytest.raises(Unavailable, match="joins at the leader itself"):
+            await ask(servers[1].address, learner, Joined)
 
 
 async def test_a_replica_that_is_back_before_its_loss_is_noticed_stays(tmp_path: Path) -> None:
@@ -404,9 +444,14 @@ class Ignoring:
 
     def order_gone(self) -> None: ...
 
+    def order_removed(self, error: NoSuchReplica) -> None: ...
+
     def order_news(self, items: Sequence[object]) -> None: ...
 
     def order_lost(self) -> None: ...
+
+    def is_whole(self) -> bool:
+        return True
 
 
 async def test_whoever_does_not_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,6 @@ from ithaca.ordering.entries import (
     OpenSession,
     OrderingEntry,
     RegisterShard,
-    RemoveReplica,
     TrimTo,
     encode_entry,
 )
@@ -138,7 +137,6 @@ async def test_clients_propose_and_are_told_the_outcome(tmp_path: Path) -> None:
     [
         entries.cut(LaneLengths.of({LaneId(0, 0, 1): 5}), time_us=1, view=1),
         OpenLane(0, 0, 9),
-        RemoveReplica(0, 1, 0),
         AddReplica(0, 1, 7, Address("127.0.0.1", 9)),
     ],
     ids=lambda entry: type(entry).__name__,

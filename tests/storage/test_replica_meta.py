@@ -9,7 +9,7 @@ from tests.storage.conftest import Place
 from ithaca.model.errors import ConfigError, Corrupt, LogError
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage import checked_file
-from ithaca.storage.replica_meta import ReplicaMeta, bind, start
+from ithaca.storage.replica_meta import ReplicaMeta, bind, forget, identity, start
 
 LOG, OTHER = UUID(int=1), UUID(int=2)
 
@@ -74,3 +74,16 @@ def test_a_wiped_directory_is_not_taken_for_the_one_before(place: Place) -> None
     for _ in range(5):
         before = start(place.disk, f"{place.directory}/a", 0, 1, now_us=1_000_000).boot
     assert start(place.disk, f"{place.directory}/b", 0, 1, now_us=1_000_100).boot > before
+
+
+def test_a_directory_that_is_forgotten_is_nobodys(place: Place) -> None:
+    disk, directory = place.disk, place.directory
+    assert identity(disk, directory) is None
+    start(disk, directory, 0, 2, now_us=1)
+    assert identity(disk, directory) == (0, 2)
+    for path in ("lanes", "lanes/0-0-1"):
+        disk.make_directory(f"{directory}/{path}")
+    disk.open(f"{directory}/lanes/0-0-1/runs", create=True).write(0, [b"x"])
+    forget(disk, directory)
+    assert identity(disk, directory) is None
+    assert start(disk, directory, 1, 0, now_us=1).shard == 1

@@ -1,73 +1,46 @@
-"""The answer to a replica that failed: its shard is finalized, and another is added (Scalog §4.4.2, "Finalize & Add").
-
-Here whoever runs the experiment notices and answers, as an operator's program would: each shard gets a small append
-again and again, and one that does not acknowledge in time is suspected.
+"""How the cluster answers a replica that failed, seen from outside: its shard is finalized, and another is made of
+spares (`finalize-and-add`, Scalog §4.4.2). The leader does all of that; here it is only watched.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ithaca.model.errors import DeadlineExceeded
+from ithaca.model.errors import Unavailable
 from ithaca.model.interface_aio import ClusterLog
 
-PROBE = b"are you there?"
-PROBE_INTERVAL_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Spare:
-    """A shard whose servers run, and that is not registered."""
-
-    shard: int
-    addresses: Sequence[str]
+_LOOK_S = 0.01
+_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Which shard was given up, and when what happened, by the monotonic clock."""
+    """Which shard took the place, and when what was seen, by the monotonic clock.
+
+    The new shard is what the leader makes first when it has noticed: so it was detected then at the latest.
+    """
 
     shard: int
     detected_s: float
     finalized_s: float
-    added_s: float
 
 
-Answer = Callable[[ClusterLog, Sequence[int], Spare, float], Awaitable[Answered]]
-"""Given a handle, the live shards, a spare one and a time-out: returns when the answer is complete."""
-
-
-async def finalize_and_add(log: ClusterLog, shards: Sequence[int], spare: Spare, timeout_s: float) -> Answered:
-    """Wait until a shard acknowledges nothing for so long; finalize it at once, and add the spare one."""
-    shard = await _silent_shard(log, shards, timeout_s)
-    detected_s = time.monotonic()
-    await log.admin.finalize_shard(shard)
-    finalized_s = time.monotonic()
-    await log.admin.add_shard(spare.addresses, shard=spare.shard)
-    return Answered(shard, detected_s, finalized_s, time.monotonic())
-
-
-async def probe_all(log: ClusterLog, shards: Sequence[int]) -> None:
-    """Have a session in every shard, so that the first probe that counts has none to open."""
-    await asyncio.gather(*(log.append_to_shard(shard, PROBE) for shard in shards))
-
-
-async def _silent_shard(log: ClusterLog, shards: Sequence[int], timeout_s: float) -> int:
-    probing = {asyncio.create_task(_until_silent(log, shard, timeout_s)) for shard in shards}
-    try:
-        done, _ = await asyncio.wait(probing, return_when=asyncio.FIRST_COMPLETED)
-        return done.pop().result()
-    finally:
-        for task in probing:
-            task.cancel()
-        await asyncio.gather(*probing, return_exceptions=True)
-
-
-async def _until_silent(log: ClusterLog, shard: int, timeout_s: float) -> int:
-    while True:
-        try:
-            await log.append_to_shard(shard, PROBE, timeout=timeout_s)
-        except DeadlineExceeded:
-            return shard
-        await asyncio.sleep(PROBE_INTERVAL_S)
+async def answered(log: ClusterLog, shard: int, live: Sequence[int]) -> Answered:
+    """Wait until this one of the live shards was finalized, and another has come."""
+    known = {each.shard for each in await log.admin.shards()}
+    deadline_s = time.monotonic() + _PATIENCE_S
+    new, detected_s = None, 0.0
+    while time.monotonic() < deadline_s:
+        phases = {each.shard: each.phase for each in await log.admin.shards()}
+        if new is None and (came := phases.keys() - known):
+            new, detected_s = min(came), time.monotonic()
+        if new is not None and phases.get(shard) == "finalized":
+            return Answered(new, detected_s, time.monotonic())
+        if any(phases.get(other) == "finalized" for other in live if other != shard):
+            break
+        await asyncio.sleep(_LOOK_S)
+    raise Unavailable(
+        f"a replica of shard {shard} was killed, and {'nothing' if new is None else 'something else'} was done about "
+        "it: this machine is too busy to tell so soon who is silent; choose a longer --detect"
+    )

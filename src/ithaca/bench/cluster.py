@@ -9,7 +9,7 @@ from pathlib import Path
 from ithaca.bench.measure import Progress
 from ithaca.cluster.status import ClusterStatus, cluster_status, places_of
 from ithaca.cluster.temporary import Shape, temporary_cluster
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.status import ask_status
-from ithaca.model.cluster_config import ClusterFile, dump_cluster
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import ProtocolError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.model.view import Address

@@ -111,12 +111,17 @@ class Experiment:
 
 
 @contextmanager
-def experiment(parent: Path, settings: ExperimentSettings, progress: Progress) -> Iterator[Experiment]:
-    """A cluster under a load that is a share of what it can take; nothing of it is left afterwards."""
+def experiment(
+    parent: Path, settings: ExperimentSettings, progress: Progress, shape: Shape | None = None
+) -> Iterator[Experiment]:
+    """A cluster under a load that is a share of what it can take; nothing of it is left afterwards.
+
+    `shape`: that of the settings, unless it is given.
+    """
     plan = LoadPlan(settings.shards, settings.record_bytes, settings.batch)
     with (
         workspace(parent) as directory,
-        experiment_servers(directory / "cluster", settings.shape, progress) as servers,
+        experiment_servers(directory / "cluster", shape or settings.shape, progress) as servers,
         loaded(servers.bootstrap, plan) as load,
     ):
         capacity, rate = None, settings.batches_per_s

@@ -1,7 +1,7 @@
 """A cluster whose servers an experiment kills and starts as it likes: nobody starts them again behind its back.
 
 ```
-D/cluster.toml          what the cluster began with; orderers read it
+D/cluster.toml          what the cluster began with; orderers and spares read it
 D/spares/cluster.toml   the same and the spare shards; their servers read it
 ```
 """
@@ -11,12 +11,11 @@ import os
 import subprocess
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ithaca.bench.measure import Progress
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, local_cluster, serve_command, servers_of
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, serve_command, servers_of, spares_of
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import open_log
 from ithaca.cluster.log_reader import LogReader
@@ -24,8 +23,9 @@ from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
 from ithaca.cluster.shards import append_shard
 from ithaca.cluster.status import ask_status, cluster_status
-from ithaca.cluster.temporary import LAST_WORDS, Shape, terminations_raised
-from ithaca.model.cluster_config import ReplicaPlace, ShardPlace, dump_cluster
+from ithaca.cluster.temporary import LAST_WORDS, Shape, shaped, terminations_raised
+from ithaca.model.cluster_config import ReplicaPlace, ShardPlace
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, IthacaError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.model.view import Address
@@ -41,20 +41,15 @@ class Servers:
         self._directory = directory
         self._spares = directory / "spares"
         self._replicas = shape.replicas
-        ports = free_ports(shape.orderers + shape.shards * shape.replicas)
-        file = local_cluster(
-            shards=shape.shards,
-            replicas=shape.replicas,
-            orderers=shape.orderers,
-            ports=ports,
-            durability=shape.durability,
-        )
-        self._file = replace(file, segment_bytes=shape.segment_bytes)
+        self._file = shaped(shape, free_ports(shape.orderers + shape.shards * shape.replicas + shape.spares))
         for place in (directory, self._spares):
             place.mkdir(mode=0o700, parents=True)
             (place / FILE).write_text(dump_cluster(self._file), encoding="utf-8")
         self._places = {place.name: place for place in servers_of(self._file)}
-        self._of_file = set(self._places)
+        self._unused = spares_of(self._file)
+        self._of_file = {*self._places, *(place.name for place in self._unused)}
+        self._shard_of: dict[str, int] = {}
+        """What spares have become."""
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -62,7 +57,7 @@ class Servers:
         return bootstrap_of(self._file)
 
     def replicas_of(self, shard: int) -> list[ServerPlace]:
-        return [place for place in self._places.values() if place.shard == shard]
+        return [place for name, place in self._places.items() if self._shard_of.get(name, place.shard) == shard]
 
     # One server
 
@@ -117,6 +112,20 @@ class Servers:
         progress(f"waiting for the servers of spare shard {number}")
         asyncio.run(_within(_listening(self.replicas_of(number)), f"the servers of spare shard {number} do not listen"))
         return number
+
+    def start_spares(self, progress: Progress) -> None:
+        """Start as many spares of the file as a shard has replicas; they wait until the leader needs them."""
+        places, self._unused = self._unused[: self._replicas], self._unused[self._replicas :]
+        self._places |= {place.name: place for place in places}
+        for place in places:
+            self.start(place.name)
+        progress("waiting for spares")
+        asyncio.run(_within(_listening(places), "the spares do not listen"))
+
+    def spares_became(self, shard: int) -> None:
+        """The spares that waited are the replicas of this shard now."""
+        waiting = [place.name for place in self._places.values() if place.role == "spare"]
+        self._shard_of |= {name: shard for name in waiting if name not in self._shard_of}
 
     def retire(self, shard: int) -> None:
         """Stop the servers of a shard that is not needed any more."""

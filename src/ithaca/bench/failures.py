@@ -5,16 +5,19 @@
 | leader           | the orderer that leads        | a dip until another leads, then what queued up: none fewer |
 | follower         | an orderer that does not lead | nothing                                                    |
 | replica          | one replica of a shard        | its shard's clients wait until it is finalized, no others  |
+
+The cluster answers the death of a replica itself: spares wait, and its file says `finalize-and-add`.
 """
 
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ithaca.aio
-from ithaca.bench.answer import Answer, Spare, finalize_and_add, probe_all
+from ithaca.bench.answer import answered
 from ithaca.bench.experiment import (
     Experiment,
     ExperimentSettings,
@@ -26,24 +29,28 @@ from ithaca.bench.experiment import (
     until,
 )
 from ithaca.bench.measure import Progress
-from ithaca.model.errors import Unavailable
+from ithaca.model.errors import InvalidInput
+from ithaca.model.failure_config import FailurePolicy
+from ithaca.model.limits import DETECTION_MS_MIN
 
 LEADER, FOLLOWER, REPLICA = "leader killed", "follower killed", "replica killed"
 
 
 def run_failures(
-    parent: Path,
-    settings: ExperimentSettings,
-    progress: Progress,
-    *,
-    detect_s: float = 1.0,
-    answer: Answer = finalize_and_add,
+    parent: Path, settings: ExperimentSettings, progress: Progress, *, detect_s: float = 1.0
 ) -> dict[str, Any]:
-    """Rounds of one undisturbed turn and one for each scenario; a shard is suspected after `detect_s` of silence."""
-    with experiment(parent, settings, progress) as lab:
-        shards = _Shards(lab, detect_s, answer)
+    """Rounds of one undisturbed turn and one for each scenario; a replica has failed after `detect_s` of silence."""
+    if detect_s * 1000 < DETECTION_MS_MIN:
+        raise InvalidInput(f"silence of {detect_s:g} s is too short to tell: use {DETECTION_MS_MIN / 1000:g} s or more")
+    shape = replace(
+        settings.shape,
+        spares=settings.replicas * settings.rounds,
+        failures=FailurePolicy("finalize-and-add", round(detect_s * 1000)),
+    )
+    with experiment(parent, settings, progress, shape) as lab:
+        shards = _Shards(lab)
         scenarios = {LEADER: _kill_leader, FOLLOWER: _kill_follower, REPLICA: shards.kill_replica}
-        rounds = run_rounds(lab, scenarios, shards.prepare)
+        rounds = run_rounds(lab, scenarios, lambda lab: lab.servers.start_spares(progress))
         figures = {LEADER: _leader_figures, REPLICA: _replica_figures}
         report = report_of("failures", lab, rounds, figures, parent)
         report["settings"]["detect_s"] = detect_s
@@ -73,53 +80,36 @@ def _kill_orderer(lab: Experiment, name: str) -> Turn:
 
 
 class _Shards:
-    """Which shards are live, and the spare one of this round."""
+    """Which shards are live."""
 
-    def __init__(self, lab: Experiment, detect_s: float, answer: Answer) -> None:
+    def __init__(self, lab: Experiment) -> None:
         self._live = list(range(lab.settings.shards))
-        self._detect_s = detect_s
-        self._answer = answer
-        self._spare = -1
-
-    def prepare(self, lab: Experiment) -> None:
-        self._spare = lab.servers.start_spare(lab.progress)
 
     def kill_replica(self, lab: Experiment) -> Turn:
-        """The oldest shard loses its first replica; the spare one takes its place."""
-        shard, spare, live = self._live[0], self._spare, list(self._live)
+        """The oldest shard loses its first replica; one of spares takes its place."""
+        shard = self._live[0]
         killed = lab.servers.replicas_of(shard)[0].name
 
         def disturb(start_s: float) -> Mapping[str, float]:
-            return asyncio.run(self._kill(lab, killed, live, spare, start_s + lab.settings.at_s))
+            return asyncio.run(self._kill(lab, killed, shard, start_s + lab.settings.at_s))
 
         turn = lab.disturbed(disturb, lab.clients_of(shard))
         lab.servers.start(killed)  # what the shard holds is complete again before it is let go
-        names = [place.name for each in (shard, spare) for place in lab.servers.replicas_of(each)]
+        names = [place.name for each in (shard, self._live[-1]) for place in lab.servers.replicas_of(each)]
         lab.servers.wait_healthy(names, lab.progress)
         lab.servers.retire(shard)
-        self._live = [*live[1:], spare]
         return turn
 
-    async def _kill(self, lab: Experiment, name: str, live: list[int], spare: int, at_s: float) -> Mapping[str, float]:
-        addresses = [str(place.address) for place in lab.servers.replicas_of(spare)]
+    async def _kill(self, lab: Experiment, name: str, shard: int, at_s: float) -> Mapping[str, float]:
         async with ithaca.aio.connect(lab.servers.bootstrap) as log:
-            await probe_all(log, live)
-            answering = asyncio.ensure_future(self._answer(log, live, Spare(spare, addresses), self._detect_s))
+            watching = asyncio.ensure_future(answered(log, shard, self._live))
             await until(at_s)
             lab.servers.kill(name)
             killed_s = time.monotonic()
-            answered = await answering
-        if answered.shard != live[0]:
-            raise Unavailable(
-                f"shard {answered.shard} was finalized, and {name} was killed: this machine is too busy to tell "
-                "so soon that a shard is silent; choose a longer --detect"
-            )
-        return {
-            "killed": killed_s,
-            "detected": answered.detected_s,
-            "finalized": answered.finalized_s,
-            "added": answered.added_s,
-        }
+            answer = await watching
+        lab.servers.spares_became(answer.shard)
+        self._live = [*self._live[1:], answer.shard]
+        return {"killed": killed_s, "detected": answer.detected_s, "finalized": answer.finalized_s}
 
 
 def _leader_figures(turn: Turn, quiet: Turn) -> dict[str, float | None]:

@@ -81,7 +81,7 @@ def failures(
     share: ShareOption = 1 / 3,
     records_per_s: RateOption = None,
     detect: Annotated[
-        float, typer.Option(min=0.05, metavar="SECONDS", help="A shard that is silent for so long is finalized.")
+        float, typer.Option(min=0.1, metavar="SECONDS", help="A replica that is silent for so long has failed.")
     ] = 1.0,
     directory: DirectoryOption = MEMORY_DISK,
     plot: PlotOption = None,
@@ -91,7 +91,8 @@ def failures(
     """Servers are killed with -9, under load: the leading orderer, another one, a replica.
 
     Turns in which that happens alternate with undisturbed ones. The shard
-    that lost a replica is finalized, and a spare one is added.
+    that lost a replica is finalized by the cluster itself, and one of spares
+    takes its place.
     """
     from ithaca.bench.failures import run_failures
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.admin_target import connected_cluster, named_cluster, remote_cluster
+from ithaca.cli.cluster_target import connected_cluster, named_cluster, remote_cluster
 from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
 from ithaca.cli.output import emit, emit_json
 from ithaca.cli.progress import status_line

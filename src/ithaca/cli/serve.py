@@ -17,6 +17,7 @@ SERVE_EXAMPLES = examples(
     "ithaca serve --config cluster.toml --orderer 1 --dir /var/lib/ithaca/orderer-1",
     "ithaca serve --config cluster.toml --replica 0/1 --dir /var/lib/ithaca/shard-0-replica-1 --insecure",
     "ithaca serve --config cluster.toml --aggregator 1",
+    "ithaca serve --config cluster.toml --spare 10.0.0.19:7610 --dir /var/lib/ithaca/spare --insecure",
 )
 
 
@@ -31,6 +32,10 @@ def serve(
     orderer: Annotated[int | None, typer.Option(metavar="SERVER", help="Be this orderer.")] = None,
     replica: Annotated[str | None, typer.Option(metavar="SHARD/REPLICA", help="Be this replica.")] = None,
     aggregator: Annotated[int | None, typer.Option(metavar="NUMBER", help="Be this aggregator.")] = None,
+    spare: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Wait at this address to become a replica, and be that from then on."),
+    ] = None,
     listen: Annotated[
         str | None,
         typer.Option(
@@ -48,20 +53,28 @@ def serve(
     stopped, 3 fenced (a sync failed: do not start it again on this disk),
     1 anything else.
     """
-    if sum(each is not None for each in (orderer, replica, aggregator)) != 1:
+    if sum(each is not None for each in (orderer, replica, aggregator, spare)) != 1:
         raise typer.BadParameter(
-            "give one of --orderer, --replica and --aggregator: which server of the cluster this is"
+            "give one of --orderer, --replica, --aggregator and --spare: which server of the cluster this is"
         )
     if directory is None and aggregator is None:
         raise typer.BadParameter("give --dir: where this server keeps its data")
-    from ithaca.model.cluster_config import load_cluster, parse_address
+    from ithaca.model.addresses import parse_address
+    from ithaca.model.cluster_config import load_cluster
 
     file = load_cluster(config)
-    place = _find(file, config, orderer, replica, aggregator)
+    place = _spare(spare) if spare is not None else _find(file, config, orderer, replica, aggregator)
     listen_at = place.address if listen is None else parse_address(listen)
     if not insecure:
         _refuse_exposed(listen_at)
     raise typer.Exit(_run(file, place, "" if directory is None else str(directory.absolute()), listen_at))
+
+
+def _spare(address: str) -> "ServerPlace":
+    from ithaca.cluster.layout import ServerPlace
+    from ithaca.model.addresses import parse_address
+
+    return ServerPlace("spare", 0, parse_address(address))
 
 
 def _find(
@@ -88,7 +101,7 @@ def _find(
 
 
 def _refuse_exposed(address: "Address") -> None:
-    from ithaca.model.cluster_config import is_loopback
+    from ithaca.model.addresses import is_loopback
     from ithaca.model.errors import InvalidInput
 
     if not is_loopback(address):
@@ -107,6 +120,11 @@ def _run(file: "ClusterFile", place: "ServerPlace", directory: str, listen_at: "
         return run_server(
             lambda: AggregatorServer(file, place.number, listen_at=listen_at), "aggregator", str(place.number)
         )
+    if place.role == "spare":
+        from ithaca.server.spare import SpareServer
+
+        spare = place.address
+        return run_server(lambda: SpareServer(file, spare, directory, listen_at=listen_at), "replica", str(spare))
     if place.shard is None:
         from ithaca.server.orderer import OrdererServer
 

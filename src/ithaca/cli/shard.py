@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.admin_target import connected_cluster, named_cluster, remote_cluster
+from ithaca.cli import shard_replicas
+from ithaca.cli.cluster_target import connected_cluster, named_cluster, remote_cluster
 from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
 from ithaca.cli.output import emit, emit_json
 from ithaca.cli.progress import status_line
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ithaca.model.view import Address
 
 app = typer.Typer(no_args_is_help=True, help="Add, finalize and list the shards of a cluster that runs.")
+app.add_typer(shard_replicas.app, name="replicas")
 
 ADD_EXAMPLES = examples(
     "ithaca shard add",
@@ -121,7 +123,7 @@ def _asked(replicas: list[str]) -> "tuple[int, list[Address]]":
     import asyncio
 
     from ithaca.cluster.status import ask_status
-    from ithaca.model.cluster_config import parse_address
+    from ithaca.model.addresses import parse_address
     from ithaca.model.errors import InvalidInput
 
     async def ask() -> "list[tuple[int, int, Address]]":

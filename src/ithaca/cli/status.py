@@ -65,11 +65,12 @@ def status(
 
 def _supervised(directory: Path) -> "tuple[Sequence[ServerPlace], dict[str, ChildState], list[str]]":
     """The servers of the directory, what their supervisor says of them, and what is wrong with it."""
-    from ithaca.cluster.layout import servers_of
+    from ithaca.cluster.layout import servers_of, spares_of
     from ithaca.cluster.local import cluster_file, supervisor_pid
     from ithaca.cluster.state import load_state
 
-    places = servers_of(cluster_file(directory))
+    file = cluster_file(directory)
+    places = servers_of(file) + spares_of(file)
     if supervisor_pid(directory) is None:
         return places, {}, [f"no cluster runs in {directory}: start it with ithaca up --dir {directory}"]
     state = load_state(directory)
@@ -87,8 +88,8 @@ def _report(found: "ClusterStatus", children: "dict[str, ChildState]", supervise
             {
                 "name": server.place.name,
                 "role": server.place.role,
-                "shard": server.place.shard,
-                "number": server.place.number,
+                "shard": said.get("shard", server.place.shard),
+                "number": said.get("replica", server.place.number),
                 "address": str(server.place.address),
                 "pid": said.get("pid") or (child.pid if child else None),
                 "state": "fenced" if server.place.name in fenced else server.state,
@@ -111,8 +112,8 @@ def _lanes(servers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Per lane, how much of it is ordered, and how much each replica holds durably."""
     lanes: dict[str, dict[str, Any]] = {}
     for server in servers:
-        if server["role"] == "replica" and server["says"] is not None:
-            for lane in server["says"]["lanes"]:
+        if server["role"] != "orderer" and server["says"] is not None:
+            for lane in server["says"].get("lanes", ()):
                 known = lanes.setdefault(
                     lane["lane"], {"lane": lane["lane"], "open": False, "ordered": 0, "durable": {}}
                 )

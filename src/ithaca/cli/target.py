@@ -96,7 +96,7 @@ def is_written(context: typer.Context, name: str) -> bool:
 
 def parse_bootstrap(text: str) -> "list[Address]":
     """The addresses of `HOST:PORT,HOST:PORT`; a wrong one is wrong usage."""
-    from ithaca.model.cluster_config import parse_address
+    from ithaca.model.addresses import parse_address
     from ithaca.model.errors import InvalidInput
 
     try:

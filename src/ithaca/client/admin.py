@@ -1,4 +1,4 @@
-"""Changing a cluster while it runs: shards come and go (design §5 "Reconfigure", Scalog §4.4.1).
+"""Changing a cluster while it runs: shards, replicas and orderers come and go (design §5 "Reconfigure", Scalog §4.4).
 
 Every change is one ordered entry that may be proposed twice. So whoever does not know what came of a call repeats
 it: a shard is recognised by the addresses of its replicas, and one that is finalized stays finalized.
@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ithaca.client.admin_orderers import OrdererAdmin
+from ithaca.client.admin_replicas import ReplicaAdmin
 from ithaca.client.context import Context
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import find_shard, no_such_shard
 from ithaca.model import interface_aio
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, LastShard, ProtocolError
 from ithaca.model.interface import ReplicaInfo, ShardInfo
 from ithaca.model.limits import ORDERING_REPLICAS_MAX, SHARD_NUMBER_MAX, SHARD_REPLICAS_MAX
@@ -29,6 +30,7 @@ class AsyncClusterAdmin(OrdererAdmin, interface_aio.Admin):
     def __init__(self, context: Context) -> None:
         self._context = context
         self._order = context.order
+        self._replicas = ReplicaAdmin(context)
 
     async def add_shard(self, replicas: Sequence[str], *, masking: bool = False, shard: int | None = None) -> int:
         self._context.check()
@@ -108,6 +110,15 @@ class AsyncClusterAdmin(OrdererAdmin, interface_aio.Admin):
             if deadline.passed:
                 raise DeadlineExceeded(f"shard {shard} is still {known.phase} after {deadline.timeout_s:.3g} s")
             await pauses.pause(deadline)
+
+    async def remove_replica(self, shard: int, replica: int, *, force: bool = False) -> None:
+        await self._replicas.remove(shard, replica, force=force)
+
+    async def add_replica(self, shard: int, address: str, *, timeout: float | None = None) -> int:
+        return await self._replicas.add(shard, address, timeout)
+
+    async def replace_replica(self, shard: int, replica: int, address: str, *, timeout: float | None = None) -> int:
+        return await self._replicas.replace(shard, replica, address, timeout)
 
     async def shards(self) -> tuple[ShardInfo, ...]:
         self._context.check()

@@ -3,7 +3,7 @@
 from ithaca.client.context import Context
 from ithaca.client.order import Order
 from ithaca.client.patience import Deadline, Pauses
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.interface import OrdererInfo
 from ithaca.model.limits import ORDERER_NUMBER_MAX

@@ -58,6 +58,10 @@ class Homes:
                 raise Unavailable(f"no lane took session {name!r} within {deadline.timeout_s:.3g} s")
             await self._order.fresh_view(deadline)
 
+    async def is_closed(self, lane: LaneId) -> bool:
+        """Whether nothing more is ordered of the lane."""
+        return not is_open(await self._order.fresh_view(Deadline(self._timeout_s)), lane)
+
     async def settled(self, session: Session) -> tuple[Session, tuple[Carried, ...]]:
         """The session at a home that is open, moved there if need be, and what is ordered of it elsewhere."""
         deadline = Deadline(self._timeout_s)
@@ -88,7 +92,9 @@ class Homes:
             return received.message.placed
 
         question = GetPlaced(session.home, session.producer_id)
-        placed = await self._replicas.ask(session.home.shard, question, deadline, take)
+        writer = find_replica(self._order.view, session.home)  # it may be why the lane is closed
+        last = None if writer is None else writer.address
+        placed = await self._replicas.ask(session.home.shard, question, deadline, take, last=last)
         return tuple(merged_carried(decode_carried(session.carried), placed))
 
     async def _moved(self, session: Session, placed: tuple[Carried, ...], deadline: Deadline) -> Session:

@@ -64,7 +64,9 @@ class Link:
         self._users[appender] = None
 
     def leave(self, appender: Appender) -> None:
+        """Nothing that comes later is for this appender: another link may give the same numbers."""
         self._users.pop(appender, None)
+        self._appenders = {number: each for number, each in self._appenders.items() if each is not appender}
 
     def append(self, lane: LaneId, batch: Batch, appender: Appender) -> int:
         """Send a batch; its answer comes to the appender under the number that is returned."""

@@ -14,7 +14,7 @@ import msgspec
 from ithaca.client.links import Links
 from ithaca.client.orderer_search import orderers_known_to_replicas
 from ithaca.client.patience import Deadline, Pauses
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
@@ -26,6 +26,8 @@ from ithaca.ordering.part_outcomes import StagedPart
 from ithaca.protocol.codec import Message
 from ithaca.protocol.messages import (
     AddOrderer,
+    AdmissionIs,
+    Admit,
     Applied,
     AppliedOutcome,
     FinishPart,
@@ -121,6 +123,13 @@ class Order:
         if not isinstance(answer, Applied):
             raise ProtocolError(f"an orderer answered Propose with {type(answer).__name__}")
         return answer.outcomes
+
+    async def admission(self, shard: int, address: Address, deadline: Deadline) -> AdmissionIs:
+        """Have the server at this address become a replica of the shard; how far that is."""
+        answer = await self._ask(Admit(shard, address), deadline)
+        if not isinstance(answer, AdmissionIs):
+            raise ProtocolError(f"an orderer answered Admit with {type(answer).__name__}")
+        return answer
 
     async def said(self, deadline: Deadline) -> dict[str, Any]:
         """What an orderer says of itself, the leader if it is known."""

@@ -9,7 +9,7 @@ import msgspec
 
 from ithaca.client.links import Links
 from ithaca.client.patience import Deadline
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, REPLICAS_ASKED_FOR_ORDERERS_MAX

@@ -31,7 +31,8 @@ from ithaca.model.errors import (
     Unavailable,
     WrongLane,
 )
-from ithaca.model.limits import LANE_STALLED_S, SESSION_BATCHES_MAX
+from ithaca.model.limits import HOME_LOOK_S, LANE_STALLED_S, SESSION_BATCHES_MAX
+from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
 from ithaca.ordering.outcomes import Session
 from ithaca.replica.sessions import Carried
@@ -76,6 +77,7 @@ class Producer:
         self._is_troubled = False
         self._recovery: asyncio.Task[None] | None = None
         self._stall: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         """Batches that are not settled."""
@@ -104,11 +106,12 @@ class Producer:
 
     async def close(self, error: IthacaError) -> None:
         """Stop; what is not settled fails."""
-        recovery = self._recovery
         self._end(error)
-        if recovery is not None and recovery is not asyncio.current_task():
-            recovery.cancel()
-            await asyncio.wait([recovery])
+        tasks = [task for task in (self._recovery, self._looking) if task not in (None, asyncio.current_task())]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     # Sending
 
@@ -127,19 +130,42 @@ class Producer:
         if self._stall is None and self._sent:
             self._watch_stall()
 
-    def _watch_stall(self) -> None:
+    def _watch_stall(self, silent_s: float = 0) -> None:
+        """Look after a while whether the home has answered; so far it was silent for so long."""
         oldest = self._queue[0]
 
         def look() -> None:
             self._stall = None
-            if self._sent and self.failure is None:
-                if self._queue[0] is oldest:
-                    self._watcher.unreachable(
-                        DeadlineExceeded(f"lane {self.session.home} did not answer for {LANE_STALLED_S} s")
-                    )
+            if not self._sent or self.failure is not None:
+                return
+            if self._queue[0] is not oldest:
                 self._watch_stall()
+                return
+            now_silent_s = silent_s + HOME_LOOK_S
+            if now_silent_s // LANE_STALLED_S > silent_s // LANE_STALLED_S:
+                self._watcher.unreachable(
+                    DeadlineExceeded(f"lane {self.session.home} did not answer for {now_silent_s} s")
+                )
+            self._look_at_home()
+            if self._sent:
+                self._watch_stall(now_silent_s)
 
-        self._stall = self._loop.call_later(LANE_STALLED_S, look)
+        self._stall = self._loop.call_later(HOME_LOOK_S, look)
+
+    def _look_at_home(self) -> None:
+        """A home that is silent may be closed, and unable to say so."""
+        if self._looking is None or self._looking.done():
+            self._looking = self._loop.create_task(self._leave_closed_home(self.session.home))
+
+    async def _leave_closed_home(self, home: LaneId) -> None:
+        try:
+            is_closed = await self._homes.is_closed(home)
+        except IthacaError:
+            return  # nobody knows: it is asked again
+        if is_closed and self._link is not None and self.session.home == home and self.failure is None:
+            self._must_settle = True
+            self._detach()
+            self.start()
 
     # What the link calls
 

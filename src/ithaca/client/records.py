@@ -94,6 +94,8 @@ class AsyncClusterRecords(interface_aio.Records):
         self._beginning: asyncio.Task[ReadAhead[_Merged]] | None = None
         self._renewing: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
+        self._patience: Deadline | None = None
+        """Until when nothing may come, counted from the last that did, over however many polls."""
         weakref.finalize(self, _end, asyncio.get_running_loop(), self._streams)
         context.readers[self] = None
 
@@ -242,7 +244,7 @@ class AsyncClusterRecords(interface_aio.Records):
 
     async def _advance(self, deadline: Deadline | None) -> bool:
         """Have more to take, waiting if need be; False at the end, and when the time is up."""
-        patience, silence = Deadline(self._patience_s), Deadline(self._context.timeout_s)
+        silence = Deadline(self._context.timeout_s)
         is_first = True
         while not self._closed:
             ahead = await self._begun()
@@ -250,6 +252,7 @@ class AsyncClusterRecords(interface_aio.Records):
                 break
             self._wake.clear()
             if ahead.fill():
+                self._patience = None
                 return True
             if ahead.source.merge.is_finished:
                 self._release()
@@ -258,10 +261,12 @@ class AsyncClusterRecords(interface_aio.Records):
                 raise copy.copy(self._error)
             if deadline is not None and deadline.passed and not is_first:
                 return False
-            if patience.passed:
+            if self._patience is not None and self._patience.passed:
                 await self._impatient(silence)
-                patience = Deadline(self._patience_s)
-            await self._wait(deadline, patience, is_first)
+                self._patience = None
+            if self._patience is None:
+                self._patience = Deadline(self._patience_s)
+            await self._wait(deadline, self._patience, is_first)
             is_first = False
         return False
 

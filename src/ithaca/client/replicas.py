@@ -82,16 +82,17 @@ class Replicas:
         take: Callable[[Received], Answer],
         *,
         wait_s: float = 0,
+        last: Address | None = None,
     ) -> Answer:
         """What `take` makes of a replica's answer; an answer that it refuses is asked of another replica.
 
         `Corrupt` when what is asked for is damaged at every one of them: time does not help then. `wait_s` is how
-        long the replica itself may wait before it answers.
+        long the replica itself may wait before it answers; `last` is asked when no other could answer.
         """
         pauses = Pauses()
         problems: dict[Address, IthacaError] = {}
         while True:
-            places = self.places(shard)
+            places = sorted(self.places(shard), key=lambda address: address == last)
             for address in places:
                 try:
                     attempt_s = min(deadline.left_s, ATTEMPT_TIMEOUT_S)

@@ -32,13 +32,14 @@ async def cluster_status(order: Order, links: Links) -> ClusterStatus:
     view = order.view
     replicas = [replica.address for shard in view.shards for replica in shard.replicas]
     orderers, stores = await asyncio.gather(
-        asyncio.gather(*(_ask(links, address, "orderer") for address in order.orderers)),
-        asyncio.gather(*(_ask(links, address, "replica") for address in replicas)),
+        asyncio.gather(*(ask_server(links, address, "orderer") for address in order.orderers)),
+        asyncio.gather(*(ask_server(links, address, "replica") for address in replicas)),
     )
     return judged(view, orderers, stores, unreachable)
 
 
-async def _ask(links: Links, address: Address, role: str) -> Said:
+async def ask_server(links: Links, address: Address, role: str) -> Said:
+    """What the server says of itself; one that says nothing in time is unreachable."""
     deadline = Deadline(STATUS_TIMEOUT_S)
     try:
         link = await links.link(address, deadline.left_s)

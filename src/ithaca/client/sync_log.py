@@ -62,6 +62,15 @@ class SyncAdmin(interface.Admin):
             lambda: self._twin.finalize_shard(shard, grace_cuts=grace_cuts, grace=grace, wait=wait, force=force)
         )
 
+    def remove_replica(self, shard: int, replica: int, *, force: bool = False) -> None:
+        self._portal.run(lambda: self._twin.remove_replica(shard, replica, force=force))
+
+    def add_replica(self, shard: int, address: str, *, timeout: float | None = None) -> int:
+        return self._portal.run(lambda: self._twin.add_replica(shard, address, timeout=timeout))
+
+    def replace_replica(self, shard: int, replica: int, address: str, *, timeout: float | None = None) -> int:
+        return self._portal.run(lambda: self._twin.replace_replica(shard, replica, address, timeout=timeout))
+
     def shards(self) -> tuple[ShardInfo, ...]:
         return self._portal.run(lambda: self._twin.shards())
 

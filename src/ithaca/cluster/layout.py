@@ -14,9 +14,12 @@ from ithaca.model.view import Address
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """One server of a cluster. `number` is an orderer's or an aggregator's or, within its shard, a replica's."""
+    """One server of a cluster. `number` is an orderer's, an aggregator's, a spare's or, within its shard, a replica's.
 
-    role: Literal["orderer", "replica", "aggregator"]
+    A spare keeps its name when it has become a replica.
+    """
+
+    role: Literal["orderer", "replica", "aggregator", "spare"]
     number: int
     address: Address
     shard: int | None = None
@@ -29,18 +32,22 @@ class ServerPlace:
     @property
     def arguments(self) -> list[str]:
         """How `ithaca serve` is told which one it is."""
+        if self.role == "spare":
+            return ["--spare", str(self.address)]
         if self.shard is None:
             return [f"--{self.role}", str(self.number)]
         return ["--replica", f"{self.shard}/{self.number}"]
 
 
 def servers_of(file: ClusterFile) -> list[ServerPlace]:
-    """Every server of the cluster: orderers, then replicas, then aggregators."""
+    """Every server that has been a part of the cluster from its beginning and was not removed: orderers, then
+    replicas, then aggregators."""
     orderers = [ServerPlace("orderer", place.server, place.address) for place in file.orderers]
     replicas = [
         ServerPlace("replica", place.replica, place.address, shard.shard)
         for shard in file.shards
         for place in shard.replicas
+        if place.address not in file.removed
     ]
     aggregators = [ServerPlace("aggregator", place.aggregator, place.address) for place in file.aggregators]
     return orderers + replicas + aggregators
@@ -49,6 +56,12 @@ def servers_of(file: ClusterFile) -> list[ServerPlace]:
 def orderers_of(file: ClusterFile) -> list[ServerPlace]:
     """The servers of the ordering layer that take part in consensus."""
     return [place for place in servers_of(file) if place.role == "orderer"]
+
+
+def spares_of(file: ClusterFile) -> list[ServerPlace]:
+    """The spares, those included that have become replicas; not those that were removed."""
+    places = [ServerPlace("spare", number, address) for number, address in enumerate(file.spares, 1)]
+    return [place for place in places if place.address not in file.removed]
 
 
 def local_cluster(

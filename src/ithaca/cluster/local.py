@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import get_args
 
 from ithaca.cluster import log_files, state
-from ithaca.cluster.layout import local_cluster, serve_command, servers_of
+from ithaca.cluster.layout import local_cluster, serve_command, servers_of, spares_of
 from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
-from ithaca.model.cluster_config import ClusterFile, dump_cluster, is_loopback, load_cluster
+from ithaca.model.addresses import is_loopback
+from ithaca.model.cluster_config import ClusterFile, load_cluster
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchLog
 from ithaca.model.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.model.records import Durability
@@ -87,7 +89,7 @@ def _refuse_exposed(directory: Path, file: ClusterFile) -> None:
 
 def programs_of(directory: Path, file: ClusterFile) -> list[Program]:
     """What a supervisor of this cluster runs."""
-    return [Program(place.name, serve_command(directory, place)) for place in servers_of(file)]
+    return [Program(place.name, serve_command(directory, place)) for place in servers_of(file) + spares_of(file)]
 
 
 def _refuse_foreign(directory: Path) -> None:

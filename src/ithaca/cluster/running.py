@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ithaca.cluster.layout import ServerPlace, servers_of
+from ithaca.cluster.layout import ServerPlace, servers_of, spares_of
 from ithaca.cluster.local import cluster_file, programs_of
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.status import WELL, ClusterStatus, cluster_status
@@ -34,7 +34,7 @@ async def run_cluster(
     supervisor = Supervisor(directory, programs_of(directory, file), tell, reread=reread)
 
     async def await_health() -> None:
-        await healthy(servers_of(file), progress)
+        await healthy(servers_of(file) + spares_of(file), progress)
         ready()
 
     awaiting = asyncio.create_task(await_health())
@@ -77,7 +77,7 @@ def start_detached(directory: Path, progress: Tell) -> ClusterFile:
     finally:
         os.close(output)
     try:
-        asyncio.run(_healthy_while_running(process, servers_of(file), progress))
+        asyncio.run(_healthy_while_running(process, servers_of(file) + spares_of(file), progress))
     except BaseException as error:
         if process.poll() is not None:
             said = log.read_bytes()[said_before:].decode(errors="replace").strip().splitlines()

@@ -21,7 +21,8 @@ from ithaca.cluster.running import healthy
 from ithaca.cluster.state import load_state
 from ithaca.cluster.status import ask_status
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
-from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, dump_shard, load_cluster
+from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, load_cluster
+from ithaca.model.cluster_text import dump_shard
 from ithaca.model.errors import ConfigError, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.view import Address
@@ -95,12 +96,12 @@ def _planned(file: ClusterFile, number: int, replicas: int, masking: bool) -> Sh
 
 
 def append_shard(path: Path, shard: ShardPlace) -> ClusterFile:
-    """Write the shard behind what the file says, at once or not at all; what people wrote there stays."""
+    """Write the shard behind what the file says."""
     return append_text(path, dump_shard(shard))
 
 
 def append_text(path: Path, text: str) -> ClusterFile:
-    """Write this behind what the file says, unless it would not be a cluster's file any more."""
+    """Write tables behind what the file says, at once or not at all; what people wrote there stays."""
     return replace_text(path, path.read_text(encoding="utf-8").rstrip("\n") + "\n" + text)
 
 
@@ -116,6 +117,7 @@ def replace_text(path: Path, text: str, wanted: ClusterFile | None = None) -> Cl
 
 
 async def listening(places: list[ServerPlace], progress: Tell) -> None:
+    """Wait until these servers answer."""
     deadline = time.monotonic() + CLUSTER_START_TIMEOUT_S
     for place in places:
         while await state_of(place.address) == "unreachable":

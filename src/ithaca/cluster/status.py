@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ithaca.cluster.layout import ServerPlace
-from ithaca.model.cluster_config import parse_address
+from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import STATUS_TIMEOUT_S
@@ -21,7 +21,7 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, GetView, Hello, StatusIs, ViewIs
 from ithaca.runtime.connection import Connection, dial
 
-WELL = {"leader", "follower", "serving", "finalized", "reclaimed", "attached"}
+WELL = {"leader", "follower", "serving", "finalized", "reclaimed", "attached", "waiting", "removed"}
 """States in which a server does all that it is there for."""
 
 
@@ -74,9 +74,9 @@ class ClusterStatus:
         for server in self.servers:
             if server.place.name in fenced:
                 found.append(f"{server.place.name} has fenced itself, because a sync of its disk failed; it stays down")
-            elif server.said is None:
+            elif server.said is None and self._counts(server.place):
                 found.append(f"{server.place.name} does not answer: {server.silence}")
-            elif server.state not in WELL:
+            elif server.said is not None and server.state not in WELL:
                 found.append(f"{server.place.name} is {server.state}")
             found += _damage(server)
         if self.leader is None:
@@ -84,11 +84,21 @@ class ClusterStatus:
         elif self.leader.said is not None and not self.leader.said["configured"]:
             found.append("the cluster is not configured yet")
         elif self.leader.said is not None:
-            found += _shards_without_lanes(self.leader.said)
+            found += _shards_without_lanes(self.leader.said) + _shards_short_of_replicas(self.leader.said)
         logs = Counter(server.said["log"] for server in self.servers if server.said is not None and server.said["log"])
         if len(logs) > 1:
             found.append(f"servers belong to different logs: {', '.join(map(str, logs))}")
         return found
+
+    def _counts(self, place: ServerPlace) -> bool:
+        """Whether anybody waits for this server: not for a replica that was removed."""
+        said = None if self.leader is None else self.leader.said
+        if said is None or place.role != "replica":
+            return True
+        numbers = [
+            each["replica"] for shard in said["shards"] if shard["shard"] == place.shard for each in shard["replicas"]
+        ]
+        return not numbers or place.number in numbers
 
 
 def _term(server: ServerStatus) -> int:
@@ -113,6 +123,15 @@ def _shards_without_lanes(leader: dict[str, Any]) -> list[str]:
         f"shard {shard['shard']} takes no appends: none of its replicas has an open lane"
         for shard in leader["shards"]
         if shard["phase"] == "live" and not any(replica["open"] for replica in shard["replicas"])
+    ]
+
+
+def _shards_short_of_replicas(leader: dict[str, Any]) -> list[str]:
+    """Shards from which a replica was removed, and to which none was added since."""
+    return [
+        f"shard {shard['shard']} is short of {shard['missing']} of its replicas: add one with ithaca shard replicas add"
+        for shard in leader["shards"]
+        if shard["phase"] != "finalized" and shard.get("missing", 0) > 0
     ]
 
 

@@ -1,6 +1,6 @@
 """Keeps a set of programs running: starts them, starts them again when they die, stops them all.
 
-More may be added while it runs, and others taken away, with a signal (`RELOAD_SIGNAL`).
+Others may be added and dismissed while it runs, with a signal (`RELOAD_SIGNAL`).
 A child that dies is started again after a pause, doubled each time (`limits.RESTART_PAUSE_S_MIN` and `_MAX`);
 one that ran for a while starts over with the shortest pause. A child that ends with status 3 has fenced
 itself and stays down. Children print to files of their own and have sessions of their own, so that a Ctrl-C
@@ -72,9 +72,9 @@ class _Child:
     program: Program
     state: ChildState
     process: Process | None = None
+    is_dismissed: bool = False
+    """Whether it is not to be run any more."""
     backoff: Backoff = field(default_factory=Backoff)
-    is_dropped: bool = False
-    """Whether it is not to run any more."""
 
 
 class Supervisor:
@@ -89,7 +89,7 @@ class Supervisor:
         reread: Callable[[], Sequence[Program]] | None = None,
     ) -> None:
         """`reread`: what is to be run now, asked for after `RELOAD_SIGNAL`; programs that are new are started, those
-        that are not named any more are stopped."""
+        that are missing are stopped."""
         self._directory = directory
         self._reread = reread
         self._keepers: list[asyncio.Task[None]] = []
@@ -133,10 +133,9 @@ class Supervisor:
             return
         wanted = {program.name for program in programs}
         for child in list(self._children):
-            if child.program.name not in wanted and not child.is_dropped:
-                self._tell(f"{child.program.name} is not wanted any more, and is stopped")
-                self._drop(child)
-        known = {child.program.name for child in self._children}
+            if child.program.name not in wanted and not child.is_dismissed:
+                self._dismiss(child)
+        known = {child.program.name for child in self._children if not child.is_dismissed}
         for program in programs:
             if program.name not in known:
                 self._tell(f"{program.name} is new, and is started")
@@ -144,14 +143,16 @@ class Supervisor:
                 self._children.append(child)
                 self._keepers.append(asyncio.create_task(self._keep_or_give_up(child)))
 
-    def _drop(self, child: _Child) -> None:
-        child.is_dropped = True
-        if child.process is not None:
+    def _dismiss(self, child: _Child) -> None:
+        self._tell(f"{child.program.name} is not wanted any more, and is stopped")
+        child.is_dismissed = True
+        if child.state.phase == "fenced":  # nobody keeps it any more
+            self._children.remove(child)
+            self._enter(child, "stopped")
+        elif child.process is not None:
             with suppress(ProcessLookupError):
                 child.process.terminate()
-        elif child.state.phase == "fenced":  # nobody keeps it any more
-            self._children.remove(child)
-            self._save()
+            asyncio.get_running_loop().call_later(SERVER_STOP_TIMEOUT_S, self._kill_child, child)
 
     async def _keep_or_give_up(self, child: _Child) -> None:
         try:
@@ -162,11 +163,11 @@ class Supervisor:
 
     async def _keep(self, child: _Child) -> None:
         """Run one child again and again, until it is asked to stop or fences itself."""
-        while not self._asked.is_set() and not child.is_dropped:
+        while not self._asked.is_set() and not child.is_dismissed:
             started = time.monotonic()
             status = await self._run_once(child)
             child.process, child.state.pid, child.state.status = None, None, status
-            if self._asked.is_set() or child.is_dropped:
+            if self._asked.is_set() or child.is_dismissed:
                 break
             if status == FENCED:
                 self._enter(child, "fenced")
@@ -181,7 +182,7 @@ class Supervisor:
             self._tell(f"{child.program.name} ended ({describe_status(status)}); it is started again in {pause_s:g} s")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), pause_s)
-        if child.is_dropped:
+        if child.is_dismissed:
             self._children.remove(child)
         self._enter(child, "stopped")
 
@@ -194,9 +195,7 @@ class Supervisor:
             return FAILED
         child.state.pid = child.process.pid
         self._enter(child, "running")
-        if (
-            self._asked.is_set() or child.is_dropped
-        ):  # asked while it was being started, and so not among those told to stop
+        if self._asked.is_set() or child.is_dismissed:  # while it was being started: it was not told to stop
             child.process.terminate()
         return await child.process.wait()
 
@@ -238,9 +237,12 @@ class Supervisor:
 
     def _kill(self) -> None:
         for child in self._children:
-            if child.process is not None:
-                with suppress(ProcessLookupError):
-                    child.process.kill()
+            self._kill_child(child)
+
+    def _kill_child(self, child: _Child) -> None:
+        if child.process is not None:
+            with suppress(ProcessLookupError):
+                child.process.kill()
 
     async def _rotate_logs(self) -> None:
         while True:

@@ -16,14 +16,17 @@ from types import FrameType
 from ithaca.cluster.layout import bootstrap_of, local_cluster
 from ithaca.cluster.local import FILE, supervisor_pid, take_down
 from ithaca.cluster.log_reader import LogReader
-from ithaca.cluster.ports import free_ports
+from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import start_detached
 from ithaca.cluster.state import SupervisorState, load_state
 from ithaca.cluster.supervisor import Tell
-from ithaca.model.cluster_config import ClusterFile, check_founders, dump_cluster
+from ithaca.model.cluster_config import ClusterFile, check_founders
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, Unavailable
+from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
+from ithaca.model.view import Address
 
 LAST_WORDS = 10
 """Lines of the servers' logs that are told when a start fails."""
@@ -38,6 +41,9 @@ class Shape:
     orderers: int = 3
     durability: Durability = "fsync"
     segment_bytes: int = SEGMENT_BYTES_MAX
+    masking: bool = False
+    spares: int = 0
+    failures: FailurePolicy = NO_ANSWER
     aggregators: int = 0
 
 
@@ -67,18 +73,8 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
     A SIGTERM to this process ends the context, as Ctrl-C does, instead of leaving the cluster behind.
     """
     directory.mkdir(mode=0o700, parents=True)
-    ports = free_ports(shape.orderers + shape.shards * shape.replicas + shape.aggregators)
-    file = replace(
-        local_cluster(
-            shards=shape.shards,
-            replicas=shape.replicas,
-            orderers=shape.orderers,
-            ports=ports,
-            durability=shape.durability,
-            aggregators=shape.aggregators,
-        ),
-        segment_bytes=shape.segment_bytes,
-    )
+    servers = shape.orderers + shape.shards * shape.replicas + shape.aggregators + shape.spares
+    file = shaped(shape, free_ports(servers))
     check_founders(file)
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
     with terminations_raised():
@@ -87,6 +83,27 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
             yield TemporaryCluster(directory, file)
         finally:
             _end(directory)
+
+
+def shaped(shape: Shape, ports: list[int]) -> ClusterFile:
+    """The file of a cluster of this shape on these ports; the last ones are the spares'."""
+    members = len(ports) - shape.spares
+    file = local_cluster(
+        shards=shape.shards,
+        replicas=shape.replicas,
+        orderers=shape.orderers,
+        ports=ports[:members],
+        durability=shape.durability,
+        aggregators=shape.aggregators,
+    )
+    f = (shape.replicas - 1) // 2 if shape.masking else shape.replicas - 1
+    return replace(
+        file,
+        segment_bytes=shape.segment_bytes,
+        shards=tuple(replace(shard, f=f, masking=shape.masking) for shard in file.shards),
+        spares=tuple(Address(LOOPBACK, port) for port in ports[members:]),
+        failures=shape.failures,
+    )
 
 
 def _start(directory: Path, progress: Tell) -> None:

@@ -19,23 +19,34 @@ replicas = ["127.0.0.1:7603", "127.0.0.1:7604"]
 
 [[aggregator]]                  # none, or some that stand between many replicas and the leader
 aggregator = 1
-address = "127.0.0.1:7605"
+address = "127.0.0.1:7606"
 level = 1                       # 1 takes replicas, 2 takes aggregators of level 1, and so on
+
+[failures]                      # what is done about a replica that is silent (`model.failure_config`)
+answer = "none"                 # or "mask", "replace", "finalize-and-add"
+detection_ms = 3000             # silent for so long
+
+[[spare]]                       # a storage server that waits until it is needed
+address = "127.0.0.1:7605"
+
+[[removed]]                     # a replica or a spare that is not to be run any more
+address = "127.0.0.1:7604"
 ```
 
 Replicas are numbered as they are listed, from 0. Without masking, a shard of n replicas survives the loss of
-n-1; with it, of (n-1)/2. Only `server`, `address`, `shard`, `replicas` and `aggregator` must be there.
+n-1; with it, of (n-1)/2. Only `server`, `address`, `shard`, `replicas` and `aggregator` must be there. The list of a
+shard says what it began as; who belongs to it now is what the ordering layer has agreed on.
 """
 
-import ipaddress
-import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
+from ithaca.model.addresses import parse_address
 from ithaca.model.errors import ConfigError, InvalidInput
+from ithaca.model.failure_config import NO_ANSWER, FailurePolicy, answer_problem, detection_problem, failure_policy
+from ithaca.model.failure_config import RULES as FAILURE_RULES
 from ithaca.model.limits import (
     AGGREGATOR_LEVEL_MAX,
     AGGREGATOR_NUMBER_MAX,
@@ -103,6 +114,11 @@ class ClusterFile:
     orderers: tuple[OrdererPlace, ...]
     shards: tuple[ShardPlace, ...]
     aggregators: tuple[AggregatorPlace, ...] = ()
+    failures: FailurePolicy = NO_ANSWER
+    spares: tuple[Address, ...] = ()
+    """Servers that wait to become replicas, or did."""
+    removed: tuple[Address, ...] = ()
+    """Servers that are not run any more."""
 
     def orderer(self, server: int) -> OrdererPlace:
         """One orderer; `ConfigError` when the file has no such."""
@@ -124,7 +140,7 @@ class ClusterFile:
         """Of every server, orderers first, then replicas."""
         replicas = [place.address for shard in self.shards for place in shard.replicas]
         aggregators = [place.address for place in self.aggregators]
-        return [place.address for place in self.orderers] + replicas + aggregators
+        return [place.address for place in self.orderers] + replicas + aggregators + list(self.spares)
 
 
 _ADDRESS: Final = Text(300)
@@ -145,11 +161,22 @@ _AGGREGATOR: Final[Mapping[str, Rule]] = {
     "address": _ADDRESS,
     "level": Number(1, AGGREGATOR_LEVEL_MAX),
 }
-_TABLES: Final = {"cluster": _CLUSTER, "orderer": _ORDERER, "shard": _SHARD, "aggregator": _AGGREGATOR}
+_PLACE: Final[Mapping[str, Rule]] = {"address": _ADDRESS}
+_TABLES: Final = {
+    "cluster": _CLUSTER,
+    "orderer": _ORDERER,
+    "shard": _SHARD,
+    "aggregator": _AGGREGATOR,
+    "failures": FAILURE_RULES,
+    "spare": _PLACE,
+    "removed": _PLACE,
+}
 _NEEDED: Final = {
     "orderer": ("server", "address"),
     "shard": ("shard", "replicas"),
     "aggregator": ("aggregator", "address"),
+    "spare": ("address",),
+    "removed": ("address",),
 }
 
 
@@ -157,40 +184,6 @@ def load_cluster(path: str | os.PathLike[str]) -> ClusterFile:
     """The cluster that the file describes; `ConfigError` names the line that is wrong."""
     file = os.fspath(path)
     return _Parser(file, *read_toml(file)).cluster()
-
-
-def dump_cluster(file: ClusterFile) -> str:
-    """The text that `load_cluster` reads the same cluster from."""
-    lines = [
-        "[cluster]",
-        f"name = {json.dumps(file.name, ensure_ascii=False)}",
-        f'durability = "{file.durability}"',
-        f"order_interval_us = {file.order_interval_us}",
-        f"segment_bytes = {file.segment_bytes}",
-    ]
-    parts = (
-        *map(dump_orderer, file.orderers),
-        *map(_dump_aggregator, file.aggregators),
-        *map(dump_shard, file.shards),
-    )
-    return "\n".join(lines) + "\n" + "".join(parts)
-
-
-def dump_orderer(orderer: OrdererPlace) -> str:
-    """The text of one orderer, to be put behind what a file says already."""
-    joins = "joins = true\n" if orderer.joins else ""
-    return f'\n[[orderer]]\nserver = {orderer.server}\naddress = "{orderer.address}"\n{joins}'
-
-
-def _dump_aggregator(place: AggregatorPlace) -> str:
-    return f'\n[[aggregator]]\naggregator = {place.aggregator}\naddress = "{place.address}"\nlevel = {place.level}\n'
-
-
-def dump_shard(shard: ShardPlace) -> str:
-    """The text of one shard, to be put behind what a file says already."""
-    replicas = ", ".join(f'"{replica.address}"' for replica in shard.replicas)
-    masking = str(shard.masking).lower()
-    return f"\n[[shard]]\nshard = {shard.shard}\nmasking = {masking}\nreplicas = [{replicas}]\n"
 
 
 def check_founders(file: ClusterFile) -> dict[int, Address]:
@@ -203,43 +196,6 @@ def check_founders(file: ClusterFile) -> dict[int, Address]:
             f"and is slower; use {count - 1} or {count + 1}"
         )
     return founders
-
-
-def parse_address(text: str) -> Address:
-    """An address of the form host:port, IPv6 in brackets; `InvalidInput` says what is wrong with it.
-
-    >>> parse_address("[::1]:7600")
-    Address(host='::1', port=7600)
-    """
-    found = re.fullmatch(r"(?:\[(?P<six>[^\[\]\s]*)\]|(?P<name>[^\[\]\s:/@]*)):(?P<port>[0-9]{1,5})", text)
-    if found is None:
-        raise InvalidInput(f'{text!r} is not an address: write it as "host:port", IPv6 as "[::1]:7600"')
-    host = found["name"] if found["six"] is None else found["six"]
-    if not host or (found["six"] is not None and not _is_ipv6(host)):
-        raise InvalidInput(f'{text!r} names no host: write the address as "host:port", IPv6 as "[::1]:7600"')
-    if not 1 <= int(found["port"]) <= 65535:
-        raise InvalidInput(f"{text!r} has port {found['port']}: use one from 1 to 65535")
-    return Address(host, int(found["port"]))
-
-
-def is_loopback(address: Address) -> bool:
-    """Whether only this machine can reach the address.
-
-    >>> is_loopback(Address("localhost", 7600)), is_loopback(Address("10.0.0.7", 7600))
-    (True, False)
-    """
-    try:
-        return ipaddress.ip_address(address.host).is_loopback
-    except ValueError:
-        return address.host == "localhost"
-
-
-def _is_ipv6(host: str) -> bool:
-    try:
-        ipaddress.IPv6Address(host)
-    except ValueError:
-        return False
-    return True
 
 
 class _Parser:
@@ -259,10 +215,7 @@ class _Parser:
             if name not in _TABLES:
                 known = ", ".join(_TABLES)
                 raise self._error(f"{name} is not known{did_you_mean(name, _TABLES)}: use one of {known}", name)
-        settings = self._document.get("cluster", {})
-        if not isinstance(settings, dict):
-            raise self._error(f"cluster is {shown(settings)}: make it a table, [cluster]", "cluster")
-        self._check(settings, (), "cluster")
+        settings = self._table("cluster")
         orderers = [self._orderer(*each) for each in self._tables("orderer", "server")]
         shards = [self._shard(*each) for each in self._tables("shard", "shard")]
         aggregators = []
@@ -270,6 +223,8 @@ class _Parser:
             aggregators = [self._aggregator(*each) for each in self._tables("aggregator", "aggregator")]
         self._check_levels(aggregators)
         self._check_sizes(len(orderers), sum(len(shard.replicas) for shard in shards))
+        spares = tuple(self._spare(*each) for each in self._places("spare"))
+        removed = tuple(self._removed(*each) for each in self._places("removed"))
         return ClusterFile(
             name=settings.get("name", "cluster"),
             durability=settings.get("durability", "fsync"),
@@ -278,7 +233,29 @@ class _Parser:
             orderers=tuple(sorted(orderers, key=lambda place: place.server)),
             shards=tuple(sorted(shards, key=lambda place: place.shard)),
             aggregators=tuple(sorted(aggregators, key=lambda place: place.aggregator)),
+            failures=self._failures(shards, len(spares), has_aggregators=bool(aggregators)),
+            spares=spares,
+            removed=removed,
         )
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table = self._document.get(name, {})
+        if not isinstance(table, dict):
+            raise self._error(f"{name} is {shown(table)}: make it a table, [{name}]", name)
+        self._check(table, (), name)
+        return table
+
+    def _failures(self, shards: list[ShardPlace], spares: int, *, has_aggregators: bool) -> FailurePolicy:
+        policy = failure_policy(self._table("failures"))
+        shapes = [(shard.shard, shard.masking, len(shard.replicas)) for shard in shards]
+        problem = answer_problem(policy.answer, shapes, spares)
+        if problem is not None:
+            raise self._error(problem, "failures", "answer")
+        problem = detection_problem(policy, has_aggregators=has_aggregators)
+        if problem is not None:
+            key = "detection_ms" if "detection_ms" in self._document["failures"] else "answer"
+            raise self._error(problem, "failures", key)
+        return policy
 
     def _check(self, table: dict[str, Any], needed: tuple[str, ...], *path: Key) -> None:
         rules = _TABLES[str(path[0])]
@@ -294,19 +271,38 @@ class _Parser:
                 raise self._error(f"{name} is missing in [[{path[0]}]]", *path)
 
     def _tables(self, name: str, number: str) -> list[tuple[int, dict[str, Any]]]:
-        """The tables of an array, checked, each with its place; no two have the same number."""
-        tables = self._document.get(name, [])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise self._error(f"{name} is {shown(tables)}: make it an array of tables, [[{name}]]", name)
+        """The tables of an array, at least one, each with its place; no two have the same number."""
+        tables = self._places(name)
         if not tables:
             raise self._error(f"there is no {name}: add at least one table [[{name}]]", name)
         taken: set[int] = set()
-        for place, table in enumerate(tables):
-            self._check(table, _NEEDED[name], name, place)
+        for place, table in tables:
             if table[number] in taken:
                 raise self._error(f"{number} {table[number]} is there twice: give each its own", name, place, number)
             taken.add(table[number])
+        return tables
+
+    def _places(self, name: str) -> list[tuple[int, dict[str, Any]]]:
+        """The tables of an array, checked, each with its place."""
+        tables = self._document.get(name, [])
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            raise self._error(f"{name} is {shown(tables)}: make it an array of tables, [[{name}]]", name)
+        for place, table in enumerate(tables):
+            self._check(table, _NEEDED[name], name, place)
         return list(enumerate(tables))
+
+    def _spare(self, place: int, table: dict[str, Any]) -> Address:
+        return self._address(table["address"], f"spare {place + 1}", "spare", place, "address")
+
+    def _removed(self, place: int, table: dict[str, Any]) -> Address:
+        where = ("removed", place, "address")
+        try:
+            address = parse_address(table["address"])
+        except InvalidInput as error:
+            raise self._error(str(error), *where) from None
+        if self._users.get(address, "orderer").startswith(("orderer", "aggregator")):
+            raise self._error(f"{address} is not the address of a replica or of a spare: name one that is", *where)
+        return address
 
     def _orderer(self, place: int, table: dict[str, Any]) -> OrdererPlace:
         server = table["server"]

@@ -3,7 +3,7 @@
 ```
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
-│                                NoSuchShard ShardFinalized LastShard AddressInUse
+│                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
 │                                NoSuchOrderer LastOrderer
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop)
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
@@ -74,6 +74,10 @@ class ConfigError(InvalidInput):
 
 class NoSuchShard(InvalidInput):
     """There is no shard of this number; one that was finalized and trimmed whole is gone."""
+
+
+class NoSuchReplica(InvalidInput):
+    """The shard has no replica of this number: it never had one, or it was removed. Numbers are never used again."""
 
 
 class ShardFinalized(InvalidInput):

@@ -37,6 +37,32 @@ class Admin(ABC):
         """
 
     @abstractmethod
+    async def remove_replica(self, shard: int, replica: int, *, force: bool = False) -> None:
+        """Have the shard go on without this replica: its lane is closed, and nobody counts on what it holds.
+
+        A shard without masking orders nothing until another was added; what is there can be read. One that was
+        removed before stays so. `NoSuchShard`, `NoSuchReplica`; `InvalidInput` when what is ordered would be nowhere,
+        or might be, since too few others have all of it: `force` takes that risk.
+        """
+
+    @abstractmethod
+    async def add_replica(self, shard: int, address: str, *, timeout: float | None = None) -> int:
+        """Have the spare that waits at this address copy the shard and become a replica of it; returns its number.
+
+        For a shard that is short of a replica, or a finalized one that shall have more copies to read from. It takes
+        as long as the copying does, with a timeout that long at most (`DeadlineExceeded`); repeat the call to wait on.
+        `Unavailable` when no spare waits there: it is started with `ithaca serve --spare`.
+        """
+
+    @abstractmethod
+    async def replace_replica(self, shard: int, replica: int, address: str, *, timeout: float | None = None) -> int:
+        """Have the spare at this address take the place of a replica; returns the new one's number.
+
+        Where the old one is still there the spare copies first, and the shard stops for a moment only. Otherwise as
+        `remove_replica` and `add_replica`.
+        """
+
+    @abstractmethod
     async def shards(self) -> tuple[ShardInfo, ...]:
         """The shards as they are now, finalized ones included."""
 

@@ -89,6 +89,8 @@ COALESCED_BATCHES_INFLIGHT = 2
 """Batches of single records that a client has in flight before it waits until the next is full."""
 ATTEMPT_TIMEOUT_S = 3.0
 """How long a client waits for one server's answer before it asks another, within its deadline."""
+HOME_LOOK_S = 0.5
+"""How long a client waits for an answer before it asks whether the lane is still open."""
 LANE_STALLED_S = 5.0
 """A lane that has not answered for so long, or cannot be reached, gets no new records for a while."""
 VIEW_AGE_S_MAX = 10.0
@@ -292,6 +294,14 @@ CLUSTER_NAME_CHARS_MAX = 100
 """What a cluster's file may say of an orderer's number, and of the cluster's name."""
 ORDERER_RETRY_S = 0.02
 """Between attempts of a leader whose own proposal was not taken."""
+DETECTION_MS = 3000
+DETECTION_MS_MIN = 100
+DETECTION_MS_MAX = 600_000
+"""After how long without a word a replica counts as failed, where a cluster's file asks for an answer to that."""
+DETECTION_AGGREGATED_MS_MIN = 15_000
+"""The same behind aggregators: a replica needs almost as long to find out that its aggregator hangs."""
+FIRST_SIGN_S = 10.0
+"""A leader that has not heard of a replica in its term waits so long at least: everything may just be starting."""
 LEADER_WAIT_S_MAX = 1.0
 LEADER_WAITS_MAX = 4096
 """An orderer that has just lost its leader keeps requests for the next one so long, and so many of them."""

@@ -1,4 +1,4 @@
-"""What aggregators say and are told (types 80 to 88): reports of many replicas upwards, the order downwards.
+"""What aggregators say and are told (types 80 to 89): reports of many replicas upwards, the order downwards.
 
 An aggregator stands between replicas and the ordering leader, or another aggregator. Whoever is below it speaks to it
 as to the leader: `Join` and its answer pass through, reports are put together, the news are taken apart.
@@ -103,3 +103,9 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
 
 class Alive(msgspec.Struct, frozen=True, array_like=True):
     pass
+
+
+class SignsOfLife(msgspec.Struct, frozen=True, array_like=True):
+    """What these replicas have said as `SignOfLife`: shard, replica, and whether it lacks nothing."""
+
+    signs: Annotated[tuple[tuple[_Natural, _Natural, bool], ...], Meta(max_length=REPORTS_TOGETHER_MAX)]

@@ -45,6 +45,11 @@
 | 51   | LaneBatches   | back                  |                             | batches            |
 | 52   | GetRuns       | replica → replica     | RunsAre                     |                    |
 | 53   | RunsAre       | back                  |                             |                    |
+| 54   | Enlist        | spare → leader        | Enlisted, when it is needed |                    |
+| 55   | Enlisted      | back                  |                             |                    |
+| 56   | Admit         | client → leader       | AdmissionIs                 |                    |
+| 57   | AdmissionIs   | back                  |                             |                    |
+| 58   | SignOfLife    | replica → leader      |                             |                    |
 | 60   | AddOrderer    | client → leader       | MembersAre                  |                    |
 | 61   | RemoveOrderer | client → leader       | MembersAre                  |                    |
 | 62   | GetMembers    | client → leader       | MembersAre                  |                    |
@@ -60,6 +65,7 @@
 | 86   | Assigned      | leader → replica      |                             |                    |
 | 87   | Probe         | replica → leader      | Alive                       |                    |
 | 88   | Alive         | back                  |                             |                    |
+| 89   | SignsOfLife   | aggregator → leader   |                             |                    |
 
 Where the leader is named, an aggregator may stand (`protocol.aggregation`). An answer carries its request's
 correlation number. `Acks` is not an answer but names several requests.
@@ -110,6 +116,7 @@ from ithaca.protocol.aggregation import (
     OrderNews,
     Probe,
     ReportsAre,
+    SignsOfLife,
     Suspects,
 )
 from ithaca.raft.messages import AnyMessage
@@ -262,7 +269,10 @@ class SessionIs(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Join(msgspec.Struct, frozen=True, array_like=True):
-    """A replica has started for the `boot`-th time, or found a new leader: it gets a lane and the news."""
+    """A replica has started for the `boot`-th time, or found a new leader: it gets a lane and the news.
+
+    With its `address` it may be a learner: one that is not of the shard yet gets the news and no lane.
+    """
 
     shard: _Natural
     replica: _Natural
@@ -270,12 +280,13 @@ class Join(msgspec.Struct, frozen=True, array_like=True):
     suspects: Suspects = ()
     via: _Natural = 0
     """The number of the aggregator that it came to; 0 when it came to the leader itself."""
+    address: Address | None = None
 
 
 class Joined(msgspec.Struct, frozen=True, array_like=True):
     """Where the shard stands, the replica's new lane included, and the kept cuts that have runs of it.
 
-    `lane` is None when the shard is finalized: the replica only serves reads.
+    `lane` is None when the shard is finalized, and the replica only serves reads; and for a learner.
     """
 
     log: UUID
@@ -488,6 +499,42 @@ class RunsAre(msgspec.Struct, frozen=True, array_like=True):
     runs: tuple[tuple[_Natural, _Counted, _Counted, _Natural], ...]
 
 
+class Enlist(msgspec.Struct, frozen=True, array_like=True):
+    """A storage server at this address is nobody yet, and waits to be told who it shall be."""
+
+    address: Address
+
+
+class Enlisted(msgspec.Struct, frozen=True, array_like=True):
+    """The spare is this replica from now on: one that the view has, or a learner."""
+
+    shard: _Natural
+    replica: _Natural
+
+
+class Admit(msgspec.Struct, frozen=True, array_like=True):
+    """The server at this address shall become a replica of the shard. Asked again and again until it has."""
+
+    shard: _Natural
+    address: Address
+
+
+class AdmissionIs(msgspec.Struct, frozen=True, array_like=True):
+    """How far that is: nobody has enlisted there; it copies (`whole`: what there was); it is a replica."""
+
+    state: Literal["absent", "learning", "whole", "added"]
+    replica: _Natural = 0
+
+
+class SignOfLife(msgspec.Struct, frozen=True, array_like=True):
+    """A sign of life of all replicas that have joined over this connection.
+
+    `whole` says that they lack nothing of their shard, but for what is on its way: others may be spared.
+    """
+
+    whole: bool = False
+
+
 class AddOrderer(msgspec.Struct, frozen=True, array_like=True):
     """Let the orderer that waits there into the group; the same again is the same orderer."""
 
@@ -575,6 +622,11 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     51: LaneBatches,
     52: GetRuns,
     53: RunsAre,
+    54: Enlist,
+    55: Enlisted,
+    56: Admit,
+    57: AdmissionIs,
+    58: SignOfLife,
     60: AddOrderer,
     61: RemoveOrderer,
     62: GetMembers,
@@ -590,5 +642,6 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     86: Assigned,
     87: Probe,
     88: Alive,
+    89: SignsOfLife,
 }
 """Numbers are never given to another message."""

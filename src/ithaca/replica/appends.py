@@ -105,6 +105,13 @@ class Appends:
         while self._pending:
             self._refuse(self._pending.popleft(), _outcome_gone(self._copy.lane))
 
+    def abandoned(self) -> None:
+        """The replica was removed: what became of the lane is known to others alone."""
+        assert self._copy is not None
+        error = Unavailable(f"the replica of lane {self._copy.lane} was removed: ask another what was ordered of it")
+        while self._pending:
+            self._refuse(self._pending.popleft(), error)
+
     def position_unknown(self, stop: int) -> None:
         """The lane is ordered up to here, at positions that nobody knows any more."""
         while self._pending and self._pending[0].base_lsn < stop:

@@ -33,6 +33,7 @@ from ithaca.replica.events import (
     OrderLost,
     PartAppended,
     Rejoin,
+    ReplicaRemoved,
     Replicated,
     RunsFetched,
     RunsSynced,
@@ -49,7 +50,7 @@ from ithaca.replica.reporting import Reporting, RunsSync
 from ithaca.replica.settling import Settling
 from ithaca.replica.staging import Staging
 
-State = Literal["joining", "catching up", "serving", "full", "finalized", "reclaimed"]
+State = Literal["joining", "learning", "catching up", "serving", "full", "finalized", "reclaimed", "removed"]
 
 
 class ReplicaCore:
@@ -68,6 +69,7 @@ class ReplicaCore:
         self._lanes = {lane: LaneCopy(lane, found) for lane, found in sorted(held.items())}
         self._is_joined = False
         self._is_reclaimed = False
+        self._is_removed = False
         self._readable = Readable(self._lanes)
         self._appends = Appends(self._effects)
         self._runs = RunsSync(self._effects)
@@ -88,6 +90,7 @@ class ReplicaCore:
             OrderJoined: self._join,
             OrderLost: lambda _: self._leave(),
             ShardReclaimed: lambda _: self._reclaimed(),
+            ReplicaRemoved: lambda _: self._removed(),
             Created: self._created,
             Truncated: self._truncated,
             RunsFetched: self._runs_fetched,
@@ -161,16 +164,24 @@ class ReplicaCore:
 
     @property
     def state(self) -> State:
-        if self._is_reclaimed:
-            return "reclaimed"
+        if self._is_reclaimed or self._is_removed:
+            return "reclaimed" if self._is_reclaimed else "removed"
         if not self._is_joined:
             return "joining"
+        if self._is_learner:
+            return "learning"
         is_final = self.shard_view is not None and self.shard_view.phase == "finalized"
         if self._appends.is_full and not is_final:
             return "full"
         if all(copy.is_ready and (copy.is_open or copy.is_settled) for copy in self._lanes.values()):
             return "finalized" if is_final else "serving"
         return "catching up"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing that is ordered of the shard is missing here, as far as is known."""
+        is_there = self.state in ("serving", "finalized")
+        return is_there and not any(copy.is_behind for copy in self._lanes.values())
 
     def received(self, lane: LaneId) -> int:
         """The LSN from which on the lane's batches are wanted; what is not synced yet is not wanted again."""
@@ -461,14 +472,39 @@ class ReplicaCore:
         self.view_version = event.version
         if event.shard != self._shard:
             return
-        self.shard_view = event.now
+        was_learner, self.shard_view = self._is_learner, event.now
         if event.now is None:
             self._reclaimed()
+        elif (changed := self._standing(event.now, was_learner)) is not None:
+            self._rejoin(changed)
         else:
             self._settling.follow(event.now)
             for copy in self._lanes.values():
                 self._settling.pursue(copy)
             self._reporting.follow(event.now, self._now_us)
+
+    @property
+    def _is_learner(self) -> bool:
+        """Whether this replica is not of the shard yet."""
+        return self.shard_view is not None and self.shard_view.find(self._replica) is None
+
+    def _standing(self, shard: Shard, was_learner: bool) -> str | None:
+        """What has become of this replica itself, if only the leader can tell how it goes on."""
+        me = shard.find(self._replica)
+        if me is None:
+            return "it was removed from its shard" if self._replica <= shard.replica_last else None
+        if was_learner:
+            return "it has become a replica of its shard"
+        is_mine = self.own_lane is not None and self.own_lane.incarnation == me.incarnation
+        return "its lane was closed" if is_mine and not me.is_open and shard.phase != "finalized" else None
+
+    def _removed(self) -> None:
+        """Nothing more is accepted, and nothing is known of what was: others may have ordered it since."""
+        self._is_removed = True
+        self._staging.abandoned()
+        if self.own_lane is not None and self.own_lane in self._lanes:
+            self._lanes[self.own_lane].is_open = False
+            self._appends.abandoned()
 
     def _reclaimed(self) -> None:
         self._is_reclaimed = True

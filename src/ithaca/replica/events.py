@@ -60,6 +60,10 @@ class ShardReclaimed(NamedTuple):
     """The shard was finalized and trimmed whole while this replica was away: nothing is left to join."""
 
 
+class ReplicaRemoved(NamedTuple):
+    """The shard goes on without this replica, for good."""
+
+
 class OrderLost(NamedTuple):
     """The connection to the leader has ended: nothing is reported until it is joined again."""
 
@@ -138,6 +142,7 @@ Event = (
     | OrderJoined
     | OrderLost
     | ShardReclaimed
+    | ReplicaRemoved
     | ShardNews  # whatever the leader streams is an event as it is
     | Appended
     | PartAppended

@@ -129,6 +129,7 @@ class Reporting:
         self._effects = effects
         self._shard: Shard | None = None
         """None while there is nobody to report to."""
+        self._is_learner = False
         self._told: list[LaneCopy] = []
         """The lanes that are reported."""
         self._uncovered: deque[tuple[tuple[LaneId, int], ...]] = deque()
@@ -216,12 +217,16 @@ class Reporting:
 
     def _choose(self, shard: Shard) -> None:
         """Members report what may grow; a learner all that it has, to be judged by it."""
-        is_member = shard.find(self._replica) is not None
-        self._told = [lane for _, lane in sorted(self._lanes.items()) if lane.is_open or not is_member]
+        self._is_learner = shard.find(self._replica) is None
+        self._told = [lane for _, lane in sorted(self._lanes.items()) if lane.is_open or self._is_learner]
 
     def _holds_more(self) -> bool:
-        # Of parts nothing is ordered before they are sealed: they are reported when they grow, and no cut covers that.
-        return any(lane.is_open and lane.durable > lane.ordered and not lane.lane.is_part for lane in self._told)
+        """Whether to say it again: more than was ordered; of a learner anything, since it is judged by that.
+
+        Of parts nothing is ordered before they are sealed: they are reported when they grow, and no cut covers that.
+        """
+        held = (lane for lane in self._told if lane.is_open and not lane.lane.is_part)
+        return self._is_learner or any(lane.durable > lane.ordered for lane in held)
 
     def _holds_parts(self) -> bool:
         return any(lane.is_open and lane.durable and lane.lane.is_part for lane in self._told)

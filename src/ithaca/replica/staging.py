@@ -79,6 +79,11 @@ class Staging:
             requests = [*(request for _, _, request in written.pending), *(event.request for event in written.early)]
             self._effects += (Refuse(request, part_gone(lane)) for request in requests)
 
+    def abandoned(self) -> None:
+        """The replica was removed, and with it whatever it had not finished."""
+        for lane in list(self._written):
+            self.ended(lane)
+
     def _append(self, event: PartAppended) -> None:
         written, copy = self._written.get(event.lane), self._lanes.get(event.lane)
         if written is None or copy is None:
@@ -129,6 +134,6 @@ def _overloaded(event: PartAppended, size: int) -> Overloaded:
 
 def part_gone(lane: LaneId) -> PartGone:
     return PartGone(
-        f"part {lane} takes no more: it was finished, aborted or has expired, or its replica was started anew before "
-        "it was finished: prepare it anew"
+        f"part {lane} takes no more: it was finished, aborted or has expired, or its replica was removed or started "
+        "anew before it was finished: prepare it anew"
     )

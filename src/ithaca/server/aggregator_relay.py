@@ -1,9 +1,9 @@
 """What an aggregator does with what it is told: reports go up together, the order goes down to whom it concerns.
 
-Nothing is kept but who has joined over which connection, and the reports of the present turn of the loop, the newest
-of each replica. Reports are never added up: which of them count is for the ordering layer to say, and a minimum would
-outlive a change of the shard's members. When the link upwards ends, so does every connection of whoever has joined:
-they join anew, here or elsewhere, and their reports say everything again.
+Nothing is kept but who has joined over which connection, and the reports and signs of life of the present turn of the
+loop, the newest of each replica. Reports are never added up: which of them count is for the ordering layer to say, and
+a minimum would outlive a change of the shard's members. When the link upwards ends, so does every connection of whoever
+has joined: they join anew, here or elsewhere, and their reports say everything again.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from ithaca.model.limits import (
 from ithaca.ordering.cut_parts import CutPart
 from ithaca.ordering.outcomes import Outcome
 from ithaca.ordering.reports import Report
-from ithaca.protocol.aggregation import Alive, Attach, Attached, Detach, Left, OrderNews, Probe, ReportsAre
+from ithaca.protocol.aggregation import Alive, Attach, Attached, Detach, Left, OrderNews, Probe, ReportsAre, SignsOfLife
 from ithaca.protocol.codec import Message, Received
-from ithaca.protocol.messages import GetStatus, Join, Joined, OrderersAre, ReportIs, StatusIs
+from ithaca.protocol.messages import GetStatus, Join, Joined, OrderersAre, ReportIs, SignOfLife, StatusIs
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import monotonic_s
 from ithaca.runtime.metrics import AggregatorMetrics
@@ -51,6 +51,7 @@ class Relay:
         self._attaching: Counter[int] = Counter()
         """Whose requests are among them, and how many."""
         self._reports: dict[tuple[int, int], Report] = {}
+        self._signs: dict[tuple[int, int], bool] = {}
         self._flush: asyncio.Handle | None = None
         self._telling: asyncio.Handle | None = None
         self._held_until_s = 0.0
@@ -60,6 +61,8 @@ class Relay:
             ),
             ReportIs: self._report,
             ReportsAre: self._reports_of_many,
+            SignOfLife: self._sign_of_life,
+            SignsOfLife: self._signs_of_many,
             Left: self._left_below,
             Attach: self._ask,
             Detach: self._detach,
@@ -109,24 +112,46 @@ class Relay:
     def _take_report(self, report: Report) -> None:
         self._metrics.reports.inc()
         self._reports[report.shard, report.replica] = report
+        self._plan_passing()
+
+    def _sign_of_life(self, connection: Connection, received: Received, message: SignOfLife) -> None:
+        for member in self.streams.replicas_of(connection):
+            self._signs[member] = message.whole
+            self._plan_passing()
+
+    def _signs_of_many(self, connection: Connection, received: Received, message: SignsOfLife) -> None:
+        for shard, replica, is_whole in message.signs:
+            if self.streams.has_joined(connection, shard, replica):  # else it was on its way
+                self._signs[shard, replica] = is_whole
+                self._plan_passing()
+
+    def _plan_passing(self) -> None:
         if self._flush is None:
             held_s = max(0.0, self._held_until_s - monotonic_s())
-            self._flush = asyncio.get_running_loop().call_later(held_s, self._pass_reports)
+            self._flush = asyncio.get_running_loop().call_later(held_s, self._pass_on)
 
-    def _pass_reports(self) -> None:
+    def _pass_on(self) -> None:
         """Send up what this turn of the loop has brought, once what was sent before is on its way."""
         self._flush = None
         up = self._up
         if up is None:
             self._reports.clear()
+            self._signs.clear()
         elif not up.is_writable:
-            self._flush = asyncio.get_running_loop().call_later(ORDERER_RETRY_S, self._pass_reports)
+            self._flush = asyncio.get_running_loop().call_later(ORDERER_RETRY_S, self._pass_on)
         else:
-            reports, self._reports = list(self._reports.values()), {}
-            for together in _fitting(reports):
-                up.send(ReportsAre(together))
-            self._metrics.passed.inc(len(reports))
-            self._metrics.messages.inc()
+            if self._reports:
+                self._pass_reports(up)
+            signs, self._signs = [(*member, is_whole) for member, is_whole in self._signs.items()], {}
+            for start in range(0, len(signs), REPORTS_TOGETHER_MAX):
+                up.send(SignsOfLife(tuple(signs[start : start + REPORTS_TOGETHER_MAX])))
+
+    def _pass_reports(self, up: Connection) -> None:
+        reports, self._reports = list(self._reports.values()), {}
+        for together in _fitting(reports):
+            up.send(ReportsAre(together))
+        self._metrics.passed.inc(len(reports))
+        self._metrics.messages.inc()
 
     def _left_below(self, connection: Connection, received: Received, message: Left) -> None:
         if self.streams.has_joined(connection, message.shard, message.replica):

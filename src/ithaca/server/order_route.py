@@ -1,7 +1,7 @@
 """Where to look for the order: the orderers in turn, whoever a redirect names, the aggregator that was assigned.
 
 Orderers come and go: those that are there now, as far as was heard, are asked first, and then those of the file.
-For replicas and for aggregators alike. No I/O here, and no clock.
+For replicas, spares and aggregators alike. No I/O here, and no clock.
 """
 
 from collections.abc import Sequence

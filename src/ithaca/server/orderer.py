@@ -185,8 +185,9 @@ class OrdererServer:
     def _members_agreed(self) -> None:
         """Tell those who have joined, and let go of those who were removed."""
         assert self._group is not None
+        spares = () if self._leading is None else self._leading.spares.connections()
         told = OrderersAre(self._group.orderers)
-        for connection in dict.fromkeys((*self._streams.connections(), *self._aggregators.connections())):
+        for connection in dict.fromkeys((*self._streams.connections(), *self._aggregators.connections(), *spares)):
             connection.send(told)
         for server, connections in self._peers.items():
             if self._group.was_removed(server):

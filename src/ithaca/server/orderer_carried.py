@@ -1,9 +1,10 @@
-"""What aggregators say to an orderer: that they are there, whom they have lost, and the reports of those below them."""
+"""What aggregators say to an orderer: that they are there, whom they have lost, and the reports and signs of life of
+those below them."""
 
 from collections.abc import Callable
 from typing import Any
 
-from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Detach, Left, Probe, ReportsAre
+from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Detach, Left, Probe, ReportsAre, SignsOfLife
 from ithaca.protocol.codec import Received
 from ithaca.runtime.connection import Connection
 from ithaca.server.orderer_aggregators import Aggregators
@@ -23,6 +24,7 @@ class CarriedRequests:
             Detach: lambda connection, _, message: aggregators.detach(connection, message),
             Left: lambda connection, _, message: streams.leave_one(connection, message.shard, message.replica),
             ReportsAre: self._reports,
+            SignsOfLife: self._signs_of_life,
             Probe: lambda connection, request, _: connection.answer(request, Alive()),
         }
 
@@ -40,3 +42,10 @@ class CarriedRequests:
         if leading is not None:
             has_joined = self._streams.has_joined
             leading.receive_all([each for each in message.reports if has_joined(connection, each.shard, each.replica)])
+
+    def _signs_of_life(self, connection: Connection, received: Received, message: SignsOfLife) -> None:
+        leading = self._answers.leading
+        if leading is not None:
+            for shard, replica, is_whole in message.signs:
+                if self._streams.has_joined(connection, shard, replica):
+                    leading.heard(shard, replica, is_whole)

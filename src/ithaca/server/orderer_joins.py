@@ -1,4 +1,5 @@
-"""Replicas that join the order: each gets a lane and where its shard stands, here or through an aggregator."""
+"""What storage servers ask of the leader: replicas join, here or through an aggregator, report and give signs of life;
+spares enlist, and learners are let in."""
 
 from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, ProtocolError, Unavailable, WrongLane
 from ithaca.model.positions import LaneId
@@ -7,7 +8,7 @@ from ithaca.ordering.entries import OpenLane
 from ithaca.ordering.outcomes import LaneOpened, Outcome, Refused
 from ithaca.protocol.aggregation import Assigned
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import BootIsKnown, Join, Joined, ReportIs
+from ithaca.protocol.messages import Admit, BootIsKnown, Enlist, Join, Joined, OrderersAre, ReportIs, SignOfLife
 from ithaca.runtime.connection import Connection
 from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_answers import Answers
@@ -15,12 +16,19 @@ from ithaca.server.orderer_streams import NewsStreams
 
 
 class JoinRequests:
-    """Takes what replicas say, of all connections."""
+    """Takes what replicas, spares and learners say, of all connections."""
 
     def __init__(self, answers: Answers, streams: NewsStreams, aggregators: Aggregators) -> None:
         self._answers = answers
         self._streams = streams
         self._aggregators = aggregators
+
+    def lost(self, connection: Connection) -> None:
+        """The connection has ended."""
+        self._streams.leave(connection)
+        self._aggregators.lost(connection)
+        if self._answers.leading is not None:
+            self._answers.leading.spares.lost(connection)
 
     def join(self, connection: Connection, request: Received, message: Join) -> None:
         if not self._answers.may_lead(connection, request):
@@ -28,6 +36,9 @@ class JoinRequests:
         replica = self._member(message.shard, message.replica)
         if isinstance(replica, IthacaError):
             self._answers.fail(connection, request, replica)
+            return
+        if replica is None:
+            self._join_learner(connection, request, message)
             return
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
@@ -41,6 +52,9 @@ class JoinRequests:
                 self._answers.fail(connection, request, lane)
             elif connection.is_open:
                 self._answer(connection, request, message, lane)
+                self._aggregators.joined(message)
+                if self._answers.leading is not None:
+                    self._answers.leading.heard(message.shard, message.replica, is_whole=False)
 
         self._answers.submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
 
@@ -52,16 +66,50 @@ class JoinRequests:
             raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
         leading.receive(report)
 
-    def _member(self, number: int, replica: int) -> Replica | IthacaError:
-        """A replica of the view, or why there is none."""
+    def sign_of_life(self, connection: Connection, request: Received, message: SignOfLife) -> None:
+        if self._answers.leading is not None:
+            for shard, replica in self._streams.replicas_of(connection):
+                self._answers.leading.heard(shard, replica, message.whole)
+
+    def enlist(self, connection: Connection, request: Received, message: Enlist) -> None:
+        if self._answers.may_lead(connection, request):
+            assert self._answers.leading is not None
+            connection.send(OrderersAre(self._answers.group.orderers))
+            self._answers.leading.spares.enlist(connection, request, message.address)
+
+    def admit(self, connection: Connection, request: Received, message: Admit) -> None:
+        if self._answers.may_lead(connection, request):
+            assert self._answers.leading is not None
+            admission = self._answers.leading.spares.admission(message.shard, message.address)
+            if isinstance(admission, IthacaError):
+                self._answers.fail(connection, request, admission)
+            else:
+                connection.answer(request, admission)
+
+    # Parts
+
+    def _join_learner(self, connection: Connection, request: Received, message: Join) -> None:
+        """It joins at the leader, which adds it; once it is a replica, it joins anew, perhaps through an aggregator."""
+        assert self._answers.leading is not None
+        if message.via:
+            self._answers.fail(connection, request, Unavailable("a learner joins at the leader itself"))
+            return
+        shard = self._answers.state.shards.by_number[message.shard]
+        refusal = self._answers.leading.spares.joins(shard, message.replica, message.address, connection)
+        if refusal is not None:
+            self._answers.fail(connection, request, refusal)
+        else:
+            self._answer(connection, request, message, None)
+
+    def _member(self, number: int, replica: int) -> Replica | IthacaError | None:
+        """A replica of the view, None if its shard has none of this number, or why there is no such shard."""
         shards = self._answers.state.shards
         shard = shards.by_number.get(number)
         if shard is None and shards.was_reclaimed(number):
             return NoSuchShard(f"shard {number} was finalized and trimmed whole: nothing is left of it")
         if shard is None:
             return Unavailable(f"shard {number} is not registered yet: add it with ithaca shard add")
-        found = shard.find(replica)
-        return found or InvalidInput(f"there is no replica {replica} of shard {number} in this log")
+        return shard.find(replica)
 
     def _is_placed_elsewhere(self, connection: Connection, request: Received, message: Join) -> bool:
         """Whether a replica is to report through an aggregator, or has to wait until that is known; it is told so."""
@@ -82,7 +130,6 @@ class JoinRequests:
         assert summary is not None
         cuts = tuple(state.cuts_since(message.shard, 0))
         self._streams.join(connection, message.shard, message.replica)
-        self._aggregators.joined(message)
         orderers = self._answers.group.orderers
         connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, orderers))
 

@@ -16,14 +16,16 @@ from ithaca.model.limits import ORDERER_RETRY_S
 from ithaca.model.view import ClusterConfiguration
 from ithaca.ordering.entries import Configure, OrderingEntry, RegisterShard, encode_entry
 from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import Outcome, Refused
+from ithaca.ordering.outcomes import Outcome, Refused, ViewChanged
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.messages import FinishPart
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server.orderer_failures import Failures
 from ithaca.server.orderer_parts import PartKeeping
+from ithaca.server.orderer_spares import Spares
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -52,11 +54,17 @@ class Leading:
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._is_over = False
         self._refused: set[OrderingEntry] = set()  # of the file: what it says contradicts what was agreed
-        self._parts = PartKeeping(state, self._submit_entry, self._plan)
+        self._parts = PartKeeping(state, self._order, self._plan)
         self.is_ready = False
         """Whether the log is configured with all shards of the file, and requests can be taken."""
+        self.spares = Spares(state)
+        self._adding: set[int] = set()
+        """Shards to which a learner is being added."""
+        self._failures = Failures(file, state, self.spares, self._order)
         self._begin_ordering()
         self._prepare()
+        if self._failures.is_on:
+            self._plan(self._failures.look_s, self._look_for_failures)
 
     def end(self) -> None:
         """Another term has begun, or the server stops."""
@@ -64,6 +72,7 @@ class Leading:
         self.is_ready = False
         self._leader = None
         self._parts.end()
+        self.spares.close()
         for timer in self._timers.values():
             timer.cancel()
 
@@ -74,14 +83,22 @@ class Leading:
         self.receive_all((report,))
 
     def receive_all(self, reports: Sequence[Report]) -> None:
-        """Take in reports that came together, and propose the cut that they make due."""
+        """Take in reports that came together, and propose the cut that they make due. Each is a sign of life."""
         self._metrics.reports.inc(len(reports))
+        for report in reports:
+            self._failures.heard(report.shard, report.replica)
         leader = self._leader
         accepted = [report for report in reports if leader.receive(report)] if leader is not None else []
         if leader is not None and accepted:
             self.propose()
             for shard in dict.fromkeys(report.shard for report in accepted):
                 self._parts.reported(leader, shard)
+            for report in accepted:
+                self._add_learner(leader, report)
+
+    def heard(self, shard: int, replica: int, is_whole: bool) -> None:
+        """A replica has given a sign of life, and said whether it lacks nothing."""
+        self._failures.heard(shard, replica, is_whole)
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""
@@ -90,6 +107,8 @@ class Leading:
         else:
             self._begin_ordering()
         self._parts.applied(self._leader, outcomes)
+        if any(isinstance(outcome, ViewChanged) for outcome in outcomes):
+            self.spares.view_changed()
 
     def finish_part(
         self, message: FinishPart, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
@@ -120,6 +139,25 @@ class Leading:
             _log.warning("a cut was not taken: %s", error)
             self._leader.refused()
             self._plan(ORDERER_RETRY_S, self.propose)
+
+    # Replicas that come and go
+
+    def _look_for_failures(self) -> None:
+        self._failures.look()
+        self._plan(self._failures.look_s, self._look_for_failures)
+
+    def _add_learner(self, leader: Leader, report: Report) -> None:
+        """Add whoever has reported, if it is a learner that has caught up."""
+        entry = self.spares.due(leader, report)
+        if entry is None or entry.shard in self._adding:
+            return
+        _log.info("replica %d has all of shard %d, and is added", entry.replica, entry.shard)
+        self._adding.add(entry.shard)
+
+        def done(_: object) -> None:
+            self._adding.discard(report.shard)
+
+        self._order(entry, done, done)
 
     # Configuring
 
@@ -154,6 +192,14 @@ class Leading:
 
     # Parts
 
+    def _order(
+        self,
+        entry: OrderingEntry,
+        done: Callable[[list[Outcome]], None],
+        failed: Callable[[IthacaError], None],
+    ) -> None:
+        self._submit(encode_entry(entry), done, failed)
+
     def _submit(
         self, payload: bytes, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
     ) -> None:
@@ -165,11 +211,6 @@ class Leading:
 
         self._metrics.proposals.inc()
         self._driver.submit(payload, Waiter(applied, failed))
-
-    def _submit_entry(
-        self, entry: OrderingEntry, done: Callable[[list[Outcome]], None], failed: Callable[[IthacaError], None]
-    ) -> None:
-        self._submit(encode_entry(entry), done, failed)
 
     def _plan(self, delay_s: float, action: Callable[[], None]) -> None:
         """Call it then; a plan for the same replaces this one."""

@@ -18,6 +18,7 @@ from ithaca.ordering.entries import (
     MoveSession,
     OpenSession,
     RegisterShard,
+    RemoveReplica,
     TrimTo,
     decode_entry,
     encode_entry,
@@ -27,6 +28,8 @@ from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
 from ithaca.protocol.codec import Received
 from ithaca.protocol.messages import (
     AddOrderer,
+    Admit,
+    Enlist,
     FinishPart,
     GetMembers,
     GetPart,
@@ -40,6 +43,7 @@ from ithaca.protocol.messages import (
     RemoveOrderer,
     ReportIs,
     SessionIs,
+    SignOfLife,
     StatusIs,
     TailIs,
 )
@@ -63,7 +67,7 @@ ANONYMOUS = "~"
 """Names of sessions that nobody will ask for again begin with this."""
 
 _PROPOSABLE = (
-    *(OpenSession, MoveSession, ExpireSession, TrimTo, CloseLane, Finalize, RegisterShard, Lost),
+    *(OpenSession, MoveSession, ExpireSession, TrimTo, CloseLane, Finalize, RegisterShard, RemoveReplica, Lost),
     *(OpenPart, Publish, AbortParts),
 )
 """What clients may propose; the rest is the leader's own."""
@@ -84,13 +88,11 @@ class Requests:
         aggregators: Aggregators,
     ) -> None:
         self._driver = driver
-        self._streams = streams
         self._changes = changes
         self._status = status
-        self._aggregators = aggregators
         self._answers = Answers(machine, driver, group, metrics)
         self._views = ViewRequests(self._answers)
-        joins = JoinRequests(self._answers, streams, aggregators)
+        joins = self._joins = JoinRequests(self._answers, streams, aggregators)
         self._expiring: set[int] = set()
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             ReportIs: joins.report,
@@ -101,6 +103,9 @@ class Requests:
             FinishPart: self._finish_part,
             GetPart: self._get_part,
             Join: joins.join,
+            SignOfLife: joins.sign_of_life,
+            Enlist: joins.enlist,
+            Admit: joins.admit,
             AddOrderer: self._members,
             RemoveOrderer: self._members,
             GetMembers: self._members,
@@ -117,8 +122,7 @@ class Requests:
         handler(connection, received, received.message)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        self._streams.leave(connection)
-        self._aggregators.lost(connection)
+        self._joins.lost(connection)
 
     # What the server calls
 

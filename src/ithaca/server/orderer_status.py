@@ -53,6 +53,7 @@ def _shard(shard: Shard, state: OrderingState, streams: NewsStreams | None) -> d
     return {
         "shard": number,
         "phase": shard.phase,
+        "missing": shard.size - len(shard.replicas),
         "replicas": [
             {
                 "replica": each.replica,

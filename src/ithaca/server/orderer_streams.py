@@ -124,6 +124,11 @@ class NewsStreams:
         for carrier in self._carriers.values():
             yield from carrier.replicas
 
+    def replicas_of(self, connection: Connection) -> list[tuple[int, int]]:
+        """The replicas that have joined over this connection: their shards' numbers and their own."""
+        carrier = self._carriers.get(connection)
+        return [] if carrier is None else sorted(carrier.replicas)
+
     def has_joined(self, connection: Connection, shard: int, replica: int) -> bool:
         """Whether this replica has joined over this connection."""
         carrier = self._carriers.get(connection)

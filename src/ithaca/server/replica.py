@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
-from ithaca.model.errors import Corrupt, Fenced, IthacaError, Trimmed
+from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, Trimmed, Unavailable
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
 from ithaca.protocol.failures import failure_of
@@ -56,6 +56,7 @@ from ithaca.replica.events import (
     PartAppended,
     Refuse,
     Rejoin,
+    ReplicaRemoved,
     Replicated,
     Request,
     RunsFetched,
@@ -92,6 +93,10 @@ from ithaca.wire.batch import Batch
 _log = logging.getLogger("ithaca.replica")
 
 
+SIGNS_OF_LIFE = 4
+"""How many a replica gives in the time after which it would count as failed."""
+
+
 def _now_us() -> int:
     return monotonic_ns() // 1000
 
@@ -117,11 +122,16 @@ class ReplicaServer:
         directory: str,
         *,
         disk: Disk | None = None,
+        address: Address | None = None,
         listen_at: Address | None = None,
+        is_spare: bool = False,
     ) -> None:
-        """`listen_at`: if others reach this server at the file's address by way of a proxy or a mapped port."""
+        """`address`: of a replica that the file has not. `listen_at`: if others reach this server at its address by
+        way of a proxy or a mapped port. `is_spare`: it fails if it cannot be this replica, and never was."""
+        self._is_spare = is_spare
         self._file = file
-        self._listen_at = listen_at or file.replica(shard, replica).address
+        self._public = address or file.replica(shard, replica).address
+        self._listen_at = listen_at or self._public
         self._shard = shard
         self._replica = replica
         self._name = f"{shard}/{replica}"
@@ -198,11 +208,13 @@ class ReplicaServer:
             self.part_feeds = PartFeeds()
             self._keeper = LaneKeeper(self.store, self.step, self.fail, self.metrics)
             self._copies = Copies(self, self._hello)
+            failures = self._file.failures
             self._order = OrderLink(
                 tuple(place.address for place in self._file.orderers),
-                Join(self._shard, self._replica, self._boot),
+                Join(self._shard, self._replica, self._boot, address=self._public),
                 self._hello,
                 self,
+                None if failures.answer == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
             )
             self._listener = await listen(
                 self._listen_at,
@@ -410,11 +422,23 @@ class ReplicaServer:
     def order_gone(self) -> None:
         self.step(ShardReclaimed())
 
+    def order_removed(self, error: NoSuchReplica) -> None:
+        """What it has is kept for people, and served to nobody: others go on without it."""
+        if self._is_spare and not any(lane.replica == self._replica for lane in self.store.lanes):
+            self.fail(error)
+            return
+        _log.error("%s", error)
+        self.step(ReplicaRemoved())
+        self.shelf.close(Unavailable(f"replica {self._name} was removed from its shard: ask another"))
+
     def order_news(self, items: tuple[ShardNews, ...]) -> None:
         for item in items:
             self.metrics.cuts.inc(isinstance(item, ShardCut))
             self._perform(self.core.step(item))
         self._finish_turn()
+
+    def is_whole(self) -> bool:
+        return self.core.is_whole
 
     def order_lost(self) -> None:
         self.step(OrderLost())

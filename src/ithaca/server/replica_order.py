@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, Unavailable
+from ithaca.model.errors import InvalidInput, IthacaError, NoSuchReplica, NoSuchShard, Unavailable, WrongLane
 from ithaca.model.view import Address, Orderers
 from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Assigned
@@ -25,6 +25,7 @@ from ithaca.protocol.messages import (
     Redirect,
     ReportIs,
     ShardNews,
+    SignOfLife,
 )
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
@@ -46,17 +47,29 @@ class Follower(Protocol):
     def order_gone(self) -> None:
         """The shard was finalized and trimmed whole: there is nothing to join any more."""
 
+    def order_removed(self, error: NoSuchReplica) -> None:
+        """The replica was removed from its shard, or was never added to it: it is nobody's any more."""
+
     def order_news(self, items: tuple[ShardNews, ...]) -> None: ...
 
     def order_lost(self) -> None: ...
+
+    def is_whole(self) -> bool:
+        """Whether this replica lacks nothing of its shard, but for what is on its way."""
 
 
 class OrderLink:
     """One connection to the leader or to an aggregator at a time, renewed for as long as the replica runs."""
 
     def __init__(
-        self, orderers: tuple[Address, ...], join: Join, hello: Callable[[], Hello], follower: Follower
+        self,
+        orderers: tuple[Address, ...],
+        join: Join,
+        hello: Callable[[], Hello],
+        follower: Follower,
+        sign_every_s: float | None = None,
     ) -> None:
+        """`sign_every_s`: how often to give a sign of life, if the leader watches for it."""
         self._route = Route(orderers)
         self._join = join
         self._hello = hello
@@ -66,6 +79,8 @@ class OrderLink:
         self._move = Move(hello)
         self._joined = False
         self._was_silent = False
+        self._sign_every_s = sign_every_s
+        self._next_sign: asyncio.TimerHandle | None = None
         self._refusal: IthacaError | None = None
         self._said = ""
         """The last reason for which it could not join."""
@@ -74,14 +89,17 @@ class OrderLink:
         """Join, and join again whenever the link ends; raises only what makes joining pointless.
 
         A shard may be registered after its replicas have started, so that is waited for. Returns when nothing is left
-        of the shard.
+        of the shard, or the replica was removed from it. One whose lane was closed must start anew to get another.
         """
         while True:
             had_joined = await self._attend(self._route.next())
             if isinstance(self._refusal, NoSuchShard):
                 self._follower.order_gone()
                 return
-            if self._refusal is not None and not self._refusal.retry:
+            if isinstance(self._refusal, NoSuchReplica):
+                self._follower.order_removed(self._refusal)
+                return
+            if self._refusal is not None and (not self._refusal.retry or isinstance(self._refusal, WrongLane)):
                 raise self._refusal
             pause_s = self._route.ended(
                 monotonic_s(),
@@ -130,6 +148,8 @@ class OrderLink:
             self._watch = None
             connection.abort()
             self._connection = None
+            if self._next_sign is not None:
+                self._next_sign.cancel()
         return self._joined
 
     def _go(self, connection: Connection, to: Address) -> None:
@@ -140,6 +160,11 @@ class OrderLink:
     def _nobody_answers(self) -> None:
         self._was_silent = True
         self.leave("nobody answers there any more")
+
+    def _give_sign(self) -> None:
+        if self._connection is not None and self._sign_every_s is not None:
+            self._connection.send(SignOfLife(self._follower.is_whole()))
+            self._next_sign = asyncio.get_running_loop().call_later(self._sign_every_s, self._give_sign)
 
     # What the connection calls
 
@@ -156,6 +181,7 @@ class OrderLink:
                 self._route.learn(joined.orderers)
                 _log.info("joined the order at %s as lane %s", connection.name, joined.lane)
                 self._follower.order_joined(joined)
+                self._give_sign()
             case BootIsKnown(boot):
                 self._refusal = InvalidInput(f"the ordering layer knows a later start of this replica, boot {boot}")
                 self._follower.order_knows(boot)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from ithaca.model.errors import Lost, Trimmed, Unavailable
+from ithaca.model.errors import IthacaError, Lost, Trimmed, Unavailable
 from ithaca.model.limits import WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import HASH_SPACE, Buffer, KeyFilter
@@ -50,6 +50,16 @@ class Shelf:
         self.store = store
         self.order = order
         self._waiting: list[asyncio.Future[None]] = []
+        self._closed: IthacaError | None = None
+
+    def close(self, error: IthacaError) -> None:
+        """Nothing can be read here any more: whoever asks, or waits, is told this."""
+        self._closed = error
+        self.advanced()
+
+    def check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed
 
     def advanced(self) -> None:
         """The order or the readable limit has moved."""
@@ -73,6 +83,7 @@ class Shelf:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while position >= self.order.readable:
+            self.check_open()
             left_s = deadline - loop.time()
             if left_s <= 0:
                 return False
@@ -86,6 +97,7 @@ class Shelf:
 
     async def read(self, position: int, wait_s: float) -> tuple[Message, list[Buffer]]:
         """The answer to `Read`; raises `Trimmed` and `Lost`."""
+        self.check_open()
         if not await self.wait_readable(position, wait_s):
             return Behind(self.order.tail), []
         self.check_not_trimmed(position)
@@ -139,6 +151,7 @@ class Stream:
         loop = asyncio.get_running_loop()
         cursor = ShardCursor(shelf.store, self._start)
         while connection.is_open:
+            shelf.check_open()
             limit = order.readable if self._stop is None else min(order.readable, self._stop)
             if cursor.position < limit:
                 shelf.check_not_trimmed(cursor.position)

@@ -9,11 +9,13 @@ from random import Random
 from typing import Any
 
 from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
 from ithaca.model.records import Compression
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
+from ithaca.sim.replacing import REPLACE, with_replacing
 
 PORT = 7600
 
@@ -38,8 +40,10 @@ FAULTS = (
     "client",
     "add-shard",
     "finalize",
+    REPLACE,
 )
 """Kinds of faults; `sim.faults` says what each does."""
+_DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
 """Those of orderers that come and go (`sim.members`); they are drawn apart from the others."""
 ALL_FAULTS = FAULTS + MEMBER_FAULTS
@@ -88,6 +92,9 @@ class Configuration:
     """Shards whose servers run from the beginning, and wait to be added."""
     aggregators: tuple[int, ...] = ()
     """The level of each."""
+    failures: FailurePolicy = NO_ANSWER
+    pool: int = 0
+    """Spares that wait to become replicas."""
     publishers: int = 0
     """Clients that prepare parts and publish them."""
     spare_orderers: int = 0
@@ -102,11 +109,6 @@ class Configuration:
     def f(self) -> int:
         """Replicas of a shard that may be lost."""
         return (self.replicas - 1) // 2 if self.masking else self.replicas - 1
-
-    @property
-    def copies(self) -> int:
-        """Replicas that hold each record once everything has come to rest."""
-        return self.replicas
 
     def cluster(self, spares: int = 0, spare_orderers: int = 0) -> ClusterFile:
         """The cluster's file, with so many of the spare shards and orderers in it."""
@@ -140,6 +142,8 @@ class Configuration:
                 AggregatorPlace(number, Address(f"10.0.3.{number}", PORT), level)
                 for number, level in enumerate(self.aggregators, 1)
             ),
+            failures=self.failures,
+            spares=tuple(Address(f"10.0.4.{number}", PORT) for number in range(1, self.pool + 1)),
         )
 
     def raft(self) -> Settings:
@@ -177,13 +181,13 @@ def _without_aggregators(seed: int) -> Configuration:
     random = Random(f"configuration of {seed}")
     member_faults, spare_orderers, retires = _members_of(seed)
     replicas = random.choice((1, 2, 2, 2, 3))
-    many = random.sample(FAULTS, random.randint(1, 5)) if random.random() < 0.9 else list(FAULTS)
+    many = random.sample(_DRAWN, random.randint(1, 5)) if random.random() < 0.9 else list(_DRAWN)
     faults = many if random.random() < 0.95 else []
     if "finalize" in faults and random.random() < 0.7 and "add-shard" not in faults:
         faults.append("add-shard")  # else there is soon nothing left to finalize
     if replicas == 1:  # nobody could repair it
         faults = [name for name in faults if name not in ("wipe", "flip", "failed-sync")]
-    return Configuration(
+    drawn = Configuration(
         seed=seed,
         orderers=random.choice((1, 3, 3, 3, 5)),
         shards=random.choice((1, 1, 2, 2, 3)),
@@ -234,6 +238,7 @@ def _without_aggregators(seed: int) -> Configuration:
         publishers=random.choice((0, 1, 1, 2)),
         heartbeat_ms=450 if random.random() < 0.25 else 100,
     )
+    return with_replacing(drawn)
 
 
 def _members_of(seed: int) -> tuple[list[str], int, bool]:

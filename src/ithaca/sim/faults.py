@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from ithaca.proof.history import Fault
 from ithaca.server.orderer import OrdererServer
-from ithaca.server.replica import ReplicaServer
-from ithaca.sim.administrator import Task
+from ithaca.sim.administrator import Replacement, Task
 from ithaca.sim.host import Host
+from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.world import World
 
@@ -45,6 +45,7 @@ class Faults:
             "client": self._client,
             "add-shard": self._add_shard,
             "finalize": self._finalize,
+            REPLACE: self._replace_replica,
             **world.members.faults,
         }
 
@@ -106,6 +107,8 @@ class Faults:
         hosts, focus = list(self._world.hosts.values()), self._world.configuration.focus
         if focus == "everybody":
             return hosts
+        if focus == "replicas":
+            return [host for host in hosts if host.is_storage]
         return [host for host in hosts if host.place and f"{host.place.role}s" == focus]
 
     def _server(self) -> Host:
@@ -127,12 +130,13 @@ class Faults:
         """A replica whose data its shard can do without."""
         world = self._world
         candidates = []
-        for shard in world.whole_file.shards:
-            hosts = [host for host in world.hosts.values() if host.place and host.place.shard == shard.shard]
+        for shard in world.view.shards:
+            hosts = world.hosts_of(shard.shard)
             broken = [host for host in hosts if is_destroyed(world, host)]
             for host in hosts:
                 host.is_broken = host in broken
-            if len(broken) < shard.f:
+            gone = len(broken) + max(0, shard.size - len(hosts)) + world.administrator.is_replacing(shard.shard)
+            if gone < shard.f:
                 candidates += [host for host in hosts if host not in broken]
         return self._random.choice(candidates) if candidates else None
 
@@ -215,6 +219,32 @@ class Faults:
             task.grace_cuts, task.grace_s = self._random.randint(0, 30), self._random.choice((0.0, 0.3, 1.0))
         administrator.ask(task)
         return f"{task.shard}, with a grace of {task.grace_cuts} cuts and {task.grace_s} s"
+
+    def _replace_replica(self) -> str | None:
+        """A host is given up, perhaps with all that is on it; one that waits takes its place."""
+        world, administrator = self._world, self._world.administrator
+        spares = [host for host in world.hosts.values() if host.place and host.place.role == "spare"]
+        free = [host for host in spares if not administrator.has_used(host.name) and not self._is_member(host)]
+        shards = [
+            shard
+            for shard in world.view.shards
+            if len(shard.replicas) == shard.size > 1
+            and not administrator.is_replacing(shard.shard)
+            and not any(is_destroyed(world, host) for host in world.hosts_of(shard.shard))
+        ]
+        if not free or not shards:
+            return None
+        shard, spare = self._random.choice(shards), self._random.choice(free)
+        old = self._random.choice(shard.replicas)
+        administrator.replace(Replacement(shard.shard, old.replica, spare))
+        if self._random.random() < 0.5:
+            host = next(each for each in world.hosts_of(shard.shard) if each.address == old.address.host)
+            world.kill(host, "it is given up")
+        return f"{shard.shard}/{old.replica} by {spare.name}"
+
+    def _is_member(self, host: Host) -> bool:
+        addresses = {each.address.host for shard in self._world.view.shards for each in shard.replicas}
+        return host.address in addresses
 
     # Links
 
@@ -330,8 +360,8 @@ class Faults:
 
 def is_whole(world: World, host: Host) -> bool:
     """Whether a replica has everything of its shard that was acknowledged to anybody."""
-    server = host.server
-    if not host.is_up or not isinstance(server, ReplicaServer) or not hasattr(server, "core"):
+    server = host.replica
+    if not host.is_up or server is None:
         return False
     last = max(server.core.tail, world.recorder.last_position + 1)
     if server.core.state == "reclaimed":

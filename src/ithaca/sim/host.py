@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from ithaca.cluster.layout import ServerPlace
 from ithaca.server.process import Server
+from ithaca.server.replica import ReplicaServer
+from ithaca.server.spare import SpareServer
 from ithaca.sim.disk import SimDisk
 from ithaca.sim.inode import Inode
 from ithaca.sim.process import Clocks, Killed, Process
@@ -69,6 +71,17 @@ class Host:
         """Everything it held is gone."""
         self.is_broken, self.was_flipped = True, False
         self.disk = HostDisk(self)
+
+    @property
+    def replica(self) -> ReplicaServer | None:
+        """The storage server that runs here; None before a spare has become one, and of anything else."""
+        server = self.server.replica if isinstance(self.server, SpareServer) else self.server
+        return server if isinstance(server, ReplicaServer) and hasattr(server, "core") else None
+
+    @property
+    def is_storage(self) -> bool:
+        """Whether this is the machine of a replica, or of a spare."""
+        return self.place is not None and self.place.role in ("replica", "spare")
 
     @property
     def directory(self) -> str:

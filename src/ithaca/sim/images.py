@@ -19,8 +19,10 @@ from ithaca.sim.world import World
 def check_images(world: World, random: Random) -> None:
     """Look at what all replicas would hold if the power failed now."""
     world.count("images looked at")
-    for shard in world.whole_file.shards:
-        hosts = [host for host in world.hosts.values() if host.place and host.place.shard == shard.shard]
+    for shard in world.view.shards:
+        if not shard.is_ordering and shard.phase != "finalized":
+            continue  # it is short of replicas, and waits for one that has everything
+        hosts = world.hosts_of(shard.shard)
         held: Counter[Id] = Counter()
         excused = 0
         for host in hosts:
@@ -28,7 +30,7 @@ def check_images(world: World, random: Random) -> None:
                 excused += 1
             else:
                 held.update(_ids(host, random))
-        wanted = shard.f + 1 - excused
+        wanted = shard.f + 1 - excused - max(0, shard.size - len(hosts))
         for record, (of_shard, position) in world.recorder.placed.items():
             if of_shard == shard.shard and position >= world.recorder.trimmed and held[record] < wanted:
                 raise Violation(

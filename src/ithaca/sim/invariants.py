@@ -4,6 +4,7 @@ Cheap on purpose: only the server to which something has just happened is looked
 """
 
 from ithaca.model.positions import LaneId
+from ithaca.model.view import Shard
 from ithaca.ordering.lanes import LaneTable
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
@@ -37,9 +38,16 @@ class Invariants:
         """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._synced: dict[LaneId, dict[str, int]] = {}
         """Of each lane: how much of it each replica had on its disk at some time."""
+        self._due: dict[LaneId, int] = {}
+        """How much of each lane was ordered, or sealed, when that was last looked at."""
+        self._members: dict[int, set[str]] = {}
+        """The hosts of each shard when that was last looked at."""
+        self._removed_at: dict[str, int] = {}
+        """Of each host whose replica knows that it was removed: how far it could be read then."""
         self._configurations: dict[int, tuple[Configuration, str]] = {}
         """By the entry of the log that they stand in, or at which a snapshot was taken: who said so."""
-        self._newest_cut = 0
+        self._newest = 0
+        """The last entry that any orderer has applied."""
         self._steps_after: dict[str, int] = {}
         """Of each host: what its process has done since a sync of it failed."""
         self._seen: dict[str, tuple[int, int]] = {}
@@ -74,8 +82,8 @@ class Invariants:
         server = host.server
         if isinstance(server, OrdererServer):
             self._check_orderer(host, server)
-        elif isinstance(server, ReplicaServer) and hasattr(server, "core"):
-            self._check_replica(host, server)
+        elif host.replica is not None:
+            self._check_replica(host, host.replica)
 
     def _ends_after_failed_sync(self, host: Host) -> None:
         if host.sync_failed_ns is None:
@@ -108,9 +116,11 @@ class Invariants:
         self._same_log(host, driver._core)
         self._votes_once(host, driver._core)
         state = server._machine.state
+        if state.shards.version > self._world.view.version:
+            self._world.view = state.view
         self._same_tail(host, state.cut_number, state.tail)
-        if state.cut_number > self._newest_cut:
-            self._newest_cut = state.cut_number
+        if state.index > self._newest:
+            self._newest = state.index
             self._is_synced(state)
         self._never_falls(host, (host.lives, driver.term, driver.commit_index, state.tail))
         if self._seen.get(host.name) != (host.lives, state.index):
@@ -173,21 +183,24 @@ class Invariants:
             self._votes[host.name] = host.lives, node.term, node.vote or 0
 
     def _is_synced(self, state: OrderingState) -> None:
-        """What is ordered of a lane was synced by f + 1 replicas."""
+        """What is ordered now of a lane, or sealed of a part, was synced by f + 1 of the replicas of its shard."""
         for shard in state.view.shards:
-            for lane in shard.open_lanes():
-                length = state.lanes.ordered_length(lane) or 0
-                synced = sorted(self._synced.get(lane, {}).values(), reverse=True)[: shard.copies]
-                if length > (synced[-1] if len(synced) == shard.copies else 0):
-                    said = f"{length} records of lane {lane} are ordered"
-                    raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
+            present = {each.address.host for each in shard.replicas}
+            members = present | self._members.get(shard.shard, present)  # it may be from before they changed
+            self._members[shard.shard] = present
+            due = {lane: state.lanes.ordered_length(lane) or 0 for lane in shard.open_lanes()}
+            for lane, length in (due | state.parts.sealed_lengths(shard.shard)).items():
+                if length > self._due.get(lane, 0):
+                    self._due[lane] = length
+                    self._is_held(shard, lane, length, members)
 
-        for part in state.parts.by_lane.values():
-            copies = state.shards.by_number[part.lane.shard].copies
-            synced = sorted(self._synced.get(part.lane, {}).values(), reverse=True)[:copies]
-            if (part.length or 0) > (synced[-1] if len(synced) == copies else 0):
-                said = f"part {part.lane} is sealed with {part.length} records"
-                raise Violation("synced-first", f"{said}, and the {copies} that synced most synced {synced}")
+    def _is_held(self, shard: Shard, lane: LaneId, length: int, members: set[str]) -> None:
+        known = self._synced.get(lane, {})
+        lengths = (known[name] for name in known if self._hosts[name].address in members)
+        synced = sorted(lengths, reverse=True)[: shard.copies]
+        if length > (synced[-1] if len(synced) == shard.copies else 0):
+            said = f"{length} records of {'part' if lane.is_part else 'lane'} {lane} are agreed on"
+            raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
 
     def _check_replica(self, host: Host, server: ReplicaServer) -> None:
         core = server.core
@@ -195,15 +208,17 @@ class Invariants:
             if is_open:
                 known = self._synced.setdefault(lane, {})
                 known[host.name] = max(durable, known.get(host.name, 0))
-        if host.place is not None and host.place.shard is not None:
-            runs = self._runs.setdefault(host.place.shard, {})
-            runs[host.name] = max(core._runs.cut, runs.get(host.name, 0))
+        runs = self._runs.setdefault(core._shard, {})
+        runs[host.name] = max(core._runs.cut, runs.get(host.name, 0))
         self._same_tail(host, core.cut_number, core.tail)
+        if core.state == "removed" and core.tail != self._removed_at.setdefault(f"{host.name} {host.lives}", core.tail):
+            raise Violation("removed", f"{host.name} was removed, and follows the order on to {core.tail}")
         if core.readable > core.tail:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")
-        self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail))
+        who = f"{host.name} as {server._name}"  # a spare may become one after the other
+        self._never_falls(host, (host.lives, core.readable, core.cut_number, core.tail), who)
         if core.shard_view is not None and core.shard_view.phase == "finalized":
-            self._takes_no_more(host, core)
+            self._takes_no_more(host, core, who)
             for lane, is_open, durable, ordered in core.lanes():
                 final = self._final_lengths.get(lane, ordered)
                 if is_open or ordered != final or (core.is_settled(lane) and durable > final):
@@ -213,10 +228,10 @@ class Invariants:
                         f"was finalized at {final}",
                     )
 
-    def _takes_no_more(self, host: Host, core: ReplicaCore) -> None:
+    def _takes_no_more(self, host: Host, core: ReplicaCore, who: str) -> None:
         lane = core.own_lane
         taken = 0 if lane is None else core.received(lane)
-        if taken > self._taken.setdefault((host.name, host.lives), taken):
+        if taken > self._taken.setdefault((who, host.lives), taken):
             raise Violation("finalized", f"{host.name} has taken a batch into lane {lane}, which is finalized")
 
     def _same_end(self, host: Host, shard: int, lanes: LaneTable) -> None:
@@ -254,8 +269,8 @@ class Invariants:
             said = f"after entry {state.index} tail, first, time, view, sessions and kept cuts are {known} at {who}"
             raise Violation("one-order", f"{said} and {has} at {host.name}")
 
-    def _never_falls(self, host: Host, now: tuple[int, int, int, int]) -> None:
-        before = self._last.get(host.name)
-        self._last[host.name] = now
+    def _never_falls(self, host: Host, now: tuple[int, int, int, int], who: str = "") -> None:
+        before = self._last.get(who or host.name)
+        self._last[who or host.name] = now
         if before is not None and before[0] == now[0] and any(new < old for old, new in zip(before, now, strict=True)):
             raise Violation("monotone", f"{host.name} fell from {before[1:]} to {now[1:]}")

@@ -18,13 +18,14 @@ from ithaca.sim.planted_client import CLIENT
 from ithaca.sim.planted_order import ORDER
 from ithaca.sim.planted_parts import PARTS
 from ithaca.sim.planted_raft import RAFT
+from ithaca.sim.planted_replacing import REPLACING
 from ithaca.sim.planted_replica import REPLICA
 from ithaca.sim.planted_shards import SHARDS
 from ithaca.sim.planted_storage import STORAGE
 
 __all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
 
-BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *PARTS, *REPLICA, *STORAGE, *CLIENT, *SHARDS)
+BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *PARTS, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS)
 
 SEEDS = range(1, 201)
 """Where a bug is looked for. More than any takes: what a seed means changes with every change of the simulator."""

@@ -144,7 +144,8 @@ class _Run:
         self._converge("servers stop", lambda: not any(host.is_up for host in world.hosts.values()))
         self._invariants.check_final_ends()
         finals = self._finals()
-        copies = self._world.configuration.copies - any(final is None for final in finals)
+        members = [len(world.hosts_of(shard.shard)) for shard in world.view.shards]
+        copies = min(members) - any(final is None for final in finals)
         events = [Plan(copies=copies, ok_min=1), *world.recorder.events, *filter(None, finals)]
         verdict = check(events)
         if verdict.violations:
@@ -156,11 +157,9 @@ class _Run:
     def _finals(self) -> list[Final | None]:
         """What each replica holds; None where a flipped bit lies in what nobody has read since."""
         finals: list[Final | None] = []
-        for host in self._world.hosts.values():
-            if host.place is None or host.place.shard is None:
-                continue
+        for host in self._world.replicas():
             try:
-                finals.append(dump_replica(host.disk, host.directory, f"{host.place.shard}/{host.place.number}"))
+                finals.append(dump_replica(host.disk, host.directory, host.name))
             except NoPayload as error:
                 raise Violation("sound-disks", f"{host.name} takes damage for a record: {error}") from error
             except Corrupt as error:

@@ -14,8 +14,9 @@ from signal import SIGTERM
 from typing import Any
 
 from ithaca.client.log import AsyncClusterLog
-from ithaca.cluster.layout import bootstrap_of, servers_of
+from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.model.errors import IthacaError
+from ithaca.model.view import View
 from ithaca.protocol.aggregation import ReportsAre
 from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
 from ithaca.protocol.messages import RaftSays, ReportIs
@@ -24,6 +25,7 @@ from ithaca.server.aggregator import AggregatorServer
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.server.replica import ReplicaServer
+from ithaca.server.spare import SpareServer
 from ithaca.sim.administrator import Administrator
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import Tear
@@ -33,6 +35,7 @@ from ithaca.sim.network import SimNetwork
 from ithaca.sim.process import Killed, Process, SimMachine
 from ithaca.sim.publisher import Publisher
 from ithaca.sim.recorder import Recorder
+from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
 from ithaca.sim.violation import Violation
 from ithaca.sim.workload import Producer, Reader
@@ -81,8 +84,10 @@ class World:
         self._order_file = replace(everything, shards=self.file.shards)
         """As spare orderers know it."""
         self.bootstrap = bootstrap_of(self.whole_file)
-        places = servers_of(everything)
+        places = servers_of(everything) + spares_of(everything)
         self.hosts = {place.name: Host(self, place.name, place.address.host, place) for place in places}
+        self.view = View()
+        """The newest that an orderer has applied."""
         self.recorder = Recorder(lambda: self.scheduler.now_ns)
         self.producers = [Producer(self, number) for number in range(configuration.producers)]
         self.readers = [Reader(self, number) for number in range(configuration.readers)]
@@ -90,7 +95,7 @@ class World:
         self.administrator = Administrator(self)
         self.members = Members(self, self.random)
         self._roles: list[Producer | Reader | Publisher | Administrator] = [*self.producers, *self.readers]
-        if {"add-shard", "finalize", *MEMBER_FAULTS} & set(configuration.faults):
+        if {"add-shard", "finalize", REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
         self._roles += self.publishers
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
@@ -105,9 +110,16 @@ class World:
         self._handler = _Story(self)
 
     def replicas(self) -> list[Host]:
-        """The hosts of all shards that are registered, or may be."""
-        registered = self.administrator.registered
-        return [host for host in self.hosts.values() if host.place is not None and host.place.shard in registered]
+        """The hosts of all replicas that the view has."""
+        return [host for shard in self.view.shards for host in self.hosts_of(shard.shard)]
+
+    def hosts_of(self, number: int) -> list[Host]:
+        """The hosts of a shard's replicas: as the view says, else as its servers were started."""
+        shard = next((each for each in self.view.shards if each.shard == number), None)
+        if shard is None:
+            return [host for host in self.hosts.values() if host.place and host.place.shard == number]
+        addresses = [each.address.host for each in shard.replicas]
+        return [host for host in self.hosts.values() if host.is_storage and host.address in addresses]
 
     # What happened
 
@@ -167,6 +179,8 @@ class World:
         assert place is not None
         if place.role == "aggregator":
             host.server = AggregatorServer(self.whole_file, place.number)
+        elif place.role == "spare":
+            host.server = SpareServer(self.whole_file, place.address, host.directory, disk=host.disk)
         elif place.shard is None:
             founded = any(each.server == place.number for each in self.file.orderers)
             file = self.file if founded else self._order_file
@@ -180,7 +194,7 @@ class World:
     def fenced(self, host: Host) -> None:
         """It must not be started again in place: a replica begins with an empty disk, an orderer's host is
         power-cycled, after which nothing is left that was not synced."""
-        if host.place is not None and host.place.shard is not None:
+        if host.is_storage:
             host.replace_disk()
         else:
             host.disk.crash(self.random)

@@ -50,6 +50,12 @@ def start(disk: Disk, directory: str, shard: int, replica: int, *, now_us: int) 
     return _store(disk, directory, msgspec.structs.replace(known, boot=known.boot + 1))
 
 
+def identity(disk: Disk, directory: str) -> tuple[int, int] | None:
+    """The shard and the number of the replica whose directory this is; None of one that is nobody's yet."""
+    known = _load(disk, directory)
+    return None if known is None else (known.shard, known.replica)
+
+
 def bind(disk: Disk, directory: str, log: UUID) -> ReplicaMeta:
     """Remember which log a replica that was started belongs to; another one is refused."""
     known = _load(disk, directory)
@@ -69,6 +75,20 @@ def skip_boots(disk: Disk, directory: str, boot: int) -> None:
     known = _load(disk, directory)
     assert known is not None, "start comes first"
     _store(disk, directory, msgspec.structs.replace(known, boot=max(known.boot, boot)))
+
+
+def forget(disk: Disk, directory: str) -> None:
+    """Make the directory nobody's again: of a learner that was never added, so that nobody counts on what it holds."""
+    lanes = f"{directory}/lanes"
+    for lane in disk.list(lanes) if disk.exists(lanes) else ():
+        for name in disk.list(f"{lanes}/{lane}"):
+            disk.remove(f"{lanes}/{lane}/{name}")
+        disk.remove_directory(f"{lanes}/{lane}")
+    if disk.exists(lanes):
+        disk.sync_directory(lanes)
+        disk.remove_directory(lanes)
+    disk.remove(f"{directory}/{NAME}")  # last: lanes without it are refused
+    disk.sync_directory(directory)
 
 
 def _load(disk: Disk, directory: str) -> ReplicaMeta | None:

@@ -14,23 +14,18 @@ from typing import Any, Self, TypeVar
 import uvloop
 
 from ithaca.client.log import connect
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, local_cluster, servers_of
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of, spares_of
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
 from ithaca.cluster.orderers import remove_orderer_table
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
 from ithaca.cluster.shards import append_shard, append_text
 from ithaca.cluster.status import ClusterStatus, cluster_status
-from ithaca.model.cluster_config import (
-    ClusterFile,
-    OrdererPlace,
-    ReplicaPlace,
-    ShardPlace,
-    dump_cluster,
-    dump_orderer,
-    load_cluster,
-)
-from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError
+from ithaca.cluster.temporary import Shape, shaped
+from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
+from ithaca.model.cluster_text import dump_cluster, dump_orderer
+from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
+from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.model.view import Address
@@ -38,6 +33,7 @@ from ithaca.server.aggregator import AggregatorServer
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import Server
 from ithaca.server.replica import ReplicaServer
+from ithaca.server.spare import SpareServer
 from ithaca.testing.mortal_disk import MortalDisk
 
 T = TypeVar("T")
@@ -75,22 +71,30 @@ class Cluster:
         replicas: int = 2,
         orderers: int = 1,
         durability: Durability = "fsync",
+        masking: bool = False,
+        spares: int = 0,
+        failures: FailurePolicy = NO_ANSWER,
         aggregators: int = 0,
     ) -> None:
+        """`spares` wait to become replicas, named `spare-1` and so on; `failures` is what calls for them."""
         if directory is not None and (directory / FILE).exists():
             self.file: ClusterFile = load_cluster(directory / FILE)
             wanted = Wanted(shards, replicas, orderers, None, durability, aggregators)
             refuse_difference(directory, self.file, wanted)
         else:
-            self.file = local_cluster(
-                shards=shards,
-                replicas=replicas,
-                orderers=orderers,
-                ports=free_ports(orderers + shards * replicas + aggregators),
-                durability=durability,
+            ports = free_ports(orderers + shards * replicas + aggregators + spares)
+            shape = Shape(
+                shards,
+                replicas,
+                orderers,
+                durability,
+                masking=masking,
+                spares=spares,
+                failures=failures,
                 aggregators=aggregators,
             )
-        self._places = {place.name: place for place in servers_of(self.file)}
+            self.file = shaped(shape, ports)
+        self._places = self._all_places()
         self._wanted_directory = directory
         self._running: dict[str, _Running] = {}
         self._orderer_last = 0
@@ -175,7 +179,7 @@ class Cluster:
         )
         shard = ShardPlace(number, (replicas - 1) // 2 if masking else replicas - 1, masking, places)
         self.file = append_shard(self.directory / FILE, shard)
-        self._places = {place.name: place for place in servers_of(self.file)}
+        self._places = self._all_places()
         for name in [place.name for place in self._places.values() if place.shard == number]:
             self.start_server(name)
 
@@ -201,7 +205,7 @@ class Cluster:
         self._orderer_last = max(self._orderer_last, *(place.server for place in self.file.orderers)) + 1
         place = OrdererPlace(self._orderer_last, Address(LOOPBACK, free_ports(1)[0]), joins=True)
         self.file = append_text(self.directory / FILE, dump_orderer(place))
-        self._places = {each.name: each for each in servers_of(self.file)}
+        self._places = self._all_places()
         self.start_server(f"orderer-{place.server}")
 
         async def add() -> int:
@@ -220,7 +224,7 @@ class Cluster:
         self._run(remove())
         self.stop_server(f"orderer-{server}")
         self.file = remove_orderer_table(self.directory / FILE, self.file, server)
-        self._places = {place.name: place for place in servers_of(self.file)}
+        self._places = self._all_places()
 
     # How it is
 
@@ -245,6 +249,9 @@ class Cluster:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    def _all_places(self) -> dict[str, ServerPlace]:
+        return {place.name: place for place in servers_of(self.file) + spares_of(self.file)}
+
     def _place(self, name: str) -> ServerPlace:
         if name not in self._places:
             raise InvalidInput(f"there is no server {name}: there are {', '.join(self._places)}")
@@ -258,6 +265,8 @@ class Cluster:
         server: Server
         if place.role == "aggregator":
             server = AggregatorServer(self.file, place.number)
+        elif place.role == "spare":
+            server = SpareServer(self.file, place.address, directory, disk=disk)
         elif place.shard is None:
             server = OrdererServer(self.file, place.number, directory, disk=disk)
         else:
@@ -274,6 +283,8 @@ class Cluster:
             _log.warning("%s has failed: %s", name, error)
             self._running.pop(name, None)
             await server.stop()
+            if isinstance(error, WrongLane):  # its lane was closed, and it needs another: any supervisor starts it
+                await self._start(self._places[name])
 
     async def _stop(self, name: str) -> None:
         running = self._running.pop(name, None)

@@ -8,6 +8,7 @@ from ithaca.torture.disk_faults import Full, Power, SyncError
 from ithaca.torture.injectors import Injector
 from ithaca.torture.link_faults import Loss, OneWay, Partition, Reset, Slow
 from ithaca.torture.process_faults import Client, Clock, Kill, KillAll, LongPause, Pause, Rolling
+from ithaca.torture.view_faults import AddShard, Finalize, Replace
 
 INJECTORS: dict[str, type[Injector]] = {
     injector.fault.name: injector
@@ -27,6 +28,9 @@ INJECTORS: dict[str, type[Injector]] = {
         SyncError,
         Full,
         Power,
+        AddShard,
+        Finalize,
+        Replace,
     )
 }
 ALL = "all"

@@ -50,7 +50,7 @@ class SyncError(Injector):
             if cluster.children()[name].phase != "fenced":
                 raise Broken(f"{name} was started again after it had fenced itself")
             await cluster.stop()
-            if strike.variant == "wipe" and cluster.places[name].role == "replica":
+            if strike.variant == "wipe" and cluster.places[name].role != "orderer":
                 cluster.wipe(name)
             cluster.start()
             await cluster.healed()

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 from ithaca.torture.disks import LoopDisk
 from ithaca.torture.plan import Fault, Strike
 from ithaca.torture.proxy import Network
-from ithaca.torture.tormented import Tormented
+from ithaca.torture.tormented import Shape, Tormented
 
 
 class NotFired(Exception):
@@ -54,6 +54,11 @@ class Injector(ABC):
     def unavailable(cls) -> str | None:
         """Why this machine does not allow it; None when it does."""
         return None
+
+    @classmethod
+    def spares(cls, shape: Shape) -> int:
+        """How many spares each strike takes."""
+        return 0
 
     @abstractmethod
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:

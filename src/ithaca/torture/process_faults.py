@@ -75,7 +75,7 @@ class Rolling(Injector):
         names = [
             name
             for name, place in cluster.places.items()
-            if group == ("orderers" if place.shard is None else f"shard-{place.shard}")
+            if group == ("orderers" if place.role == "orderer" else f"shard-{place.shard}")
         ]
         for name in names:
             await cluster.healed()

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import ithaca.aio
@@ -72,10 +72,13 @@ class Run:
         self._progress = progress
         self.plan = options.plan()
         self.fired: Counter[str] = Counter()
-        names = server_names(options.shape)
+        spares = sum(INJECTORS[strike.fault].spares(options.shape) for strike in self.plan)
+        shape = replace(options.shape, spares=spares)
+        names = server_names(shape)
         self.disks = {name: LoopDisk(home / "data" / name) for name in names} if options.needs_disks else {}
         data = {name: self.disks[name].server if self.disks else home / "data" / name for name in names}
-        self.cluster = Tormented(home / "cluster", options.shape, data)
+        self.cluster = Tormented(home / "cluster", shape, data)
+        self._members: list[str] = []
         self.crowd = Crowd(home / "clients", self.cluster.bootstrap, options.seed, options.cast)
         self._network = Network(options.seed)
         self._history = home / "run.jsonl"
@@ -87,8 +90,8 @@ class Run:
 
     @property
     def replicas(self) -> dict[str, Path]:
-        """Where each replica keeps its data."""
-        return {name: self.cluster.data[name] for name, place in self.cluster.places.items() if place.shard is not None}
+        """Where each replica that the cluster has at the end keeps its data."""
+        return {name: self.cluster.data[name] for name in self._members}
 
     async def go(self) -> None:
         """Start, strike, rest, look, stop. No process is left, whatever happens."""
@@ -181,6 +184,8 @@ class Run:
         await trimming
         async with self._connected() as log:
             tail = await log.tail()
+            shards = await log.admin.shards()
+            self._members = [self.cluster.name_of(each.address) for shard in shards for each in shard.replicas]
             await self.crowd.finish(tail)
             await self._look(log, tail, writer)
         await self.cluster.healed()

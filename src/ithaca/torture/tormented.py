@@ -22,14 +22,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, local_cluster, serve_command, servers_of
+from ithaca.cluster.layout import ServerPlace, bootstrap_of, serve_command, servers_of, spares_of
 from ithaca.cluster.log_files import open_log
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.running import SUPERVISOR_LOG
 from ithaca.cluster.state import ChildState, load_state
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.supervisor import Program
-from ithaca.model.cluster_config import ClusterFile, dump_cluster
+from ithaca.cluster.temporary import Shape as Made
+from ithaca.cluster.temporary import shaped
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.limits import MIB, SERVER_STOP_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.server.process import SUPERVISOR
@@ -57,6 +60,7 @@ class Shape:
     orderers: int = 3
     masking: bool = False
     durability: Durability = "fsync"
+    spares: int = 0
 
     @property
     def f(self) -> int:
@@ -76,9 +80,13 @@ class Tormented:
         ports = free_ports(2 * count)
         self.file = _file(shape, ports[:count])
         private = _file(shape, ports[count:])
-        self.places = {place.name: place for place in servers_of(private)}
+        self.places = {place.name: place for place in servers_of(private) + spares_of(private)}
         """The servers, and where they really listen."""
-        self.routes = {place.name: (place.address, self.places[place.name].address) for place in servers_of(self.file)}
+        public = servers_of(self.file) + spares_of(self.file)
+        self.routes = {place.name: (place.address, self.places[place.name].address) for place in public}
+        self._unused = [place.name for place in spares_of(private)]
+        self.stand_ins: dict[str, str] = {}
+        """The spares that have taken the place of another server."""
         self._keeper: subprocess.Popen[bytes] | None = None
 
     @property
@@ -93,7 +101,8 @@ class Tormented:
         save_programs(self.directory, [self._program(place) for place in self.places.values()])
 
     def _program(self, place: ServerPlace) -> Program:
-        command = serve_command(self.directory, place)
+        known_as = replace(place, address=self.routes[place.name][0])  # what a spare is told; others look it up
+        command = serve_command(self.directory, known_as)
         command[command.index("--dir") + 1] = str(self.data[place.name])
         command += ["--listen", str(place.address)]
         return Program(place.name, ["sh", "-c", _LAUNCH, str(self._env_path(place.name)), *command])
@@ -188,6 +197,8 @@ class Tormented:
 
     async def resolved(self, role: str) -> str:
         """The server that a target of a plan stands for now."""
+        while role in self.stand_ins:
+            role = self.stand_ins[role]
         if role in self.places:
             return role
         leader = (await self.status()).leader
@@ -199,6 +210,16 @@ class Tormented:
             name for name, place in self.places.items() if place.role == "orderer" and name != leader.place.name
         ]
         return followers[int(role.removeprefix("follower-")) - 1]
+
+    def name_of(self, address: str) -> str:
+        """The server that others know by this address."""
+        return next(name for name, (public, _) in self.routes.items() if str(public) == address)
+
+    def take_spares(self, count: int) -> list[str]:
+        """So many spares that nobody has used."""
+        assert count <= len(self._unused), f"{count} spares are wanted, and {len(self._unused)} are left"
+        taken, self._unused = self._unused[:count], self._unused[count:]
+        return taken
 
     # What strikes do to servers
 
@@ -227,23 +248,25 @@ class Tormented:
 
 def server_names(shape: Shape) -> list[str]:
     """The servers of a cluster, orderers first."""
-    return [place.name for place in servers_of(_file(shape, list(range(1, 1 + _count(shape)))))]
+    file = _file(shape, list(range(1, 1 + _count(shape))))
+    return [place.name for place in servers_of(file) + spares_of(file)]
 
 
 def _count(shape: Shape) -> int:
-    return shape.orderers + shape.shards * shape.replicas
+    return shape.orderers + shape.shards * shape.replicas + shape.spares
 
 
 def _file(shape: Shape, ports: list[int]) -> ClusterFile:
-    file = local_cluster(
-        shards=shape.shards,
-        replicas=shape.replicas,
-        orderers=shape.orderers,
-        ports=ports,
-        durability=shape.durability,
+    made = Made(
+        shape.shards,
+        shape.replicas,
+        shape.orderers,
+        shape.durability,
+        SEGMENT_BYTES,
+        masking=shape.masking,
+        spares=shape.spares,
     )
-    shards = tuple(replace(shard, f=shape.f, masking=shape.masking) for shard in file.shards)
-    return replace(file, segment_bytes=SEGMENT_BYTES, shards=shards)
+    return shaped(made, ports)
 
 
 def _signal(pid: int, number: signal.Signals) -> bool:

@@ -1,4 +1,4 @@
-"""Which cluster is changed: the one in a directory of this machine, or the one that --bootstrap names."""
+"""Which cluster a command that changes one is about: that of a directory, or one by its orderers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ def remote_cluster(context: typer.Context, bootstrap: str | None) -> str | None:
 
 
 def named_cluster(context: typer.Context, directory: Path, bootstrap: str | None) -> str:
-    """Addresses of orderers of either."""
+    """What to connect to, whichever of the two names it."""
     remote = remote_cluster(context, bootstrap)
     if remote is not None:
         return ",".join(map(str, parse_bootstrap(remote)))
@@ -32,6 +32,7 @@ def named_cluster(context: typer.Context, directory: Path, bootstrap: str | None
 
 
 def connected_cluster(bootstrap: str) -> "ClusterLog":
+    """A handle of the cluster."""
     import ithaca
 
     return ithaca.connect(bootstrap)

@@ -1,0 +1,83 @@
+"""Changes of the cluster itself, while clients use it: shards that come and go, replicas that are replaced."""
+
+import signal
+from contextlib import AbstractAsyncContextManager
+from typing import ClassVar
+
+import ithaca.aio
+from ithaca.model.interface_aio import Admin, ClusterLog
+from ithaca.torture.client import TIMEOUT_S
+from ithaca.torture.injectors import Injector, Scene, Struck
+from ithaca.torture.plan import Fault, Strike
+from ithaca.torture.process_faults import ended
+from ithaca.torture.tormented import Shape, Tormented
+
+
+class AddShard(Injector):
+    """Spares become a new shard."""
+
+    fault: ClassVar[Fault] = Fault("addshard", "all", recovery_s=1.0)
+
+    @classmethod
+    def spares(cls, shape: Shape) -> int:
+        return shape.replicas
+
+    async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
+        async with _connected(scene.cluster) as log:
+            struck(f"shard {await _add(scene.cluster, log.admin)}")
+
+
+class Finalize(Injector):
+    """A shard is finalized, at once or with a grace; if it is the last one, another is added first."""
+
+    fault: ClassVar[Fault] = Fault("finalize", "all", recovery_s=1.0, variants=("at once", "with a grace"))
+
+    @classmethod
+    def spares(cls, shape: Shape) -> int:
+        return shape.replicas
+
+    async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
+        grace_cuts, grace = (20, 0.3) if strike.variant == "with a grace" else (0, 0.0)
+        async with _connected(scene.cluster) as log:
+            live = [each.shard for each in await log.admin.shards() if each.phase == "live"]
+            if len(live) == 1:
+                await _add(scene.cluster, log.admin)
+            await log.admin.finalize_shard(live[0], grace_cuts=grace_cuts, grace=grace)
+            struck(f"shard {live[0]}")
+
+
+class Replace(Injector):
+    """A spare takes the place of a replica, of one that works or of one that was just killed."""
+
+    fault: ClassVar[Fault] = Fault("replace", "replica", variants=("alive", "killed"), alone=True)
+
+    @classmethod
+    def spares(cls, shape: Shape) -> int:
+        return 1
+
+    async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
+        cluster = scene.cluster
+        async with _connected(cluster) as log:
+            (target,) = await scene.servers(strike)
+            found = [
+                (shard.shard, each.replica, cluster.name_of(each.address))
+                for shard in await log.admin.shards()
+                for each in shard.replicas
+            ]
+            # The shard of the target may be gone: it was finalized, and trimmed.
+            shard, replica, old = next((each for each in found if each[2] == target), found[-1])
+            (spare,) = cluster.take_spares(1)
+            if strike.variant == "killed":
+                await ended(cluster, old, cluster.signal(old, signal.SIGKILL))
+            await log.admin.replace_replica(shard, replica, str(cluster.routes[spare][0]))
+            cluster.stand_ins[old] = spare
+            struck(f"{shard}/{replica} by {spare}")
+
+
+async def _add(cluster: Tormented, admin: Admin) -> int:
+    names = cluster.take_spares(cluster.shape.replicas)
+    return await admin.add_shard([str(cluster.routes[name][0]) for name in names], masking=cluster.shape.masking)
+
+
+def _connected(cluster: Tormented) -> AbstractAsyncContextManager[ClusterLog]:
+    return ithaca.aio.connect(cluster.bootstrap, timeout=TIMEOUT_S)

@@ -1,0 +1,167 @@
+"""Replicas that fail, are removed, replaced and added to, in clusters of real servers."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ithaca
+from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, NoSuchShard, Unavailable
+from ithaca.model.failure_config import FailurePolicy
+from ithaca.testing import Cluster
+
+QUICK_MS = 500
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """What the condition gives once that is something."""
+    deadline = time.monotonic() + 30
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited until {what}"
+        time.sleep(0.02)
+    return found
+
+
+def numbers(log: ithaca.ClusterLog, shard: int = 0) -> list[int]:
+    found = next(each for each in log.admin.shards() if each.shard == shard)
+    return [each.replica for each in found.replicas]
+
+
+def values(log: ithaca.ClusterLog) -> list[bytes]:
+    with log.read_range(1, log.tail()) as records:
+        return [record.value for record in records]
+
+
+def test_a_replica_is_replaced_and_all_is_there() -> None:
+    with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        written = [str(number).encode() for number in range(50)]
+        for value in written:
+            log.append(value)
+        new = str(cluster.file.spares[0])
+        assert log.admin.replace_replica(0, 0, new) == 2
+        assert log.admin.replace_replica(0, 0, new) == 2
+        assert numbers(log) == [1, 2]
+        log.append(b"afterwards")
+        cluster.kill_replica(0, 1)
+        assert values(log) == [*written, b"afterwards"]
+
+
+def test_a_shard_short_of_a_replica_is_read_and_takes_appends_again_when_it_is_complete() -> None:
+    with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"before")
+        cluster.kill_replica(0, 0)
+        log.admin.remove_replica(0, 0)
+        log.admin.remove_replica(0, 0)
+        assert numbers(log) == [1]
+        assert values(log) == [b"before"]
+        with pytest.raises(DeadlineExceeded):
+            log.append(b"nowhere to go", timeout=0.3)
+        assert any("short of 1 of its replicas" in each for each in cluster.status().problems())
+        assert log.admin.add_replica(0, str(cluster.file.spares[0])) == 2
+        log.append(b"after")
+        assert b"after" in values(log)
+        cluster.kill_replica(0, 1)
+        assert b"before" in values(log)
+
+
+def test_a_removed_replica_that_runs_on_serves_nobody() -> None:
+    with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"before")
+        log.admin.replace_replica(0, 1, str(cluster.file.spares[0]))
+
+        def states() -> dict[str, str]:
+            return {server.place.name: server.state for server in cluster.status().servers}
+
+        until(lambda: states()["shard-0-replica-1"] == "removed", "it has noticed")
+        cluster.stop_server("shard-0-replica-1")
+        cluster.start_server("shard-0-replica-1")
+        until(lambda: states()["shard-0-replica-1"] == "removed", "it has noticed again")
+        log.append(b"after")
+        cluster.wait_healthy()
+        assert values(log) == [b"before", b"after"]
+
+
+def test_a_finalized_shard_gets_more_replicas_to_read_from() -> None:
+    with Cluster(shards=2, replicas=1, spares=3) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        for number in range(20):
+            log.append_to_shard(number % 2, str(number).encode())
+        log.admin.finalize_shard(0)
+        assert [log.admin.add_replica(0, str(address)) for address in cluster.file.spares[:2]] == [1, 2]
+        cluster.kill_replica(0, 0)
+        with ithaca.connect(cluster.bootstrap) as other:
+            assert sorted(map(int, values(other))) == list(range(20))
+        assert log.admin.replace_replica(0, 1, str(cluster.file.spares[2])) == 3
+        assert numbers(log) == [0, 2, 3]
+        cluster.stop_server("spare-1")
+        assert len(values(log)) == 20
+
+
+def test_what_cannot_be_done_is_refused_by_name() -> None:
+    with Cluster(shards=2, replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap, timeout=1) as log:
+        spare = str(cluster.file.spares[0])
+        with pytest.raises(NoSuchShard, match="no shard 7"):
+            log.admin.remove_replica(7, 0)
+        with pytest.raises(NoSuchReplica, match="no replica 5 of shard 0"):
+            log.admin.remove_replica(0, 5)
+        with pytest.raises(NoSuchReplica, match="no replica 5 of shard 0"):
+            log.admin.replace_replica(0, 5, spare)
+        with pytest.raises(InvalidInput, match="has all its 2 replicas"):
+            log.admin.add_replica(0, spare)
+        with pytest.raises(InvalidInput, match="not an address"):
+            log.admin.add_replica(0, "nowhere")
+        log.admin.remove_replica(0, 0)
+        with pytest.raises(InvalidInput, match="may have what the others lack"):
+            log.admin.remove_replica(0, 1)
+        with pytest.raises(InvalidInput, match="would be nowhere"):
+            log.admin.remove_replica(0, 1, force=True)
+        with pytest.raises(Unavailable, match="ithaca serve --spare"):
+            log.admin.add_replica(0, "127.0.0.1:1")
+        with pytest.raises(AddressInUse):
+            log.admin.add_replica(0, str(cluster.file.shards[1].replicas[0].address))
+        assert log.admin.add_replica(0, spare) == 2
+
+
+def test_a_silent_replica_is_replaced_by_a_spare_without_an_operator() -> None:
+    policy = FailurePolicy("replace", QUICK_MS)
+    with Cluster(replicas=2, spares=1, failures=policy) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"before")
+        cluster.kill_replica(0, 0)
+        until(lambda: numbers(log) == [1, 2], "the spare has taken its place")
+        log.append(b"after")
+        cluster.kill_replica(0, 1)
+        assert values(log) == [b"before", b"after"]
+
+
+def test_the_shard_of_a_silent_replica_is_finalized_and_spares_make_another() -> None:
+    policy = FailurePolicy("finalize-and-add", QUICK_MS)
+    with Cluster(replicas=2, spares=2, failures=policy) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"before")
+        cluster.kill_replica(0, 1)
+        until(lambda: len(log.admin.shards()) == 2, "there is another shard")
+        assert log.append(b"after").shard == 1
+        until(lambda: log.admin.shards()[0].phase == "finalized", "the old one is finalized")
+        assert values(log) == [b"before", b"after"]
+
+
+def test_the_lane_of_a_silent_replica_is_closed_and_the_others_go_on() -> None:
+    policy = FailurePolicy("mask", QUICK_MS)
+    with Cluster(replicas=3, masking=True, failures=policy) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"before")
+        cluster.kill_replica(0, 0)
+        log.append(b"meanwhile")
+        until(lambda: not log.admin.shards()[0].replicas[0].is_open, "its lane is closed")
+        log.append(b"then")
+        cluster.start_server("shard-0-replica-0")
+        until(lambda: log.admin.shards()[0].replicas[0].is_open, "it has a new lane")
+        cluster.wait_healthy()
+        cluster.kill_replica(0, 1)
+        assert values(log) == [b"before", b"meanwhile", b"then"]
+
+
+def test_nothing_is_done_about_a_silent_replica_unless_the_file_says_so() -> None:
+    with Cluster(replicas=2, spares=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        cluster.kill_replica(0, 0)
+        time.sleep(1)
+        assert numbers(log) == [0, 1]
+        assert [each.phase for each in log.admin.shards()] == ["live"]

@@ -1,0 +1,79 @@
+"""What a cluster's file says about failures, spares and servers that are gone; each mistake is named by its line."""
+
+from pathlib import Path
+
+import pytest
+
+from ithaca.model.cluster_config import load_cluster
+from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.errors import ConfigError
+from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
+from ithaca.model.view import Address
+
+SMALL = """\
+[[orderer]]
+server = 1
+address = "127.0.0.1:7600"
+[[shard]]
+shard = 0
+replicas = ["127.0.0.1:7603", "127.0.0.1:7604"]
+"""
+AGGREGATOR = '[[aggregator]]\naggregator = 1\naddress = "127.0.0.1:7606"\n'
+SPARE = '[[spare]]\naddress = "127.0.0.1:7605"\n'
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "cluster.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_that_says_nothing_asks_for_nothing(tmp_path: Path) -> None:
+    file = load_cluster(write(tmp_path, SMALL))
+    assert (file.failures, file.spares, file.removed) == (NO_ANSWER, (), ())
+    assert file.failures.answer == "none"
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    text = (
+        f'{SMALL}[failures]\nanswer = "replace"\ndetection_ms = 900\n{SPARE}[[removed]]\naddress = "127.0.0.1:7603"\n'
+    )
+    file = load_cluster(write(tmp_path, text))
+    assert file.failures == FailurePolicy("replace", 900)
+    assert file.spares == (Address("127.0.0.1", 7605),)
+    assert file.removed == (Address("127.0.0.1", 7603),)
+    assert load_cluster(write(tmp_path, dump_cluster(file))) == file
+
+
+def test_aggregators_and_spares_are_written_and_read_together(tmp_path: Path) -> None:
+    failures = '[failures]\nanswer = "replace"\ndetection_ms = 15000\n'
+    file = load_cluster(write(tmp_path, SMALL + failures + SPARE + AGGREGATOR))
+    assert file.addresses()[-2:] == [Address("127.0.0.1", 7606), Address("127.0.0.1", 7605)]
+    assert load_cluster(write(tmp_path, dump_cluster(file))) == file
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('[failures]\nanswer = "retry"\n', 8, "answer is 'retry'"),
+        ("[failures]\ndetection_ms = 5\n", 8, "detection_ms is 5"),
+        ('[failures]\nanswers = "none"\n', 8, "did you mean answer"),
+        ("failures = 7\n", 1, "failures is 7"),
+        ('[failures]\nanswer = "mask"\n', 8, "shard 0 has no masking"),
+        ('[failures]\nanswer = "replace"\n', 8, "there is no spare"),
+        (f'[failures]\nanswer = "finalize-and-add"\n{SPARE}', 8, "there are 1 spares for the 2 replicas of shard 0"),
+        (f'[failures]\nanswer = "replace"\n{SPARE}{AGGREGATOR}', 8, "detection_ms is 3000, and there are aggregators"),
+        (f'[failures]\nanswer = "replace"\ndetection_ms = 14999\n{SPARE}{AGGREGATOR}', 9, "use at least 15000"),
+        (f'{AGGREGATOR}[[removed]]\naddress = "127.0.0.1:7606"\n', 11, "not the address of a replica or of a spare"),
+        ('[[spare]]\naddress = "127.0.0.1:7603"\n', 8, "the address of replica 0 of shard 0, too"),
+        ("[[spare]]\n", 7, "address is missing in [[spare]]"),
+        ('[[removed]]\naddress = "127.0.0.1:7600"\n', 8, "not the address of a replica or of a spare"),
+        ('[[removed]]\naddress = "nowhere"\n', 8, "is not an address"),
+    ],
+)
+def test_each_mistake_is_named_by_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
+    whole = text + SMALL if text.startswith("failures =") else SMALL + text
+    with pytest.raises(ConfigError) as raised:
+        load_cluster(write(tmp_path, whole))
+    assert said in str(raised.value)
+    assert raised.value.line == line

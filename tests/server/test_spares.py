@@ -1,0 +1,131 @@
+"""Spares and learners as a leader sees them: who is told what, and whose word counts."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.ordering.building import CONFIGURATION, shard_entry
+
+from ithaca.model.errors import AddressInUse, NoSuchReplica, NoSuchShard
+from ithaca.model.view import Address, Shard
+from ithaca.ordering.entries import AddReplica, Configure, OrderingEntry, RegisterShard, RemoveReplica
+from ithaca.ordering.state import OrderingState
+from ithaca.protocol.codec import Received
+from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, AdmissionIs, Enlist, Enlisted, Hello, Welcome
+from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.listener import listen
+from ithaca.server.orderer_spares import Spares
+
+
+class Leader:
+    """A state and its spares behind a real socket."""
+
+    def __init__(self) -> None:
+        self.state = OrderingState()
+        self.spares = Spares(self.state)
+        self.heard = asyncio.Event()
+        self.apply(Configure(CONFIGURATION), shard_entry(0, f=1))
+
+    def apply(self, *entries: OrderingEntry) -> None:
+        for entry in entries:
+            self.state.apply(self.state.index + 1, entry)
+        self.spares.view_changed()
+
+    @property
+    def shard(self) -> Shard:
+        return self.state.shards.by_number[0]
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        assert isinstance(received.message, Enlist)
+        self.spares.enlist(connection, received, received.message.address)
+        self.heard.set()
+
+    def on_lost(self, connection: Connection, error: object) -> None:
+        self.spares.lost(connection)
+
+
+class Spare:
+    def on_message(self, connection: Connection, received: Received) -> None:
+        raise AssertionError(received)
+
+    def on_lost(self, connection: Connection, error: object) -> None:
+        pass
+
+
+AT, OTHER = Address("10.0.0.7", 1), Address("10.0.0.8", 1)
+
+
+@asynccontextmanager
+async def leading() -> AsyncIterator[tuple[Leader, Address]]:
+    leader = Leader()
+    listener = await listen(
+        Address("127.0.0.1", 0),
+        accept=lambda *_: leader,
+        welcome=lambda: Welcome(VERSION_MAX, "orderer"),
+        http=lambda path: None,
+    )
+    try:
+        yield leader, listener.address
+    finally:
+        await listener.close()
+
+
+async def enlisted(leader: Leader, where: Address, address: Address) -> "asyncio.Task[Enlisted]":
+    connection = await dial(where, Hello(VERSION_MIN, VERSION_MAX, "replica"), Spare())
+
+    async def ask() -> Enlisted:
+        answer = (await connection.request(Enlist(address), timeout=20)).message
+        assert isinstance(answer, Enlisted)
+        return answer
+
+    task = asyncio.create_task(ask())
+    async with asyncio.timeout(20):
+        await leader.heard.wait()
+    leader.heard.clear()
+    return task
+
+
+async def test_a_spare_learns_the_shard_that_it_is_named_for_under_a_new_number() -> None:
+    async with leading() as (leader, where):
+        assert leader.spares.admission(0, AT) == AdmissionIs("absent")
+        spare = await enlisted(leader, where, AT)
+        assert leader.spares.admission(0, AT) == AdmissionIs("learning", 2)
+        assert await spare == Enlisted(0, 2)
+        again = await enlisted(leader, where, AT)
+        assert await again == Enlisted(0, 3), "its disk was lost, and with it whatever it was"
+        other = await enlisted(leader, where, OTHER)
+        assert leader.spares.learn(leader.shard)
+        assert await other == Enlisted(0, 4)
+
+
+async def test_a_spare_is_what_the_view_has_at_its_address() -> None:
+    async with leading() as (leader, where):
+        spare = await enlisted(leader, where, AT)
+        leader.apply(RegisterShard(1, 0, False, ((0, AT),)))
+        assert await spare == Enlisted(1, 0)
+        assert await (await enlisted(leader, where, AT)) == Enlisted(1, 0)
+        assert isinstance(leader.spares.admission(0, AT), AddressInUse)
+        assert leader.spares.admission(1, AT) == AdmissionIs("added", 0)
+        assert isinstance(leader.spares.admission(7, AT), NoSuchShard)
+
+
+async def test_who_may_learn() -> None:
+    async with leading() as (leader, where):
+        connection = await dial(where, Hello(VERSION_MIN, VERSION_MAX, "replica"), Spare())
+        assert leader.spares.joins(leader.shard, 2, AT, connection) is None
+        assert isinstance(leader.spares.joins(leader.shard, 2, OTHER, connection), NoSuchReplica), "that is another"
+        assert isinstance(leader.spares.joins(leader.shard, 1, OTHER, connection), NoSuchReplica), "it was used"
+        assert isinstance(leader.spares.joins(leader.shard, 3, None, connection), NoSuchReplica)
+        leader.apply(RemoveReplica(0, 1, 0), AddReplica(0, 2, 2, AT))
+        assert leader.spares.learners_of(0) == 0
+        assert leader.spares.admission(0, AT) == AdmissionIs("added", 2)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_spares_are_taken_only_if_there_are_enough(count: int) -> None:
+    async with leading() as (leader, where):
+        waiting = [await enlisted(leader, where, address) for address in (AT, OTHER)[:count]]
+        assert leader.spares.take(2) == ([AT, OTHER] if count == 2 else None)
+        for task in waiting:
+            task.cancel()
