@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 _AGAIN_S = 0.2
+_DAWDLE_S = 0.1
 _TTLS_S = (1.0, 4.0, 3600.0)
 
 
@@ -80,7 +81,7 @@ class Publisher:
             prepared = {at: await self._prepared(random, log, *current.rows[at]) for at in _shuffled(random, current)}
             current.parts = [part for _, part in sorted(prepared.items())]
             if self._is_troubled and random.random() < 0.25:
-                await asyncio.sleep(random.uniform(0, 4))  # for some to expire, and for servers to start anew
+                await self._dawdle(random.uniform(0, 4))  # for some to expire, and for servers to start anew
         is_aborted = self._is_troubled and random.random() < 0.15
         if is_aborted:
             await log.abort(current.parts)
@@ -97,6 +98,12 @@ class Publisher:
         self.succeeded += 1
         if random.random() < 0.3:
             await self._again(random, log, current, published)
+
+    async def _dawdle(self, seconds: float) -> None:
+        """Do nothing for so long; not while everything waits for this publisher to get on."""
+        for _ in range(int(seconds / _DAWDLE_S)):
+            if self._is_troubled:
+                await asyncio.sleep(_DAWDLE_S)
 
     async def _prepared(self, random: Random, log: ClusterLog, session: int, seq: int, count: int) -> Part:
         sizes = Random(f"{session}/{seq}")
