@@ -1,5 +1,5 @@
-"""The servers of a cluster, each an object in one event loop: `OrdererServer`, `ReplicaServer` and
-`AggregatorServer`. Wiring only.
+"""The servers of a cluster, each an object in one event loop: `OrdererServer`, `ReplicaServer`, `SpareServer`
+and `AggregatorServer`. Wiring only.
 
 A server performs what its cores decide (`raft`, `ordering`, `replica`) over the shells of `runtime`: it receives,
 steps, performs, and reports back. It has one port for everything: its protocol, `GET /metrics`, `GET /health`.
@@ -16,7 +16,8 @@ Read `replica` first. Its parts: `replica_gateway` (what clients and peers ask),
 leader), `replica_disk` (lanes on the disk), `replica_feed` and `replica_copies` (lanes to and from peers),
 `replica_streams` (reading). Then `orderer`: `orderer_directory`, `orderer_links` (Raft's messages), `orderer_machine`
 (what is agreed), `orderer_leading` (one term of leading), `orderer_requests` (what clients ask), `orderer_joins` (what
-replicas say), `orderer_carried` (what aggregators say), `orderer_views`, all by way of `orderer_answers`;
-`orderer_streams` (the news of replicas), `orderer_group` (who orders), `orderer_status`. Then `aggregator`. `status` is
-how all tell people, `process` how they run as programs.
+replicas and spares say), `orderer_carried` (what aggregators say), `orderer_views`, all by way of `orderer_answers`;
+`orderer_streams` (the news of replicas), `orderer_failures` and `orderer_spares` (silent replicas, and who takes their
+places), `orderer_group` (who orders), `orderer_status`. Then `spare`, which becomes a replica, and `aggregator`.
+`order_route` is how all of them find the leader, `status` how they tell people, `process` how they run as programs.
 """
