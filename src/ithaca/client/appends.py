@@ -56,7 +56,8 @@ class Appends:
         self.homes = Homes(order, replicas, self._lanes.any, self._lanes.in_shard, timeout_s)
         self._owner = Owner(self._unreachable, self._moved, self._failed, self.settled, seen.add)
         self._accumulators: dict[LaneId, Accumulator] = {}
-        self._retiring: dict[Accumulator, None] = {}
+        self._retiring: dict[Accumulator, bool] = {}
+        """Those that end when all is settled, and whether they are ending."""
         self._homeless: deque[Waiting] = deque()
         self._inflight_bytes = 0
         self._less: asyncio.Event = asyncio.Event()
@@ -137,8 +138,8 @@ class Appends:
         """So many are not any more."""
         self._inflight_bytes -= size
         self._less.set()
-        for accumulator in [each for each in self._retiring if each.is_idle]:
-            del self._retiring[accumulator]
+        for accumulator in [each for each, is_ending in self._retiring.items() if each.is_idle and not is_ending]:
+            self._retiring[accumulator] = True
             self._start(self._retire(accumulator))
 
     @property
@@ -231,7 +232,7 @@ class Appends:
         for lane, accumulator in list(self._accumulators.items()):
             if lane.shard in leaving and accumulator.session is not None:
                 del self._accumulators[lane]
-                self._retiring[accumulator] = None
+                self._retiring[accumulator] = False
                 self._reroute(accumulator)
         if leaving:
             self.settled(0)
@@ -250,7 +251,7 @@ class Appends:
         if self._accumulators.get(source) is accumulator:
             del self._accumulators[source]
         if self._accumulators.setdefault(accumulator.lane, accumulator) is not accumulator:
-            self._retiring[accumulator] = None
+            self._retiring[accumulator] = False
             self._reroute(accumulator)
             self.settled(0)
 
@@ -314,6 +315,7 @@ class Appends:
     async def _retire(self, accumulator: Accumulator) -> None:
         session = accumulator.session
         await accumulator.close(Unavailable("the session has ended"))
+        self._retiring.pop(accumulator, None)  # not before: it may be moving, and must not serve that lane
         if session is not None:
             await self._expire(session)
 
