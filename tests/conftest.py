@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline: a shared disk may take a hundred times longer from one sync to the next. The examples are the
@@ -13,3 +14,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 # Shells start background jobs with Ctrl-C ignored, and processes hand that on: tests that interrupt others need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark's tests first: one worker runs them all, one after the other, while the others run everything else."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
