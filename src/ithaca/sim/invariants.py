@@ -5,7 +5,6 @@ Cheap on purpose: only the server to which something has just happened is looked
 
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Shard
-from ithaca.ordering.lanes import LaneTable
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
@@ -53,8 +52,10 @@ class Invariants:
         self._seen: dict[str, tuple[int, int]] = {}
         """Of each orderer: its life, and the last entry that was looked at."""
         self._final_lengths: dict[LaneId, int] = {}
-        self._final_ends: dict[int, int] = {}
-        """Behind the last position of each shard that is finalized."""
+        self._final: set[int] = set()
+        """The shards that are finalized."""
+        self._ends: dict[int, int] = {}
+        """Behind the last position that closed lanes of each shard have had."""
         self.committed = 0
         """The last entry that any orderer has known to be committed."""
         self._terms: dict[int, tuple[int, str]] = {}
@@ -126,9 +127,7 @@ class Invariants:
         if self._seen.get(host.name) != (host.lives, state.index):
             self._seen[host.name] = host.lives, state.index
             self._same_state(host, state)
-            for number, shard in state.shards.by_number.items():
-                if shard.phase == "finalized":
-                    self._same_end(host, number, state.lanes)
+            self._same_ends(host, state)
         if state.first > state.tail:
             raise Violation("trim-bound", f"{host.name} has trimmed to {state.first}, beyond the tail {state.tail}")
 
@@ -234,23 +233,24 @@ class Invariants:
         if taken > self._taken.setdefault((who, host.lives), taken):
             raise Violation("finalized", f"{host.name} has taken a batch into lane {lane}, which is finalized")
 
-    def _same_end(self, host: Host, shard: int, lanes: LaneTable) -> None:
-        """What is ordered of a finalized shard never changes."""
-        for lane, closed in lanes.closed.items():
-            if lane.shard == shard:
-                self._final_ends[shard] = max(self._final_ends.get(shard, 0), closed.end)
-                if self._final_lengths.setdefault(lane, closed.length) != closed.length:
-                    final = self._final_lengths[lane]
-                    raise Violation("finalized", f"lane {lane} ends at {closed.length} at {host.name}, not at {final}")
+    def _same_ends(self, host: Host, state: OrderingState) -> None:
+        """What is ordered of a finalized shard never changes. Of its lanes some may have been trimmed before that."""
+        final = {number for number, shard in state.shards.by_number.items() if shard.phase == "finalized"}
+        self._final |= final
+        for lane, closed in state.lanes.closed.items():
+            self._ends[lane.shard] = max(self._ends.get(lane.shard, 0), closed.end)
+            if lane.shard in final and self._final_lengths.setdefault(lane, closed.length) != closed.length:
+                length = self._final_lengths[lane]
+                raise Violation("finalized", f"lane {lane} ends at {closed.length} at {host.name}, not at {length}")
 
     def check_final_ends(self) -> None:
         """Nothing behind the last cut of a finalized shard was ever acknowledged."""
         for record, (shard, position) in self._world.recorder.placed.items():
-            if position >= self._final_ends.get(shard, position + 1):
+            if shard in self._final and position >= self._ends.get(shard, 0):
                 raise Violation(
                     "finalized",
                     f"{record[0]}/{record[1]} was acknowledged at position {position} of shard {shard}, which was "
-                    f"finalized before {self._final_ends[shard]}",
+                    f"finalized before {self._ends.get(shard, 0)}",
                 )
 
     def _same_tail(self, host: Host, cut: int, tail: int) -> None:
