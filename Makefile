@@ -63,7 +63,6 @@ requirements: setup ## Pin the newest versions anew (needs uv)
 	@uv pip compile pyproject.toml --extra dev --extra arrow --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/dev.txt
 	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
 	@uv pip compile pyproject.toml --extra spark --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
-	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
 	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
 
 clean: ## Remove what was made here, the virtual environment included

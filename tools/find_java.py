@@ -11,6 +11,7 @@ import sys
 
 NEEDED = 17
 INSTALLERS = (
+    ("apt-get", ["apt-get", "update", "--quiet"]),  # a fresh machine knows of no packages yet
     ("apt-get", ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "openjdk-17-jre-headless"]),
     ("dnf", ["dnf", "install", "--assumeyes", "--quiet", "java-17-openjdk-headless"]),
     ("apk", ["apk", "add", "--quiet", "openjdk17-jre-headless"]),
@@ -42,11 +43,12 @@ def found_version() -> int:
 def main() -> None:
     if found_version() >= NEEDED:
         return
-    for name, command in INSTALLERS:
-        if shutil.which(name) and os.geteuid() == 0:
-            print(f"Installing Java {NEEDED} with {name} ...")
-            subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-            break
+    installer = next((name for name, _ in INSTALLERS if shutil.which(name)), None)
+    if installer is not None and os.geteuid() == 0:
+        print(f"Installing Java {NEEDED} with {installer} ...")
+        for name, command in INSTALLERS:
+            if name == installer:
+                subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if found_version() < NEEDED:
         print(
             f"ithaca.spark needs Java {NEEDED} or newer: install openjdk-{NEEDED}-jre-headless with your package "
