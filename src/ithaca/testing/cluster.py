@@ -304,6 +304,12 @@ class Cluster:
             running.disk.unlock()
 
     async def _stop_all(self) -> None:
-        for name in reversed(list(self._running)):
-            await self._stop(name)
+        failures = []
+        for name in reversed(list(self._running)):  # whatever one says, the others are stopped
+            try:
+                await self._stop(name)
+            except (IthacaError, OSError) as error:
+                failures.append(error)
         await self._loop.shutdown_default_executor()
+        if failures:
+            raise failures[0]
