@@ -308,7 +308,7 @@ class Cluster:
         for name in reversed(list(self._running)):  # whatever one says, the others are stopped
             try:
                 await self._stop(name)
-            except (IthacaError, OSError) as error:
+            except Exception as error:
                 failures.append(error)
         await self._loop.shutdown_default_executor()
         if failures:
