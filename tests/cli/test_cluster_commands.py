@@ -162,9 +162,9 @@ def test_logs_of_an_unknown_server(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "status", "complaint"),
     [
-        ([], 2, "give one of --orderer, --replica and"),
-        (["--orderer", "1", "--replica", "0/0"], 2, "give one of --orderer, --replica and"),
-        (["--orderer", "1", "--aggregator", "1"], 2, "give one of --orderer, --replica and"),
+        ([], 2, "give one of --orderer, --replica, --aggregator"),
+        (["--orderer", "1", "--replica", "0/0"], 2, "give one of --orderer, --replica, --aggregator"),
+        (["--orderer", "1", "--aggregator", "1"], 2, "give one of --orderer, --replica, --aggregator"),
         (["--aggregator", "1"], 1, "has no aggregator 1: there are orderer-1, shard-0-replica-0"),
         (["--replica", "1"], 2, "is not of the form SHARD/REPLICA"),
         (["--orderer", "2"], 1, "has no orderer 2: there are orderer-1, shard-0-replica-0"),
