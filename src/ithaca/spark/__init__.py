@@ -14,7 +14,8 @@ Columns are position, shard, timestamp, key, value. What holds:
 3. One number is the whole offset of a stream (`stream_reader`).
 4. Python touches batches, never records (`reading`, `ithaca.wire.joined`).
 
-Read `source` first, then `planning` and `reading`. Only this package imports pyspark.
+Read `source` first, then `planning` and `reading`. Below `apps` and `bench` only this package
+imports pyspark.
 """
 
 from importlib import import_module
