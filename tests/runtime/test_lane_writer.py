@@ -28,6 +28,11 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lane_writer, "STORAGE_FULL_RETRY_S", 0.005)
 
 
+def lane_threads() -> set[threading.Thread]:
+    """Those of this process, of other tests' writers too."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("ithaca-lane")}
+
+
 class Told:
     """A writer, and what it has told the loop, in order."""
 
@@ -42,6 +47,7 @@ class Told:
         self.written: list[Written] = []
         self.length = lane.length
         self.loop_thread = threading.get_ident()
+        self.threads_before = lane_threads()
         self.writer = LaneWriter(
             lane,
             loop=asyncio.get_running_loop(),
@@ -241,7 +247,7 @@ async def test_closing_writes_what_is_queued_and_closes_the_lane(disk: SimDisk, 
     await asyncio.gather(*closing)
     assert told.lane.closed
     assert told.lengths[-1] == told.length
-    assert not any(thread.name.startswith("ithaca-lane") for thread in threading.enumerate())
+    assert lane_threads() <= told.threads_before
     check_prefix(open_lane(disk), told.written)
 
 

@@ -11,6 +11,8 @@ from ithaca.model.view import Address
 LOOPBACK = "127.0.0.1"
 
 _PORTS = range(10_000, 32_000)
+_RANDOM = random.SystemRandom()
+"""Not the module's: a program that seeds it would try the same ports as its twin beside it."""
 
 
 def refuse_taken(addresses: Sequence[Address]) -> None:
@@ -34,7 +36,7 @@ def free_ports(count: int) -> list[int]:
     and the moment at which a server listens.
     """
     found: list[int] = []
-    for port in random.sample(_PORTS, len(_PORTS)):
+    for port in _RANDOM.sample(_PORTS, len(_PORTS)):
         if len(found) == count:
             return found
         try:
