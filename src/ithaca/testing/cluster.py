@@ -97,6 +97,9 @@ class Cluster:
         self._places = self._all_places()
         self._wanted_directory = directory
         self._running: dict[str, _Running] = {}
+        self._ailing: set[asyncio.Task[None]] = set()
+        """Those that watched a server fail and look after it now."""
+        self._closing = False
         self._orderer_last = 0
         self._cleanup = ExitStack()
         self.directory = Path()
@@ -131,7 +134,7 @@ class Cluster:
                 self.directory = self._wanted_directory
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             (self.directory / FILE).write_text(dump_cluster(self.file), encoding="utf-8")
-            self._loop = uvloop.new_event_loop()
+            self._loop, self._closing = uvloop.new_event_loop(), False
             thread = threading.Thread(target=self._loop.run_forever, name="ithaca-testing", daemon=True)
             thread.start()
             stack.callback(self._loop.close)
@@ -282,16 +285,28 @@ class Cluster:
         except IthacaError as error:
             _log.warning("%s has failed: %s", name, error)
             self._running.pop(name, None)
-            await server.stop()
-            if isinstance(error, WrongLane):  # its lane was closed, and it needs another: any supervisor starts it
-                await self._start(self._places[name])
+            nursing = asyncio.create_task(self._nurse(name, server, error))
+            self._ailing.add(nursing)
+            nursing.add_done_callback(self._ailing.discard)
+
+    async def _nurse(self, name: str, server: Server, error: IthacaError) -> None:
+        await server.stop()
+        if isinstance(error, WrongLane) and not self._closing:
+            await self._start(self._places[name])  # its lane was closed, and it needs another: any supervisor does it
+
+    async def _nursed(self) -> None:
+        """Until no server is being stopped or started anew because it failed."""
+        if self._ailing:
+            await asyncio.wait(self._ailing)
 
     async def _stop(self, name: str) -> None:
+        await self._nursed()
         running = self._running.pop(name, None)
         if running is not None:
             await running.end()
 
     async def _kill(self, name: str) -> None:
+        await self._nursed()
         running = self._running.pop(name, None)
         if running is None:
             raise InvalidInput(f"{name} does not run")
@@ -304,12 +319,14 @@ class Cluster:
             running.disk.unlock()
 
     async def _stop_all(self) -> None:
+        self._closing = True
         failures = []
         for name in reversed(list(self._running)):  # whatever one says, the others are stopped
             try:
                 await self._stop(name)
             except Exception as error:
                 failures.append(error)
+        await self._nursed()
         await self._loop.shutdown_default_executor()
         if failures:
             raise failures[0]
