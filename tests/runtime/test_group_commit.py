@@ -1,6 +1,7 @@
 """Group commit: what waits together is committed together, and one ticket's failure is its own."""
 
 import threading
+import time
 from collections.abc import Sequence
 from random import Random
 
@@ -13,7 +14,7 @@ from ithaca.model.records import Buffer
 from ithaca.runtime import group_commit
 from ithaca.runtime.group_commit import GroupCommit, Ticket
 from ithaca.sim.disk import SimDisk
-from ithaca.storage.lane import Lane
+from ithaca.storage.lane import Group, Lane
 from ithaca.storage.reader import Cursor
 from ithaca.storage.sessions import SessionOpened
 
@@ -349,3 +350,45 @@ def test_many_threads_append_close_and_every_receipt_is_true(monkeypatch: pytest
     assert all(ticket.done and ticket.error is None for _, ticket in results)
     assert all(values[ticket.lsn] == value for value, ticket in results)
     assert len({ticket.lsn for _, ticket in results}) == len(results) >= 300
+
+
+def test_threads_that_wait_while_another_syncs_are_woken_and_the_first_of_the_rest_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_commit, "TURN_TIMEOUT_S", 60)  # nobody is to help himself
+    monkeypatch.setattr(group_commit, "GROUP_BYTES_MAX", 400)
+    lane = new_lane()
+    commits = queue_before(lane)
+    syncing, go_on = threading.Event(), threading.Event()
+    commit = lane.commit
+
+    def slow_commit(group: Group) -> None:
+        syncing.set()
+        assert go_on.wait(60)
+        commit(group)
+
+    monkeypatch.setattr(lane, "commit", slow_commit)
+    tickets = [Ticket(value=bytes(36)) for _ in range(10)]  # 100 bytes each, with the head: four to a group
+    threads = [threading.Thread(target=lambda each=each: commits.wait(commits.add(each))) for each in tickets]
+    threads[0].start()
+    assert syncing.wait(60)
+    for thread in threads[1:]:
+        thread.start()
+    while not all(ticket.waiter for ticket in tickets[1:]):
+        time.sleep(0.001)
+    go_on.set()
+    for thread in threads:
+        thread.join(30)
+    assert not any(thread.is_alive() for thread in threads)
+    assert sorted(ticket.lsn for ticket in tickets) == list(range(10))
+    assert batches_of(lane) == [1, 4, 4, 1]
+
+
+def test_a_turn_that_was_lost_is_taken_by_whoever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_commit, "TURN_TIMEOUT_S", 0.01)
+    lane = new_lane()
+    commits = queue_before(lane)
+    commits._committing = True  # as an interrupt at the wrong moment could leave it
+    ticket = commits.add(Ticket(value=b"a"))
+    commits.wait(ticket)
+    assert values_of(lane) == [b"a"]

@@ -8,11 +8,12 @@ Two kinds of file, because a sync costs two to four times more on one than on th
 """
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ithaca.bench.measure import Budget, Sample, repeat
+from ithaca.bench.measure import Budget, Sample, repeat_in_threads
 from ithaca.bench.place import payload
 from ithaca.model.limits import MIB
 from ithaca.model.records import Durability
@@ -56,6 +57,7 @@ class BareFile:
         self._limit = max(1, settings.file_bytes // settings.batch_bytes) * settings.batch_bytes
         self._offset = 0
         self._filled = 0
+        self._lock = threading.Lock()
         self._fd = self._create()
         if not self._grows:
             zeros = bytes(min(MIB, self._limit))
@@ -64,18 +66,21 @@ class BareFile:
             os.fsync(self._fd)
 
     def write(self, batch: memoryview) -> None:
-        if self._offset >= self._limit:
-            self._offset = 0
-            if self._grows:  # a new file; what is full stays, as it does under a log without retention
-                os.close(self._fd)
-                self._filled += 1
-                self._fd = self._create()
-        done = os.pwritev(self._fd, [batch], self._offset)
+        """Of a prewritten file several threads may write at once."""
+        with self._lock:
+            if self._offset >= self._limit:
+                self._offset = 0
+                if self._grows:  # a new file; what is full stays, as it does under a log without retention
+                    os.close(self._fd)
+                    self._filled += 1
+                    self._fd = self._create()
+            offset = self._offset
+            self._offset += len(batch)
+        done = os.pwritev(self._fd, [batch], offset)
         while done < len(batch):
-            done += os.pwritev(self._fd, [batch[done:]], self._offset + done)
+            done += os.pwritev(self._fd, [batch[done:]], offset + done)
         if self._syncs:
             os.fdatasync(self._fd)
-        self._offset += done
 
     def reset(self) -> None:
         """Make room: a growing file starts from nothing. Not to be measured."""
@@ -111,12 +116,15 @@ def values_of(record_bytes: int, batch: int) -> list[list[bytes]]:
     ]
 
 
-def bare_contender(file: BareFile, batches: list[memoryview], settings: CeilingSettings) -> Callable[[], Sample]:
+def bare_contender(
+    file: BareFile, batches: list[memoryview], settings: CeilingSettings, threads: int = 1
+) -> Callable[[], Sample]:
     """Measures one file for the settings' budget, each time it is called."""
 
     def measure() -> Sample:
         file.reset()
-        return repeat(
+        return repeat_in_threads(
+            threads,
             lambda turn: file.write(batches[turn % len(batches)]),
             settings.batch,
             settings.record_bytes,

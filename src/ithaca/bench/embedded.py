@@ -4,7 +4,6 @@ Writing: the log on recycled segments against a prewritten file, the log on fres
 file. Reading, from the page cache: records of a range, records of a subscription, against bare reads.
 """
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,7 +14,7 @@ from typing import Any
 
 import ithaca
 from ithaca.bench.bare import KINDS, BareFile, CeilingSettings, bare_contender, batches_of, values_of
-from ithaca.bench.measure import Budget, Latency, Progress, Sample, interleave, ratios, repeat, summarize
+from ithaca.bench.measure import Budget, Latency, Progress, Sample, interleave, ratios, repeat_in_threads, summarize
 from ithaca.bench.place import surroundings, workspace
 from ithaca.model.interface import Log
 from ithaca.model.limits import MIB, READ_CHUNK_BYTES
@@ -74,6 +73,9 @@ def _measure_writes(directory: Path, settings: EmbeddedSettings, progress: Progr
         contenders: dict[str, Callable[[], Sample]] = {}
         for kind in KINDS:
             contenders[f"bare, {kind}"] = _bare(stack, directory, settings, kind)
+        if settings.threads > 1:  # beside what one does at a time, what as many could do at once
+            many = f"bare, prewritten, {settings.threads} threads"
+            contenders[many] = _bare(stack, directory, settings, "prewritten", settings.threads)
         progress("filling a log until it writes over trimmed segments")
         recycled = stack.enter_context(open_recycling(directory / "recycled", settings))
         contenders["log, recycled"] = lambda: measure_appends(recycled, values, settings, recycle=True)
@@ -81,7 +83,9 @@ def _measure_writes(directory: Path, settings: EmbeddedSettings, progress: Progr
         return interleave(contenders, settings.rounds, progress)
 
 
-def _bare(stack: ExitStack, directory: Path, settings: EmbeddedSettings, kind: str) -> Callable[[], Sample]:
+def _bare(
+    stack: ExitStack, directory: Path, settings: EmbeddedSettings, kind: str, threads: int = 1
+) -> Callable[[], Sample]:
     bare = CeilingSettings(
         record_bytes=settings.record_bytes,
         batch=settings.batch,
@@ -89,9 +93,9 @@ def _bare(stack: ExitStack, directory: Path, settings: EmbeddedSettings, kind: s
         file_bytes=settings.segment_bytes,
         durability=settings.durability,
     )
-    file = BareFile(directory / f"bare-{kind}", kind, bare)
+    file = BareFile(directory / f"bare-{kind}-{threads}", kind, bare)
     stack.callback(file.close)
-    return bare_contender(file, batches_of(bare.batch_bytes), bare)
+    return bare_contender(file, batches_of(bare.batch_bytes), bare, threads)
 
 
 def open_recycling(path: Path, settings: EmbeddedSettings) -> Log:
@@ -145,25 +149,7 @@ def measure_appends(
         if recycle:
             trim_behind(log, receipt, settings)
 
-    if settings.threads == 1:
-        return repeat(append, settings.batch, settings.record_bytes, budget)
-    samples: list[Sample] = []
-    threads = [
-        threading.Thread(target=lambda: samples.append(repeat(append, settings.batch, settings.record_bytes, budget)))
-        for _ in range(settings.threads)
-    ]
-    started = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = time.perf_counter() - started
-    if len(samples) < settings.threads:
-        raise RuntimeError("a thread failed to append; its traceback is above")
-    # Threads take turns at syncing for all, so their percentiles agree; the median thread stands for them.
-    latency = sorted((sample.latency for sample in samples), key=lambda each: each.p50)[len(samples) // 2]
-    total = sum(sample.records for sample in samples)
-    return Sample(total, total * settings.record_bytes, seconds, latency)
+    return repeat_in_threads(settings.threads, append, settings.batch, settings.record_bytes, budget)
 
 
 def _measure_reads(directory: Path, settings: EmbeddedSettings, progress: Progress) -> dict[str, list[Sample]]:

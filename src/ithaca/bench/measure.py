@@ -1,6 +1,7 @@
 """Samples, percentiles, medians over interleaved rounds, and the tables that show them."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,6 +89,30 @@ def repeat(work: Callable[[int], None], records: int, record_bytes: int, budget:
         durations.append(now - then)
     turns = len(durations)
     return Sample(turns * records, turns * turn_bytes, now - started, Latency.of(durations))
+
+
+def repeat_in_threads(
+    count: int, work: Callable[[int], None], records: int, record_bytes: int, budget: Budget
+) -> Sample:
+    """`repeat`, by so many threads at once; the records of all, and the latency of the median thread."""
+    if count == 1:
+        return repeat(work, records, record_bytes, budget)
+    samples: list[Sample] = []
+    threads = [
+        threading.Thread(target=lambda: samples.append(repeat(work, records, record_bytes, budget)))
+        for _ in range(count)
+    ]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - started
+    if len(samples) < count:
+        raise RuntimeError("a thread failed; its traceback is above")
+    latency = sorted((sample.latency for sample in samples), key=lambda each: each.p50)[count // 2]
+    total = sum(sample.records for sample in samples)
+    return Sample(total, total * record_bytes, seconds, latency)
 
 
 def interleave(

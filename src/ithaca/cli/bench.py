@@ -90,7 +90,14 @@ def embedded(
     rounds: RoundsOption = 5,
     durability: DurabilityOption = "fsync",
     compression: CompressionOption = "none",
-    threads: Annotated[int, typer.Option(min=1, help="Threads that append to the same log.")] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Threads that append to the same log, each waiting for its receipts.",
+            show_default="4; 1 for lone records",
+        ),
+    ] = None,
     read: Annotated[bool, typer.Option("--read/--no-read", help="Also measure reading.")] = True,
     read_bytes: Annotated[
         int,
@@ -109,7 +116,7 @@ def embedded(
         rounds=rounds,
         durability=durability,
         compression=compression,
-        threads=threads,
+        threads=threads or (1 if batch == 1 else 4),
         read=read,
         read_bytes=read_bytes,
         segment_bytes=segment_bytes,

@@ -27,6 +27,9 @@ from ithaca.wire.build import build
 
 _log = logging.getLogger("ithaca")
 
+TURN_TIMEOUT_S = 0.05
+"""After which a thread tries to commit by itself, should whoever was at it have been interrupted."""
+
 EVERY_SESSION = -1
 """The `touches` of a change that must see all earlier ones applied."""
 
@@ -50,6 +53,7 @@ class Ticket:
         "on_failure",
         "touches",
         "value",
+        "waiter",
     )
 
     def __init__(
@@ -71,6 +75,8 @@ class Ticket:
         self.error: IthacaError | None = None
         self.on_failure: Callable[[IthacaError], object] | None = None
         self.done = False
+        self.waiter: Wakeup | None = None
+        """Of the thread that waits for it while another commits."""
         self._callbacks: list[Callable[[Ticket], object]] | None = None
         if value is not None:
             self.count, self.bytes = 1, len(value) + (len(key) if key else 0) + HEAD_BYTES
@@ -113,6 +119,8 @@ class GroupCommit:
         self._queue_lock = threading.Lock()
         self._inflight_bytes = 0
         self._commit_lock = threading.Lock()
+        self._committing = False
+        """Whether a thread is at it. A hint: what depends on it is tried again after a while."""
         self._gathered: _Gathered | None = None
         self._wake = Wakeup()
         self._running = threading.Lock()
@@ -160,11 +168,31 @@ class GroupCommit:
                 self._commit_waiting()
 
     def wait(self, ticket: Ticket) -> None:
-        """Commit in this thread until the ticket is done."""
+        """Until the ticket is done: commit in this thread, unless another is at it.
+
+        Those that another commits for are woken each by itself, and of those left over the first takes its turn:
+        were they all to wait for the commit lock, each would have to get it once to learn that it is done.
+        """
         while not ticket.done:
+            if self._committing and self._await_turn(ticket):
+                continue
             with self._commit_lock:
                 if not ticket.done:
                     self._commit_waiting()
+            self._hand_on()
+
+    def _await_turn(self, ticket: Ticket) -> bool:
+        """Until the ticket is done or the first in the queue; False when nobody said so for a while."""
+        if ticket.waiter is None:
+            ticket.waiter = Wakeup()
+        return not self._committing or ticket.done or ticket.waiter.wait(TURN_TIMEOUT_S)
+
+    def _hand_on(self) -> None:
+        """Wake whose turn it is."""
+        with self._queue_lock:
+            waiter = self._queue[0].waiter if self._queue else None
+        if waiter is not None:
+            waiter.give()
 
     def wait_all(self) -> None:
         """Commit in this thread everything that was queued before the call."""
@@ -237,6 +265,7 @@ class GroupCommit:
 
     def _commit_waiting(self) -> None:
         """Commit one group, or go on with one that was interrupted; the caller holds the commit lock."""
+        self._committing = True
         try:
             gathered = self._gathered
             if gathered is None:
@@ -253,6 +282,11 @@ class GroupCommit:
         except BaseException:
             self._wake.give()  # some may be waiting for their callbacks alone: the disk thread goes on
             raise
+        finally:
+            self._committing = False
+        for ticket in gathered.tickets:
+            if ticket.waiter is not None:
+                ticket.waiter.give()
 
     def _settle(self, gathered: _Gathered) -> None:
         """Commit the group and give the tickets their results."""
