@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from tests.server.orderers import free_addresses, until
 
 from ithaca.model.errors import IthacaError, NoSuchOrderer
@@ -13,6 +14,7 @@ from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Hello, RaftSays, 
 from ithaca.raft.messages import AnyMessage, AppendEntries, Entry, EntryKind, TimeoutNow
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import Listener, listen
+from ithaca.server import orderer_links
 from ithaca.server.orderer_links import RaftLinks
 
 
@@ -92,6 +94,20 @@ async def test_a_link_is_renewed_and_says_when_it_was_lost() -> None:
         assert 1 not in other.heard, "what was said while nobody listened is lost"
         assert set(again.heard) == {4}
         await listener.close()
+
+
+async def test_a_server_that_is_back_is_dialled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orderer_links, "RECONNECT_PAUSE_S_MIN", 3600)
+    monkeypatch.setattr(orderer_links, "RECONNECT_PAUSE_S_MAX", 3600)
+    (address,) = free_addresses(1)
+    async with linked(address) as (links, _):
+        await asyncio.sleep(0.05)  # nobody listens, and the next attempt is in an hour
+        other = Other()
+        listener = await other.listen(address, "2")
+        links.is_back(9)
+        links.is_back(2)
+        await say_until(links, other, 1)
+    await listener.close()
 
 
 async def test_nothing_is_said_to_another_server_at_the_same_address() -> None:

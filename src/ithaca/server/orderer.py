@@ -272,6 +272,7 @@ class OrdererServer:
             )
         connections = self._peers.setdefault(number, set())
         connections.add(connection)
+        self._links.is_back(number)
         return _RaftPeer(number, self._driver, connections)
 
     def _http(self, path: str) -> HttpAnswer | None:

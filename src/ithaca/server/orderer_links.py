@@ -10,6 +10,7 @@ the next one than a queue of old ones.
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol
 
 from ithaca.model.errors import IthacaError, NoSuchOrderer, ProtocolError
@@ -69,6 +70,12 @@ class RaftLinks:
         link.send(message)
         return True
 
+    def is_back(self, server: ServerId) -> None:
+        """This server has dialled: it can be reached now, and is not to wait for the next attempt."""
+        link = self._links.get(server)
+        if link is not None:
+            link.called.set()
+
     async def close(self) -> None:
         tasks = list(self._tasks)
         for task in tasks:
@@ -84,6 +91,8 @@ class _Link:
         self._server = server
         self._owner = owner
         self._connection: Connection | None = None
+        self.called = asyncio.Event()
+        """Set when there is no reason to wait before dialling."""
 
     def send(self, message: AnyMessage) -> None:
         connection = self._connection
@@ -94,6 +103,7 @@ class _Link:
         """Connect, and connect again whenever the link is lost."""
         pause_s = RECONNECT_PAUSE_S_MIN
         while True:
+            self.called.clear()
             try:
                 connection = await dial(self.address, self._owner.hello(), self)
             except IthacaError as error:
@@ -107,7 +117,9 @@ class _Link:
                 finally:
                     connection.abort()
                 pause_s = RECONNECT_PAUSE_S_MIN
-            await asyncio.sleep(pause_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self.called.wait()
 
     async def _attend(self, connection: Connection) -> None:
         welcome = connection.welcome
