@@ -30,6 +30,8 @@ SCAN: Final = "scan of the log"
 MEMORY: Final = "Spark, from memory"
 COPY: Final = "streaming copy"
 FILL_WINDOW: Final = 8
+COPY_BATCHES: Final = 4
+"""Micro-batches of the copy."""
 _SUMS: Final = ("count(*)", "sum(length(value))", "sum(position)")
 
 
@@ -39,7 +41,7 @@ class SparkSettings:
 
     cluster: str | Shape
     bytes: int = 2048 * MIB
-    copy_bytes: int = 128 * MIB
+    copy_bytes: int = 512 * MIB
     record_bytes: int = 4096
     batch: int = 64
     rounds: int = 3
@@ -132,7 +134,7 @@ def _copy(
     """Of the newest records; latencies are those of whole micro-batches."""
     records = min(stop - start, max(1, settings.copy_bytes // settings.record_bytes))
     stream = spark.readStream.format("ithaca").option("bootstrap", cluster.bootstrap)
-    rows = stream.options(startingOffsets=stop - records, maxOffsetsPerTrigger=max(1, records // 8)).load()
+    rows = stream.options(startingOffsets=stop - records, maxOffsetsPerTrigger=max(1, records // COPY_BATCHES)).load()
     writing = rows.select("value").writeStream.format("ithaca").option("bootstrap", cluster.bootstrap)
     began = time.perf_counter()
     query = writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()

@@ -37,8 +37,8 @@ def spark(
         ),
     ] = 2 << 30,
     copy_bytes: Annotated[
-        int, typer.Option(parser=parse_size, metavar="SIZE", show_default="128M", help="How much of it is copied.")
-    ] = 128 << 20,
+        int, typer.Option(parser=parse_size, metavar="SIZE", show_default="512M", help="How much of it is copied.")
+    ] = 512 << 20,
     record_bytes: RecordBytesOption = 4096,
     batch: BatchOption = 64,
     rounds: RoundsOption = 3,

@@ -80,7 +80,7 @@ CONNECTION_TASKS_MAX = 1024
 """Requests of one connection that wait for something; more are refused."""
 RUNS_ANSWERED_MAX = 4096
 """Runs in one answer between replicas."""
-DELIVER_BYTES_MAX = MIB
+DELIVER_BYTES_MAX = 2 * MIB
 """Batches in one delivery; a larger batch goes alone."""
 
 INFLIGHT_BYTES_MAX = 64 * MIB
