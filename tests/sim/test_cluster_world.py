@@ -22,6 +22,13 @@ def test_nothing_is_violated(first: int) -> None:
         assert result.acknowledged > 0
 
 
+@pytest.mark.parametrize("seed", [474])
+def test_seeds_that_found_something_find_nothing(seed: int) -> None:
+    """474: batches of a part that were refused went again out of turn, and hardly ever came through."""
+    result = run_seed(seed)
+    assert result.violation is None, f"ithaca sim --seed {seed}: {result.violation}\n{result.report}"
+
+
 @pytest.mark.campaign
 @pytest.mark.timeout(7200)
 def test_every_fault_and_every_named_path_comes_up() -> None:

@@ -57,6 +57,8 @@ class AsyncPartWriter(interface_aio.PartWriter):
         self._check = check
         self._length = 0
         self._sending: dict[asyncio.Task[None], int] = {}
+        self._last: asyncio.Task[None] | None = None
+        """Sends the newest batch."""
         self._failure: IthacaError | None = None
         self._part: Part | None = None
         self._is_over = False
@@ -89,7 +91,8 @@ class AsyncPartWriter(interface_aio.PartWriter):
             await self._one_sent(deadline)
         self._check_open()
         self._appends.count(batch.total_bytes)
-        task = asyncio.create_task(self._send(self._length, batch, deadline))
+        before = self._last if self._last in self._sending else None
+        self._last = task = asyncio.create_task(self._send(self._length, batch, deadline, before))
         self._sending[task] = batch.total_bytes
         task.add_done_callback(self._sent)
         self._length += batch.count
@@ -146,7 +149,8 @@ class AsyncPartWriter(interface_aio.PartWriter):
         if error is not None and self._failure is None:
             self._failure = error if isinstance(error, IthacaError) else Unavailable(f"part {self.lane}: {error!r}")
 
-    async def _send(self, lsn: int, batch: Batch, deadline: Deadline) -> None:
+    async def _send(self, lsn: int, batch: Batch, deadline: Deadline, before: "asyncio.Task[None] | None") -> None:
+        """What was refused goes again behind what is `before` it: a replica takes nothing out of turn."""
         pauses, message = Pauses(), AppendPart(self.lane, self._token, lsn)
         while True:
             try:
@@ -162,6 +166,9 @@ class AsyncPartWriter(interface_aio.PartWriter):
             except (WrongLane, Unavailable, ProtocolError) as error:
                 if deadline.passed:
                     raise
+                if before is not None and not before.done():
+                    await asyncio.wait([before], timeout=max(0.0, deadline.left_s))
+                    continue
                 # Its replica may be gone, and have come back without it.
                 if await self._order.part(self.lane, self._token, deadline) is None:
                     raise gone(self.lane) from error

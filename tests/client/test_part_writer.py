@@ -1,0 +1,61 @@
+"""A part under way: batches that a replica refuses go again in turn."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ithaca.client import part_writer
+from ithaca.client.part_writer import AsyncPartWriter
+from ithaca.model.errors import Unavailable
+from ithaca.model.positions import LaneId
+from ithaca.protocol.messages import AppendPart, PartSynced
+
+LANE = LaneId(0, 0, 1 << 30)
+
+
+class Replica:
+    """Knows the part from its third request on, and takes batches in turn only."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.asked: list[int] = []
+
+    async def request(self, message: AppendPart, timeout_s: float, payload: Any) -> Any:
+        self.asked.append(message.lsn)
+        if len(self.asked) <= 3 or message.lsn != self.length:
+            raise Unavailable("not yet")
+        self.length += 1
+        return SimpleNamespace(message=PartSynced(self.length))
+
+
+class Other:
+    """What else a writer needs: the order, the links, the appends of its handle."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.view, self.is_crowded = None, False
+        self._replica = replica
+
+    async def link(self, address: object) -> Replica:
+        return self._replica
+
+    async def part(self, *_: object) -> object:
+        return self
+
+    async def finish_part(self, *_: object) -> None: ...
+
+    def count(self, size: int) -> None: ...
+
+    def settled(self, size: int) -> None: ...
+
+
+async def test_what_was_refused_goes_again_behind_what_is_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part_writer, "find_replica", lambda view, lane: SimpleNamespace(address=None))
+    replica = Replica()
+    other: Any = Other(replica)
+    writer = AsyncPartWriter(LANE, bytes(16), other, other, other, compression="none", timeout_s=20, check=lambda: None)
+    for number in range(3):
+        await writer.append_many([b"%d" % number])
+    part = await writer.finish()
+    assert part.length == replica.length == 3
+    assert replica.asked == [0, 1, 2, 0, 1, 2]
