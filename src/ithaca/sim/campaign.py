@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -18,13 +19,26 @@ def run_seeds(seeds: Iterable[int], workers: int | None = None, *, story: bool =
         for seed in seeds:
             yield run_seed(seed, story=story)
         return
-    with ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn")) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(count, mp_context=spawn, initializer=_end_with_parent) as pool:
         futures = [pool.submit(run_seed, seed, story=story) for seed in seeds]
         try:
             for future in as_completed(futures):
                 yield future.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Have this worker end when the command does, however that ends."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="ithaca-parent", daemon=True).start()
 
 
 class Coverage:
