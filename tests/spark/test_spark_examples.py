@@ -12,7 +12,9 @@ from ithaca.spark import SCHEMA
 from ithaca.wire.joined import schema
 
 
-@pytest.mark.parametrize("name", ["ithaca.spark.options", "ithaca.spark.planning", "tools.find_java"])
+@pytest.mark.parametrize(
+    "name", ["ithaca.bench.spark_kafka", "ithaca.spark.options", "ithaca.spark.planning", "tools.find_java"]
+)
 def test_examples_hold(name: str) -> None:
     found = doctest.testmod(import_module(name))
     assert found.attempted > 0

@@ -1,14 +1,15 @@
 """`ithaca bench spark`: a scan of the log against Spark reading the same bytes from memory, interleaved; and a copy.
 
 Both queries count the records, add up the lengths of their values and look at every position, so nothing is left
-out. The copy is a streaming query from the log into the same log, exactly once, in bounded micro-batches.
+out. The copy is a streaming query from the log into the same log, exactly once, in bounded micro-batches. Where it is
+asked for, Spark's own Kafka source takes part in the turns: the same query over the same records in a topic.
 """
 
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,22 +23,24 @@ from ithaca.bench.measure import Latency, Progress, Sample, interleave, ratios, 
 from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.producers import Plan, producers
 from ithaca.bench.spark_baseline import NAME, MemorySource
+from ithaca.bench.spark_kafka import WARM_UPS, KafkaTopic, batch_bytes_of, kafka_topic, versions
 from ithaca.cluster.temporary import Shape
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import MIB, SPARK_PARTITION_RECORDS
 
 SCAN: Final = "scan of the log"
 MEMORY: Final = "Spark, from memory"
+KAFKA: Final = "Spark's Kafka source"
 COPY: Final = "streaming copy"
 FILL_WINDOW: Final = 8
 COPY_BATCHES: Final = 4
 """Micro-batches of the copy."""
-_SUMS: Final = ("count(*)", "sum(length(value))", "sum(position)")
+_SUMS: Final = ("count(*)", "sum(length(value))")
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """`bytes` is what the log is filled with; `copy_bytes` of it are copied."""
+    """`bytes` is what the log is filled with; `copy_bytes` of it are copied. `kafka` has Kafka compared, too."""
 
     cluster: str | Shape
     bytes: int = 2048 * MIB
@@ -46,6 +49,7 @@ class SparkSettings:
     batch: int = 64
     rounds: int = 3
     cores: int = 2
+    kafka: bool = False
 
 
 def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict[str, Any]:
@@ -60,16 +64,27 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
             MEMORY: _memory(spark, settings, stop - start),
             SCAN: _scan(spark, cluster, settings, start, stop),
         }
+        if settings.kafka:
+            topic = stack.enter_context(_topic(spark, cluster, settings, directory, start, stop, progress))
+            contenders[KAFKA] = _kafka(spark, topic, settings, stop - start)
         for name, contender in contenders.items():
-            progress(f"once, not counted: {name}")
-            contender()
+            for _ in range(WARM_UPS if name == KAFKA else 1):
+                progress(f"once, not counted: {name}")
+                contender()
         samples = interleave(contenders, settings.rounds, progress)
         figures = {name: summarize(of_one) for name, of_one in samples.items()}
         figures[SCAN]["ratios"] = {"to": MEMORY, **ratios(samples[SCAN], samples[MEMORY], with_latency=False)}
         progress(COPY)
         figures[COPY] = summarize([_copy(spark, cluster, settings, directory / "checkpoint", start, stop)])
     main = {key: value for key, value in figures[SCAN].items() if key not in ("rounds", "ratios")}
-    return {"bench": "spark", **main, "contenders": figures, "settings": setting}
+    report = {"bench": "spark", **main, "contenders": figures, "settings": setting}
+    return report | (compared_with_kafka(samples, settings.cores) if settings.kafka else {})
+
+
+def compared_with_kafka(samples: Mapping[str, Sequence[Sample]], partitions: int) -> dict[str, Any]:
+    """What the report says besides: the ratio within the rounds, and of which versions."""
+    share = ratios(samples[SCAN], samples[KAFKA], with_latency=False)
+    return {"compared": {SCAN: {KAFKA: share}}, "kafka": versions(partitions)}
 
 
 def _fill(cluster: Measured, settings: SparkSettings, progress: Progress) -> tuple[int, int]:
@@ -106,9 +121,9 @@ def _session(cores: int, directory: Path) -> Iterator[SparkSession]:
         session.stop()
 
 
-def _summed(frame: Callable[[], DataFrame], records: int, settings: SparkSettings) -> Sample:
+def _summed(frame: Callable[[], DataFrame], records: int, settings: SparkSettings, place: str = "position") -> Sample:
     began = time.perf_counter()
-    row = frame().selectExpr(*_SUMS).head()
+    row = frame().selectExpr(*_SUMS, f"sum({place})").head()
     seconds = time.perf_counter() - began
     size = records * settings.record_bytes
     if row is None or (row[0], row[1]) != (records, size):
@@ -116,16 +131,38 @@ def _summed(frame: Callable[[], DataFrame], records: int, settings: SparkSetting
     return Sample(records, size, seconds, Latency.of([seconds]))
 
 
+def _rows(spark: SparkSession, cluster: Measured, start: int, stop: int) -> DataFrame:
+    options: dict[str, str | int] = {"bootstrap": cluster.bootstrap, "startingOffsets": start, "endingOffsets": stop}
+    return spark.read.format("ithaca").options(**options).load()
+
+
 def _scan(
     spark: SparkSession, cluster: Measured, settings: SparkSettings, start: int, stop: int
 ) -> Callable[[], Sample]:
-    options: dict[str, str | int] = {"bootstrap": cluster.bootstrap, "startingOffsets": start, "endingOffsets": stop}
-    return lambda: _summed(lambda: spark.read.format("ithaca").options(**options).load(), stop - start, settings)
+    return lambda: _summed(lambda: _rows(spark, cluster, start, stop), stop - start, settings)
 
 
 def _memory(spark: SparkSession, settings: SparkSettings, records: int) -> Callable[[], Sample]:
     options = {"records": records, "record_bytes": settings.record_bytes, "max_records": SPARK_PARTITION_RECORDS}
     return lambda: _summed(lambda: spark.read.format(NAME).options(**options).load(), records, settings)
+
+
+def _topic(
+    spark: SparkSession,
+    cluster: Measured,
+    settings: SparkSettings,
+    directory: Path,
+    start: int,
+    stop: int,
+    progress: Progress,
+) -> AbstractContextManager[KafkaTopic]:
+    rows = _rows(spark, cluster, start, stop)
+    batch_bytes = batch_bytes_of(settings.batch, settings.record_bytes)
+    return kafka_topic(spark, directory / "kafka", rows, settings.cores, batch_bytes, progress)
+
+
+def _kafka(spark: SparkSession, topic: KafkaTopic, settings: SparkSettings, records: int) -> Callable[[], Sample]:
+    return lambda: _summed(lambda: topic.read(spark), records, settings, place="offset")
 
 
 def _copy(

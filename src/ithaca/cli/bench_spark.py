@@ -23,7 +23,7 @@ from ithaca.cli.options import JsonOption, examples, parse_size
 from ithaca.cli.progress import status_line
 
 SPARK_EXAMPLES = examples(
-    "ithaca bench spark", "ithaca bench spark --bytes 256M --rounds 5", "ithaca bench spark --shards 2 --batch 1000"
+    "ithaca bench spark", "ithaca bench spark --bytes 256M --rounds 5", "ithaca bench spark --shards 2 --kafka"
 )
 
 
@@ -43,6 +43,14 @@ def spark(
     batch: BatchOption = 64,
     rounds: RoundsOption = 3,
     cores: Annotated[int, typer.Option(min=1, help="Tasks at a time.")] = 2,
+    kafka: Annotated[
+        bool,
+        typer.Option(
+            "--kafka",
+            help="Have Spark's own Kafka source read the same records in the same turns, from a broker of one process "
+            "that is started for it. The first time, some 100 MB are downloaded from Maven Central.",
+        ),
+    ] = False,
     shards: ShardsOption = None,
     replicas: ReplicasOption = None,
     orderers: OrderersOption = None,
@@ -58,7 +66,13 @@ def spark(
     cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes)
     from ithaca.bench.spark import SparkSettings, run_spark
 
-    settings = SparkSettings(cluster, byte_count, copy_bytes, record_bytes, batch, rounds, cores)
+    settings = SparkSettings(cluster, byte_count, copy_bytes, record_bytes, batch, rounds, cores, kafka)
     with status_line() as progress:
         report = run_spark(directory, settings, progress)
     print_rates(report, as_json)
+    if kafka and not as_json:
+        print(
+            "Spark {spark}, its Kafka source {source}, Kafka {broker}, {partitions} partitions".format(
+                **report["kafka"]
+            )
+        )
