@@ -87,6 +87,8 @@ class Tormented:
         self._unused = [place.name for place in spares_of(private)]
         self.stand_ins: dict[str, str] = {}
         """The spares that have taken the place of another server."""
+        self.successors: dict[str, str] = {}
+        """Of replicas of shards that were finalized: one of the shard that was added instead."""
         self._keeper: subprocess.Popen[bytes] | None = None
 
     @property

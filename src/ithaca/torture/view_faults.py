@@ -24,11 +24,12 @@ class AddShard(Injector):
 
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
         async with _connected(scene.cluster) as log:
-            struck(f"shard {await _add(scene.cluster, log.admin)}")
+            shard, _ = await _add(scene.cluster, log.admin)
+            struck(f"shard {shard}")
 
 
 class Finalize(Injector):
-    """A shard is finalized, at once or with a grace; if it is the last one, another is added first."""
+    """A shard is finalized, at once or with a grace, after another was added."""
 
     fault: ClassVar[Fault] = Fault("finalize", "all", recovery_s=1.0, variants=("at once", "with a grace"))
 
@@ -38,12 +39,14 @@ class Finalize(Injector):
 
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
         grace_cuts, grace = (20, 0.3) if strike.variant == "with a grace" else (0, 0.0)
-        async with _connected(scene.cluster) as log:
-            live = [each.shard for each in await log.admin.shards() if each.phase == "live"]
-            if len(live) == 1:
-                await _add(scene.cluster, log.admin)
-            await log.admin.finalize_shard(live[0], grace_cuts=grace_cuts, grace=grace)
-            struck(f"shard {live[0]}")
+        cluster = scene.cluster
+        async with _connected(cluster) as log:
+            oldest = next(each for each in await log.admin.shards() if each.phase == "live")
+            _, added = await _add(cluster, log.admin)
+            await log.admin.finalize_shard(oldest.shard, grace_cuts=grace_cuts, grace=grace)
+            for replica, name in zip(oldest.replicas, added, strict=False):
+                cluster.successors[cluster.name_of(replica.address)] = name
+            struck(f"shard {oldest.shard}")
 
 
 class Replace(Injector):
@@ -74,9 +77,11 @@ class Replace(Injector):
             struck(f"{shard}/{replica} by {spare}")
 
 
-async def _add(cluster: Tormented, admin: Admin) -> int:
+async def _add(cluster: Tormented, admin: Admin) -> tuple[int, list[str]]:
+    """The number of a new shard, and the spares that are its replicas."""
     names = cluster.take_spares(cluster.shape.replicas)
-    return await admin.add_shard([str(cluster.routes[name][0]) for name in names], masking=cluster.shape.masking)
+    addresses = [str(cluster.routes[name][0]) for name in names]
+    return await admin.add_shard(addresses, masking=cluster.shape.masking), names
 
 
 def _connected(cluster: Tormented) -> AbstractAsyncContextManager[ClusterLog]:
