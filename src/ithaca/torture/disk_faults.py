@@ -43,7 +43,7 @@ class SyncError(Injector):
 
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
         cluster = scene.cluster
-        for name in await scene.writing_servers(strike):
+        for name in await scene.servers(strike):
             await self._fence(cluster, name)
             struck(f"{strike.variant} {name}")
             await asyncio.sleep(DOWN_S)
@@ -89,7 +89,7 @@ class Full(_LoopFault):
     fault: ClassVar[Fault] = Fault("full", "replica", (1.0, 3.0), recovery_s=3.0)
 
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
-        (name,) = await scene.writing_servers(strike)
+        (name,) = await scene.servers(strike)
         disk = scene.disks[name]
         disk.fill()
         try:

@@ -38,15 +38,6 @@ class Scene:
         """The names of the servers that the targets stand for now."""
         return [await self.cluster.resolved(target) for target in strike.targets]
 
-    async def writing_servers(self, strike: Strike) -> list[str]:
-        """Those that write still: a shard that was finalized is stood for by the one that was added instead."""
-        names = await self.servers(strike)
-        for at, name in enumerate(names):
-            while name in self.cluster.successors:
-                name = await self.cluster.resolved(self.cluster.successors[name])
-            names[at] = name
-        return names
-
 
 Struck = Callable[[str], None]
 """To be told, once a fault is seen to work, what was done to whom."""

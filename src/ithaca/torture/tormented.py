@@ -86,9 +86,7 @@ class Tormented:
         self.routes = {place.name: (place.address, self.places[place.name].address) for place in public}
         self._unused = [place.name for place in spares_of(private)]
         self.stand_ins: dict[str, str] = {}
-        """The spares that have taken the place of another server."""
-        self.successors: dict[str, str] = {}
-        """Of replicas of shards that were finalized: one of the shard that was added instead."""
+        """The spares that have taken the place of another server, or are struck in its place: see `Finalize`."""
         self._keeper: subprocess.Popen[bytes] | None = None
 
     @property

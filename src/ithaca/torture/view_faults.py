@@ -29,7 +29,11 @@ class AddShard(Injector):
 
 
 class Finalize(Injector):
-    """A shard is finalized, at once or with a grace, after another was added."""
+    """A shard is finalized, at once or with a grace, after another was added.
+
+    From then on the new one is struck in its place: nothing is written to a shard that was finalized, and little read,
+    so that most faults would have no effect there.
+    """
 
     fault: ClassVar[Fault] = Fault("finalize", "all", recovery_s=1.0, variants=("at once", "with a grace"))
 
@@ -45,7 +49,7 @@ class Finalize(Injector):
             _, added = await _add(cluster, log.admin)
             await log.admin.finalize_shard(oldest.shard, grace_cuts=grace_cuts, grace=grace)
             for replica, name in zip(oldest.replicas, added, strict=False):
-                cluster.successors[cluster.name_of(replica.address)] = name
+                cluster.stand_ins[cluster.name_of(replica.address)] = name
             struck(f"shard {oldest.shard}")
 
 
