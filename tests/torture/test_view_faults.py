@@ -10,6 +10,7 @@ import pytest
 from ithaca.model.view import Address
 from ithaca.torture import view_faults
 from ithaca.torture.plan import Strike
+from ithaca.torture.proxy import Network
 from ithaca.torture.tormented import Tormented
 from ithaca.torture.view_faults import Finalize
 
@@ -59,10 +60,12 @@ async def test_a_shard_that_was_added_is_struck_in_the_place_of_the_finalized_on
 
     monkeypatch.setattr(view_faults, "_connected", connected)
     told: list[str] = []
-    scene: Any = SimpleNamespace(cluster=cluster)
+    network = Network(1)
+    scene: Any = SimpleNamespace(cluster=cluster, network=network)
     strike = Strike(1, 0.0, "finalize", (), 0.0, "at once")
     await Finalize().strike(scene, strike, told.append)
     assert told == ["shard 0"]
+    assert network.way("shard-2-replica-1", "orderer-1") in network.ways(["spare-2"], ["orderer-1"])
     assert [await cluster.resolved(name) for name in NAMES[:3]] == ["spare-1", "spare-2", "shard-1-replica-0"]
     await Finalize().strike(scene, strike, told.append)
     assert told == ["shard 0", "shard 1"]

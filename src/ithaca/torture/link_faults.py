@@ -48,8 +48,8 @@ class Partition(_LinkFault):
         others = parties(scene, without=names)
         if variant != "full":
             others.remove(CLIENTS)
-        if variant == "group":
-            group = _group(names[0])
+        group = _group(names[0])
+        if variant == "group" and group:
             others = [name for name in others if _group(name) == group] or others
         return scene.network.ways(names, others) + scene.network.ways(others, names)
 
@@ -108,5 +108,5 @@ def parties(scene: Scene, *, without: list[str]) -> list[str]:
 
 
 def _group(name: str) -> str:
-    """The servers that replace each other have this in common."""
+    """The servers that replace each other have this in common; nothing for spares, whatever they have become."""
     return "orderers" if name.startswith("orderer") else name.rpartition("-replica-")[0]

@@ -77,8 +77,9 @@ class Network:
     def __init__(self, seed: int) -> None:
         self._chance = Random(f"network {seed}")
         self._ways: dict[tuple[str, str], Way] = {}
+        self._also: dict[str, list[str]] = {}
         self._servers: list[asyncio.Server] = []
-        self._connections: dict[asyncio.Task[None], tuple[str, str]] = {}
+        self._connections: dict[asyncio.Task[None], frozenset[str]] = {}
 
     async def start(self, routes: Mapping[str, tuple[Address, Address]]) -> None:
         """Listen for each server at the first address, and pass on to the second."""
@@ -101,18 +102,26 @@ class Network:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    def calls_itself(self, name: str, other: str) -> None:
+        """A server has become another party: a spare says that it is a replica."""
+        self._also.setdefault(name, [name]).append(other)
+
+    def _parties(self, names: Iterable[str]) -> list[str]:
+        return [party for name in names for party in self._also.get(name, [name])]
+
     def way(self, source: str, target: str) -> Way:
         """Between two parties, by their names."""
         return self._ways.setdefault((source, target), Way(self._chance))
 
     def ways(self, sources: Iterable[str], targets: Iterable[str]) -> list[Way]:
         """From each of some parties to each of some others."""
-        targets = list(targets)
+        sources, targets = self._parties(sources), self._parties(targets)
         return [self.way(source, target) for source in sources for target in targets if source != target]
 
     def reset(self, name: str) -> int:
         """Break every connection to or from a server; returns how many there were."""
-        broken = [task for task, parties in self._connections.items() if name in parties]
+        known = self._parties([name])
+        broken = [task for task, parties in self._connections.items() if not parties.isdisjoint(known)]
         for task in broken:
             task.cancel()
         return len(broken)
@@ -124,12 +133,12 @@ class Network:
     ) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._connections[task] = (CLIENTS, target)
+        self._connections[task] = frozenset((CLIENTS, target))
         upstream: asyncio.StreamWriter | None = None
         end = _reset
         try:
             hello, source = await _hello(reader)
-            self._connections[task] = (source, target)
+            self._connections[task] = frozenset((source, target))
             forth, back = self.way(source, target), self.way(target, source)
             await forth.passed(len(hello))
             if reader.at_eof():  # whoever dialled has given up meanwhile

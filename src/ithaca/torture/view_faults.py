@@ -10,6 +10,7 @@ from ithaca.torture.client import TIMEOUT_S
 from ithaca.torture.injectors import Injector, Scene, Struck
 from ithaca.torture.plan import Fault, Strike
 from ithaca.torture.process_faults import ended
+from ithaca.torture.proxy import party
 from ithaca.torture.tormented import Shape, Tormented
 
 
@@ -24,7 +25,7 @@ class AddShard(Injector):
 
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
         async with _connected(scene.cluster) as log:
-            shard, _ = await _add(scene.cluster, log.admin)
+            shard, _ = await _add(scene, log.admin)
             struck(f"shard {shard}")
 
 
@@ -46,7 +47,7 @@ class Finalize(Injector):
         cluster = scene.cluster
         async with _connected(cluster) as log:
             oldest = next(each for each in await log.admin.shards() if each.phase == "live")
-            _, added = await _add(cluster, log.admin)
+            _, added = await _add(scene, log.admin)
             await log.admin.finalize_shard(oldest.shard, grace_cuts=grace_cuts, grace=grace)
             for replica, name in zip(oldest.replicas, added, strict=False):
                 cluster.stand_ins[cluster.name_of(replica.address)] = name
@@ -76,16 +77,21 @@ class Replace(Injector):
             (spare,) = cluster.take_spares(1)
             if strike.variant == "killed":
                 await ended(cluster, old, cluster.signal(old, signal.SIGKILL))
-            await log.admin.replace_replica(shard, replica, str(cluster.routes[spare][0]))
+            number = await log.admin.replace_replica(shard, replica, str(cluster.routes[spare][0]))
+            scene.network.calls_itself(spare, party("replica", f"{shard}/{number}"))
             cluster.stand_ins[old] = spare
             struck(f"{shard}/{replica} by {spare}")
 
 
-async def _add(cluster: Tormented, admin: Admin) -> tuple[int, list[str]]:
+async def _add(scene: Scene, admin: Admin) -> tuple[int, list[str]]:
     """The number of a new shard, and the spares that are its replicas."""
+    cluster = scene.cluster
     names = cluster.take_spares(cluster.shape.replicas)
     addresses = [str(cluster.routes[name][0]) for name in names]
-    return await admin.add_shard(addresses, masking=cluster.shape.masking), names
+    shard = await admin.add_shard(addresses, masking=cluster.shape.masking)
+    for number, name in enumerate(names):
+        scene.network.calls_itself(name, party("replica", f"{shard}/{number}"))
+    return shard, names
 
 
 def _connected(cluster: Tormented) -> AbstractAsyncContextManager[ClusterLog]:
