@@ -59,6 +59,8 @@ class BareFile:
         self._filled = 0
         self._lock = threading.Lock()
         self._fd = self._create()
+        self._full: list[int] = []
+        """Files that others may still be writing to: closed with the last one."""
         if not self._grows:
             zeros = bytes(min(MIB, self._limit))
             for offset in range(0, self._limit, len(zeros)):
@@ -66,21 +68,21 @@ class BareFile:
             os.fsync(self._fd)
 
     def write(self, batch: memoryview) -> None:
-        """Of a prewritten file several threads may write at once."""
+        """Several threads may write at once."""
         with self._lock:
             if self._offset >= self._limit:
                 self._offset = 0
                 if self._grows:  # a new file; what is full stays, as it does under a log without retention
-                    os.close(self._fd)
+                    self._full.append(self._fd)
                     self._filled += 1
                     self._fd = self._create()
-            offset = self._offset
+            fd, offset = self._fd, self._offset
             self._offset += len(batch)
-        done = os.pwritev(self._fd, [batch], offset)
+        done = os.pwritev(fd, [batch], offset)
         while done < len(batch):
-            done += os.pwritev(self._fd, [batch[done:]], offset + done)
+            done += os.pwritev(fd, [batch[done:]], offset + done)
         if self._syncs:
-            os.fdatasync(self._fd)
+            os.fdatasync(fd)
 
     def reset(self) -> None:
         """Make room: a growing file starts from nothing. Not to be measured."""
@@ -90,7 +92,9 @@ class BareFile:
             self._fd = self._create()
 
     def close(self) -> None:
-        os.close(self._fd)
+        for fd in (self._fd, *self._full):
+            os.close(fd)
+        self._full = []
         for number in range(self._filled + 1):
             os.unlink(self._numbered(number))
 

@@ -30,7 +30,7 @@ READ_PEERS = {"read_range": "bare pread", "subscribe": "bare pread"}
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSettings:
-    """With more threads than one, each appends its own batches to the same log."""
+    """With more threads than one, each appends its own batches to the same log, and as many write to the bare file."""
 
     record_bytes: int = 4096
     batch: int = 64
@@ -73,9 +73,6 @@ def _measure_writes(directory: Path, settings: EmbeddedSettings, progress: Progr
         contenders: dict[str, Callable[[], Sample]] = {}
         for kind in KINDS:
             contenders[f"bare, {kind}"] = _bare(stack, directory, settings, kind)
-        if settings.threads > 1:  # beside what one does at a time, what as many could do at once
-            many = f"bare, prewritten, {settings.threads} threads"
-            contenders[many] = _bare(stack, directory, settings, "prewritten", settings.threads)
         progress("filling a log until it writes over trimmed segments")
         recycled = stack.enter_context(open_recycling(directory / "recycled", settings))
         contenders["log, recycled"] = lambda: measure_appends(recycled, values, settings, recycle=True)
@@ -83,9 +80,7 @@ def _measure_writes(directory: Path, settings: EmbeddedSettings, progress: Progr
         return interleave(contenders, settings.rounds, progress)
 
 
-def _bare(
-    stack: ExitStack, directory: Path, settings: EmbeddedSettings, kind: str, threads: int = 1
-) -> Callable[[], Sample]:
+def _bare(stack: ExitStack, directory: Path, settings: EmbeddedSettings, kind: str) -> Callable[[], Sample]:
     bare = CeilingSettings(
         record_bytes=settings.record_bytes,
         batch=settings.batch,
@@ -93,9 +88,9 @@ def _bare(
         file_bytes=settings.segment_bytes,
         durability=settings.durability,
     )
-    file = BareFile(directory / f"bare-{kind}-{threads}", kind, bare)
+    file = BareFile(directory / f"bare-{kind}", kind, bare)
     stack.callback(file.close)
-    return bare_contender(file, batches_of(bare.batch_bytes), bare, threads)
+    return bare_contender(file, batches_of(bare.batch_bytes), bare, settings.threads)
 
 
 def open_recycling(path: Path, settings: EmbeddedSettings) -> Log:

@@ -91,13 +91,8 @@ def embedded(
     durability: DurabilityOption = "fsync",
     compression: CompressionOption = "none",
     threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Threads that append to the same log, each waiting for its receipts.",
-            show_default="4; 1 for lone records",
-        ),
-    ] = None,
+        int, typer.Option(min=1, help="Threads that append to the same log, and that write to the bare file.")
+    ] = 1,
     read: Annotated[bool, typer.Option("--read/--no-read", help="Also measure reading.")] = True,
     read_bytes: Annotated[
         int,
@@ -116,7 +111,7 @@ def embedded(
         rounds=rounds,
         durability=durability,
         compression=compression,
-        threads=threads or (1 if batch == 1 else 4),
+        threads=threads,
         read=read,
         read_bytes=read_bytes,
         segment_bytes=segment_bytes,
