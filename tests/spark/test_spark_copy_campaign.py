@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.spark.copying import start_copy
 
 import ithaca
 from ithaca.testing import Cluster
@@ -20,41 +20,18 @@ BATCH = 1000
 DRIVERS_KILLED = 6
 WORKERS_KILLED = 12
 
-COPY = """
-import sys
-from pyspark.sql import SparkSession
-
-source, target, checkpoint = sys.argv[1:]
-spark = (
-    SparkSession.builder.master("local[2, 4]").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
-    .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-)
-stream = spark.readStream.format("ithaca").option("bootstrap", source).option("startingOffsets", "earliest")
-rows = stream.option("maxOffsetsPerTrigger", 10_000).option("minPartitions", 2).load().select("key", "value")
-writing = rows.writeStream.format("ithaca").option("bootstrap", target).option("checkpointLocation", checkpoint)
-writing.trigger(availableNow=True).start().awaitTermination()
-"""
-
 
 @contextmanager
 def copying(source: str, target: str, checkpoint: Path, said: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A driver that copies what is left, in a session of its own, of which nothing is left afterwards."""
-    command = [sys.executable, "-c", COPY, source, target, str(checkpoint)]
-    with said.open("ab") as output:
-        driver = subprocess.Popen(
-            command,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-            start_new_session=True,
-            stdout=output,
-            stderr=output,
-        )
-        try:
-            yield driver
-        finally:
-            for process in session_of(driver.pid):
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
-            driver.wait()
+    driver = start_copy(source, target, checkpoint, said, master="local[2, 4]", offsets=10_000, trigger="available")
+    try:
+        yield driver
+    finally:
+        for process in session_of(driver.pid):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        driver.wait()
 
 
 def session_of(leader: int) -> list[int]:

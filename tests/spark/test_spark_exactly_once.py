@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
+from tests.spark.copying import start_copy
 
 import ithaca
 from ithaca.spark import IthacaDataSource
@@ -133,22 +132,6 @@ def test_a_failed_task_is_repeated_by_spark(
     assert written(ithaca_log) == list(range(1000))
 
 
-COPY = """
-import sys
-from pyspark.sql import SparkSession
-
-source, target, checkpoint = sys.argv[1:]
-spark = (
-    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
-    .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
-)
-stream = spark.readStream.format("ithaca").option("bootstrap", source).option("startingOffsets", "earliest")
-rows = stream.option("maxOffsetsPerTrigger", 50).option("minPartitions", 2).load().select("key", "value")
-writing = rows.writeStream.format("ithaca").option("bootstrap", target).option("checkpointLocation", checkpoint)
-writing.start().awaitTermination()
-"""
-
-
 def copy_on(spark: SparkSession, source: str, target: str, checkpoint: Path) -> None:
     stream = spark.readStream.format("ithaca").option("bootstrap", source).option("startingOffsets", "earliest")
     rows = stream.load().select("key", "value")
@@ -169,13 +152,10 @@ def test_a_killed_driver_neither_loses_nor_repeats(spark: SparkSession, tmp_path
     ):
         for first in range(0, 1000, 20):
             log.append_many([b"%d" % n for n in range(first, first + 20)])
-        command = [sys.executable, "-c", COPY, source.bootstrap, target.bootstrap, str(checkpoint)]
-        environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
         said = tmp_path / "driver.txt"
-        with (
-            said.open("wb") as output,
-            subprocess.Popen(command, env=environment, start_new_session=True, stdout=output, stderr=output) as driver,
-        ):
+        with start_copy(
+            source.bootstrap, target.bootstrap, checkpoint, said, master="local[1]", offsets=50, trigger="always"
+        ) as driver:
             while copy.tail() < 100 and driver.poll() is None:
                 time.sleep(0.1)
             assert driver.poll() is None, said.read_text()[-4000:]
