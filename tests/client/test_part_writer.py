@@ -7,7 +7,7 @@ import pytest
 
 from ithaca.client import part_writer
 from ithaca.client.part_writer import AsyncPartWriter
-from ithaca.model.errors import Unavailable
+from ithaca.model.errors import StorageFull, Unavailable
 from ithaca.model.positions import LaneId
 from ithaca.protocol.messages import AppendPart, PartSynced
 
@@ -49,13 +49,35 @@ class Other:
     def settled(self, size: int) -> None: ...
 
 
-async def test_what_was_refused_goes_again_behind_what_is_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def write_to(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> AsyncPartWriter:
     monkeypatch.setattr(part_writer, "find_replica", lambda view, lane: SimpleNamespace(address=None))
-    replica = Replica()
     other: Any = Other(replica)
-    writer = AsyncPartWriter(LANE, bytes(16), other, other, other, compression="none", timeout_s=20, check=lambda: None)
+    return AsyncPartWriter(LANE, bytes(16), other, other, other, compression="none", timeout_s=20, check=lambda: None)
+
+
+async def test_what_was_refused_goes_again_behind_what_is_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    replica = Replica()
+    writer = write_to(replica, monkeypatch)
     for number in range(3):
         await writer.append_many([b"%d" % number])
     part = await writer.finish()
     assert part.length == replica.length == 3
     assert replica.asked == [0, 1, 2, 0, 1, 2]
+
+
+class Full(Replica):
+    """Has no room for the first batch, and takes no other before it."""
+
+    async def request(self, message: AppendPart, timeout_s: float, payload: Any) -> Any:
+        self.asked.append(message.lsn)
+        raise Unavailable("send what is before") if message.lsn else StorageFull("no room")
+
+
+async def test_what_is_behind_a_batch_that_failed_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    replica = Full()
+    writer = write_to(replica, monkeypatch)
+    for number in range(3):
+        await writer.append_many([b"%d" % number])
+    with pytest.raises(StorageFull):
+        await writer.finish()
+    assert replica.asked == [0, 1, 2], "the others were not sent again and again until the deadline"

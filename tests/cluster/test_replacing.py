@@ -41,6 +41,8 @@ def test_a_replica_is_replaced_and_all_is_there() -> None:
         new = str(cluster.file.spares[0])
         assert log.admin.replace_replica(0, 0, new) == 2
         assert log.admin.replace_replica(0, 0, new) == 2
+        with pytest.raises(AddressInUse, match="in the place of another than replica 1"):
+            log.admin.replace_replica(0, 1, new)
         assert numbers(log) == [1, 2]
         log.append(b"afterwards")
         cluster.kill_replica(0, 1)

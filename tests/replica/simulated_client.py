@@ -139,7 +139,7 @@ def placed_of(server: SimulatedReplica, lane: LaneId, producer_id: int) -> list[
         check(4, batch.end_lsn <= found.runs_end, f"lane {lane} is called complete, and has more than was ordered")
         position = found.position_of(batch.base_lsn)
         if batch.producer_id == producer_id:
-            placed.append((batch.first_seq, batch.count, position or 0))
+            placed.append((batch.first_seq, batch.count, position or 0, lane.shard))
     return placed[-SESSION_BATCHES_MAX:]
 
 

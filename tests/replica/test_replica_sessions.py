@@ -12,34 +12,41 @@ from ithaca.model.errors import (
     Unavailable,
     WrongLane,
 )
-from ithaca.model.limits import SEQUENCE_MAX, SESSION_BATCHES_MAX, SESSION_CARRIED_BYTES_MAX, SESSIONS_MAX
+from ithaca.model.limits import (
+    SEQUENCE_MAX,
+    SESSION_BATCHES_MAX,
+    SESSION_CARRIED_BYTES_MAX,
+    SESSIONS_MAX,
+    SHARD_NUMBER_MAX,
+)
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import ExpireSession, MoveSession, OpenLane
 from ithaca.ordering.outcomes import Session
 from ithaca.replica.events import Acknowledge, AcknowledgeAt, DiskFull, Refuse, Write
 from ithaca.replica.sessions import Carried, HomeSessions, decode_carried, encode_carried, merged_carried
 
-BATCHES: list[Carried] = [(number, 1, 100 + number) for number in range(1, SESSION_BATCHES_MAX + 1)]
+BATCHES: list[Carried] = [(number, 1, 100 + number, 0) for number in range(1, SESSION_BATCHES_MAX + 1)]
 
 
 def test_the_largest_numbers_fit_into_what_a_session_may_carry() -> None:
     largest = (1 << 64) - 1
-    spread = [(SEQUENCE_MAX - 2 * (SESSION_BATCHES_MAX - n) * (1 << 32), (1 << 32) - 1, largest) for n in range(8)]
+    step, count = 1 << 33, (1 << 32) - 1
+    spread = [(SEQUENCE_MAX - (SESSION_BATCHES_MAX - n) * step, count, largest, SHARD_NUMBER_MAX) for n in range(8)]
     assert decode_carried(encode_carried(spread)) == spread
     assert len(encode_carried(spread)) <= SESSION_CARRIED_BYTES_MAX
 
 
 def test_a_session_cannot_be_made_to_run_out_of_numbers() -> None:
-    last = (SEQUENCE_MAX - 1, 1, 17)
+    last = (SEQUENCE_MAX - 1, 1, 17, 0)
     assert decode_carried(encode_carried([last])) == [last]
     with pytest.raises(ProtocolError, match="above the last"):
-        decode_carried(encode_carried([(SEQUENCE_MAX - 1, 2, 17)]))
+        decode_carried(encode_carried([(SEQUENCE_MAX - 1, 2, 17, 0)]))
 
 
 def test_only_the_last_batches_are_carried() -> None:
-    more = [*BATCHES, (9, 2, 300)]
+    more = [*BATCHES, (9, 2, 300, 1)]
     assert decode_carried(encode_carried(more)) == more[1:]
-    assert merged_carried(BATCHES, [(9, 2, 300)]) == more[1:]
+    assert merged_carried(BATCHES, [(9, 2, 300, 1)]) == more[1:]
 
 
 def test_a_session_that_did_nothing_since_keeps_what_it_brought() -> None:
@@ -47,7 +54,15 @@ def test_a_session_that_did_nothing_since_keeps_what_it_brought() -> None:
     assert decode_carried(b"") == []
 
 
-@pytest.mark.parametrize("bad", [b"\xc1", b"\x91\x93\x01\x00\x01", encode_carried([(5, 1, 9), (3, 1, 10)])])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"\xc1",
+        b"\x91\x94\x01\x00\x01\x00",
+        encode_carried([(5, 1, 9, 0), (3, 1, 10, 0)]),
+        encode_carried([(1, 1, 9, SHARD_NUMBER_MAX + 1)]),
+    ],
+)
 def test_what_is_not_a_list_of_batches_in_order_is_refused(bad: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_carried(bad)
@@ -102,7 +117,7 @@ def test_a_repeat_of_what_a_former_home_had_is_answered_from_what_was_carried() 
     driven.joined()
     session = driven.session(lane=driven.peer)
     driven.apply(OpenLane(0, 1, 2))
-    carried = encode_carried([(1, 2, 0), (3, 1, 17)])
+    carried = encode_carried([(1, 2, 0, 0), (3, 1, 17, 0)])
     outcomes = driven.order.apply(
         MoveSession(session.producer_id, session.epoch, driven.peer, driven.own, carried=carried)
     )
@@ -159,7 +174,7 @@ def test_a_session_that_moves_in_goes_on_where_it_was() -> None:
     driven.joined()
     session = driven.session("s", lane=driven.peer)
     driven.apply(OpenLane(0, 1, 2))
-    carried = encode_carried([(1, 2, 17), (3, 1, 40)])
+    carried = encode_carried([(1, 2, 17, 0), (3, 1, 40, 0)])
     driven.apply(MoveSession(session.producer_id, session.epoch, driven.peer, driven.own, None, carried))
     assert one(Acknowledge, driven.append(session, 1, count=2)).position == 17
     assert one(Write, driven.append(session, 4)).batch.first_seq == 4

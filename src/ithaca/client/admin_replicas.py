@@ -12,7 +12,7 @@ from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import find_shard, no_such_shard
 from ithaca.client.status import ask_server
 from ithaca.model.addresses import parse_address
-from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchReplica, ProtocolError, Unavailable
+from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, ProtocolError, Unavailable
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import RemoveReplica
 from ithaca.ordering.outcomes import Refused
@@ -30,6 +30,10 @@ class ReplicaAdmin:
         self._order = context.order
 
     async def remove(self, shard: int, replica: int, *, force: bool = False) -> None:
+        await self._remove(shard, replica, None, force=force)
+
+    async def _remove(self, shard: int, replica: int, successor: Address | None, *, force: bool) -> None:
+        """One that is to be replaced is not removed for a successor that stands in for another already."""
         deadline, pauses = Deadline(self._context.timeout_s), Pauses()
         while True:
             known = await self._shard(shard)
@@ -37,6 +41,11 @@ class ReplicaAdmin:
                 return  # it was removed before
             if known.find(replica) is None:
                 raise NoSuchReplica(f"there is no replica {replica} of shard {shard}: {_listed(known)}")
+            if known.phase != "finalized" and any(each.address == successor for each in known.replicas):
+                raise AddressInUse(
+                    f"the server at {successor} has become a replica of shard {shard} in the place of another than "
+                    f"replica {replica} ({_listed(known)}): replace that one by another spare"
+                )
             if not force:
                 await self._check_others(known, replica)
             outcomes = await self._order.propose(RemoveReplica(shard, known.epoch, replica), deadline)
@@ -72,7 +81,7 @@ class ReplicaAdmin:
         if admission.state == "learning" and await self._is_joined(shard, replica):
             # As long as the old one is there the shard goes on, and the rest of the copying costs nobody anything.
             admission = await self._until(shard, at, ("whole", "added"), timeout)
-        await self.remove(shard, replica)
+        await self._remove(shard, replica, at, force=False)
         return (await self._until(shard, at, ("added",), timeout)).replica
 
     async def _until(self, shard: int, at: Address, states: tuple[str, ...], timeout: float | None) -> AdmissionIs:

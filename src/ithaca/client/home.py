@@ -77,7 +77,7 @@ class Homes:
             )
         view = await self._order.fresh_view(deadline)
         if is_open(view, known.home):
-            return known, ()
+            return known, tuple(decode_carried(known.carried))  # a move whose outcome did not come back
         if find_shard(view, known.home.shard) is None:
             raise SessionExpired(f"session {session.name!r} lived in shard {known.home.shard}, which is gone")
         placed = await self._placed(known, deadline)
@@ -86,7 +86,7 @@ class Homes:
     async def _placed(self, session: Session, deadline: Deadline) -> tuple[Carried, ...]:
         """The last batches of the session that are ordered, once its home is closed and complete."""
 
-        def take(received: Received) -> tuple[Carried, ...]:
+        def take(received: Received) -> tuple[tuple[int, int, int], ...]:
             if not isinstance(received.message, PlacedAre):
                 raise ProtocolError(f"a replica answered GetPlaced with {type(received.message).__name__}")
             return received.message.placed
@@ -95,7 +95,8 @@ class Homes:
         writer = find_replica(self._order.view, session.home)  # it may be why the lane is closed
         last = None if writer is None else writer.address
         placed = await self._replicas.ask(session.home.shard, question, deadline, take, last=last)
-        return tuple(merged_carried(decode_carried(session.carried), placed))
+        here = [(*batch, session.home.shard) for batch in placed]
+        return tuple(merged_carried(decode_carried(session.carried), here))
 
     async def _moved(self, session: Session, placed: tuple[Carried, ...], deadline: Deadline) -> Session:
         target = self._choose_in(self._order.view, session.home.shard) or await self._chosen(deadline)

@@ -148,6 +148,8 @@ class AsyncPartWriter(interface_aio.PartWriter):
         error = None if task.cancelled() else task.exception()
         if error is not None and self._failure is None:
             self._failure = error if isinstance(error, IthacaError) else Unavailable(f"part {self.lane}: {error!r}")
+            for behind in self._sending:  # no replica takes it without the one that has failed
+                behind.cancel()
 
     async def _send(self, lsn: int, batch: Batch, deadline: Deadline, before: "asyncio.Task[None] | None") -> None:
         """What was refused goes again behind what is `before` it: a replica takes nothing out of turn."""

@@ -35,7 +35,8 @@ from ithaca.model.limits import HOME_LOOK_S, LANE_STALLED_S, SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
 from ithaca.ordering.outcomes import Session
-from ithaca.replica.sessions import Carried
+from ithaca.replica.sessions import Carried, decode_carried
+from ithaca.wire.batch import Batch
 
 _LATER = (Unavailable, WrongLane, ProtocolError, Fenced)
 """Refusals after which everything is sent again, here or at another home."""
@@ -174,7 +175,7 @@ class Producer:
         if place is not None:
             self._is_troubled = False
             self._pauses.reset()
-            self._settle(place, position, self.session.home.shard)
+            self._settle(place, position, self._shard_of(self._queue[place].batch))
             self._go_on()
 
     def refused(self, correlation: int, error: IthacaError) -> None:
@@ -215,6 +216,13 @@ class Producer:
             if self._queue[place].correlation == correlation:
                 return place
         return None
+
+    def _shard_of(self, batch: Batch) -> int:
+        """Where a batch is that the home has acknowledged: one that it repeats may be in a former home."""
+        for first_seq, count, _, shard in decode_carried(self.session.carried):
+            if (first_seq, count) == (batch.first_seq, batch.count):
+                return shard
+        return self.session.home.shard
 
     def _settle(self, place: int, outcome: int | IthacaError, shard: int) -> None:
         outgoing = self._queue[place]
@@ -287,20 +295,20 @@ class Producer:
         home = self.session.home
         self.session, placed = await self._homes.settled(self.session)
         self._must_settle = False
-        self._settle_placed(placed, home.shard)
+        self._settle_placed(placed)
         if self.session.home != home:
             self._watcher.moved()
 
-    def _settle_placed(self, placed: tuple[Carried, ...], shard: int) -> None:
-        """These are ordered in the former home: whoever waits for one of them is told.
+    def _settle_placed(self, placed: tuple[Carried, ...]) -> None:
+        """These are ordered in former homes: whoever waits for one of them is told.
 
         Where the position is not known any more the new home says so.
         """
-        positions = {(first_seq, count): position for first_seq, count, position in placed}
+        places = {(first_seq, count): (position, shard) for first_seq, count, position, shard in placed}
         place = 0
         while place < len(self._queue):
             outgoing = self._queue[place]
-            position = positions.get((outgoing.batch.first_seq, outgoing.batch.count))
+            position, shard = places.get((outgoing.batch.first_seq, outgoing.batch.count), (0, 0))
             if position and outgoing.sends:
                 self._settle(place, position, shard)
             else:

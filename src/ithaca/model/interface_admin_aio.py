@@ -59,7 +59,7 @@ class Admin(ABC):
         """Have the spare at this address take the place of a replica; returns the new one's number.
 
         Where the old one is still there the spare copies first, and the shard stops for a moment only. Otherwise as
-        `remove_replica` and `add_replica`.
+        `remove_replica` and `add_replica`. `AddressInUse` when the spare has taken the place of another meanwhile.
         """
 
     @abstractmethod

@@ -12,13 +12,19 @@ import msgspec
 
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError, SequenceGap, SessionExpired, SessionFenced, WrongLane
-from ithaca.model.limits import SEQUENCE_MAX, SESSION_BATCHES_MAX, SESSION_CARRIED_BYTES_MAX, SESSIONS_MAX
+from ithaca.model.limits import (
+    SEQUENCE_MAX,
+    SESSION_BATCHES_MAX,
+    SESSION_CARRIED_BYTES_MAX,
+    SESSIONS_MAX,
+    SHARD_NUMBER_MAX,
+)
 from ithaca.ordering.outcomes import Session
 from ithaca.wire.batch import Batch
 
-Carried = tuple[int, int, int]
-"""A batch of a session that is ordered: its first number, its records, its position; 0 when that was trimmed, and
-is not known any more."""
+Carried = tuple[int, int, int, int]
+"""A batch of a session that is ordered: its first number, its records, its position (0 when that was trimmed, and is
+not known any more), and its shard."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Carried])
@@ -27,8 +33,8 @@ _decoder = msgspec.msgpack.Decoder(list[Carried])
 def encode_carried(placed: Iterable[Carried]) -> bytes:
     """What a session takes along to its next home: its last batches, in order.
 
-    >>> decode_carried(encode_carried([(1, 2, 17), (3, 1, 40)]))
-    [(1, 2, 17), (3, 1, 40)]
+    >>> decode_carried(encode_carried([(1, 2, 17, 0), (3, 1, 40, 2)]))
+    [(1, 2, 17, 0), (3, 1, 40, 2)]
     """
     data = _encoder.encode(list(placed)[-SESSION_BATCHES_MAX:])
     assert len(data) <= SESSION_CARRIED_BYTES_MAX
@@ -44,8 +50,8 @@ def decode_carried(data: bytes) -> list[Carried]:
     except UNDECODABLE as error:
         raise ProtocolError(f"what a session carries cannot be decoded: {error}") from error
     after = 1
-    for first_seq, count, position in placed:
-        if first_seq < after or count < 1 or position < 0:
+    for first_seq, count, position, shard in placed:
+        if first_seq < after or count < 1 or position < 0 or not 0 <= shard <= SHARD_NUMBER_MAX:
             raise ProtocolError(f"what a session carries is not a list of batches in order: {placed}")
         after = first_seq + count
     if after > SEQUENCE_MAX:
@@ -56,8 +62,8 @@ def decode_carried(data: bytes) -> list[Carried]:
 def merged_carried(older: Iterable[Carried], newer: Iterable[Carried]) -> list[Carried]:
     """What a session takes along that brought `older` with it, and did `newer` since.
 
-    >>> merged_carried([(1, 2, 17), (3, 1, 40)], [(3, 1, 40), (4, 1, 55)])
-    [(1, 2, 17), (3, 1, 40), (4, 1, 55)]
+    >>> merged_carried([(1, 2, 17, 0), (3, 1, 40, 0)], [(3, 1, 40, 0), (4, 1, 55, 2)])
+    [(1, 2, 17, 0), (3, 1, 40, 0), (4, 1, 55, 2)]
     """
     by_number = {batch[0]: batch for batch in (*older, *newer)}
     return [by_number[first_seq] for first_seq in sorted(by_number)][-SESSION_BATCHES_MAX:]

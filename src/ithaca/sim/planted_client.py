@@ -36,8 +36,8 @@ CLIENT = (
         "client-move-forgets",
         "a session that moves takes along only what it did in its last home",
         "ithaca.client.home",
-        "return tuple(merged_carried(decode_carried(session.carried), placed))",
-        "return placed",
+        "return tuple(merged_carried(decode_carried(session.carried), here))",
+        "return tuple(here)",
     ),
     Bug(
         "client-moves-without-asking",
