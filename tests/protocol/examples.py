@@ -39,6 +39,7 @@ from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.protocol import aggregation as a
 from ithaca.protocol import messages as m
+from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.raft import messages as raft
 
 LOG = UUID(int=7)
@@ -150,6 +151,8 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     m.SeekTime(1_700_000_000_000_000, 120),
     m.TimeIs(100),
     m.TimeIs(None),
+    GetPlaces("a machine", 1, 100),
+    PlacesAre("/replica/lanes", 7, 12, ((LANE, 0, 1, 60), (OTHER, 5, 61, 39)), 100),
     m.FollowLane(LANE, 10, 22),
     m.FollowLane(LANE, 10),
     m.LaneBatches(LANE),

@@ -14,7 +14,7 @@ from tests.cli.command import COMMAND, environment
 from tests.cli.processes import left_behind
 
 from ithaca.bench.measure import Latency, Sample, summarize
-from ithaca.bench.spark import KAFKA, SCAN, compared_with_kafka
+from ithaca.bench.spark import KAFKA, REMOTE, SCAN, compared_with_kafka
 from ithaca.bench.spark_kafka import BROKER_PACKAGE, resolve
 from ithaca.cli.bench_report import print_rates
 from ithaca.model.errors import Unavailable
@@ -35,6 +35,7 @@ def sample(seconds: float) -> Sample:
 
 def test_the_ratio_is_formed_within_the_rounds_and_printed_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     samples = {SCAN: [sample(1.0), sample(1.0), sample(2.0)], KAFKA: [sample(2.0), sample(3.0), sample(1.0)]}
+    samples[REMOTE] = [sample(4.0), sample(3.0), sample(1.0)]
     settings = {"file_system": "tmpfs", "cores": 2, "batch": 64, "record_bytes": 4096}
     figures = {name: summarize(of_one) for name, of_one in samples.items()}
     report = {"bench": "spark", "contenders": figures, "settings": settings} | compared_with_kafka(samples, 2)

@@ -23,6 +23,11 @@ def test_a_table_reads_everything_by_default() -> None:
     )
 
 
+def test_files_of_this_machine_are_read_unless_told_otherwise() -> None:
+    assert read_options(given(), "stream").target.local_reads
+    assert not read_options(given(localReads="false"), "table").target.local_reads
+
+
 def test_a_stream_begins_at_the_tail_by_default() -> None:
     assert read_options(given(), "stream").start == "latest"
 
@@ -63,6 +68,7 @@ def test_a_path_is_an_embedded_log() -> None:
         ("table", {"maxRecordsPerPartition": "many"}, "maxRecordsPerPartition is 'many'"),
         ("table", {"split": "key"}, "split is 'key': use position or shard"),
         ("table", {"failOnDataLoss": "maybe"}, "use true or false"),
+        ("stream", {"localReads": "never"}, "localReads is 'never': use true or false"),
         ("table", {"keyFilter": "suffix:x"}, "use equals:KEY, prefix:KEY or hash:LOW:HIGH"),
         ("stream", {"maxBytesPerTrigger": "-1"}, "maxBytesPerTrigger is -1"),
         ("table", {"path": "./events"}, "bootstrap and path exclude each other"),

@@ -43,11 +43,13 @@ def test_filters_are_pushed_when_that_is_asked_for(spark: SparkSession, bootstra
     assert chosen == [int(record.value) for record in matching] != []
 
 
-def test_a_lost_replica_does_not_stop_a_scan(spark: SparkSession) -> None:
+@pytest.mark.parametrize("local_reads", ["true", "false"])
+def test_a_lost_replica_does_not_stop_a_scan(spark: SparkSession, local_reads: str) -> None:
     with Cluster(shards=2) as cluster, ithaca.connect(cluster.bootstrap, shard_policy="round_robin") as log:
         for first in range(1, 401, 10):
             log.append_many([b"%d" % n for n in range(first, first + 10)])
-        rows = table(spark, cluster.bootstrap, minPartitions=2).toLocalIterator()  # a partition at a time
+        frame = table(spark, cluster.bootstrap, minPartitions=2, localReads=local_reads)
+        rows = frame.toLocalIterator()  # a partition at a time
         found = [int(next(rows).value)]
         cluster.kill_replica(0, 0)
         cluster.kill_replica(1, 1)

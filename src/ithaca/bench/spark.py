@@ -1,8 +1,10 @@
 """`ithaca bench spark`: a scan of the log against Spark reading the same bytes from memory, interleaved; and a copy.
 
-Both queries count the records, add up the lengths of their values and look at every position, so nothing is left
-out. The copy is a streaming query from the log into the same log, exactly once, in bounded micro-batches. Where it is
-asked for, Spark's own Kafka source takes part in the turns: the same query over the same records in a topic.
+All queries count the records, add up the lengths of their values and look at every position, so nothing is left
+out. The log is scanned as it is by default, which on one machine means from the files of its replicas, and once more
+as from another machine. The copy is a streaming query from the log into the same log, exactly once, in bounded
+micro-batches. Where it is asked for, Spark's own Kafka source takes part in the turns: the same query over the same
+records in a topic.
 """
 
 import os
@@ -29,6 +31,7 @@ from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import MIB, SPARK_PARTITION_RECORDS
 
 SCAN: Final = "scan of the log"
+REMOTE: Final = "scan through sockets"
 MEMORY: Final = "Spark, from memory"
 KAFKA: Final = "Spark's Kafka source"
 COPY: Final = "streaming copy"
@@ -63,6 +66,7 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
         contenders = {
             MEMORY: _memory(spark, settings, stop - start),
             SCAN: _scan(spark, cluster, settings, start, stop),
+            REMOTE: _scan(spark, cluster, settings, start, stop, localReads="false"),
         }
         if settings.kafka:
             topic = stack.enter_context(_topic(spark, cluster, settings, directory, start, stop, progress))
@@ -73,7 +77,8 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
                 contender()
         samples = interleave(contenders, settings.rounds, progress)
         figures = {name: summarize(of_one) for name, of_one in samples.items()}
-        figures[SCAN]["ratios"] = {"to": MEMORY, **ratios(samples[SCAN], samples[MEMORY], with_latency=False)}
+        for name in (SCAN, REMOTE):
+            figures[name]["ratios"] = {"to": MEMORY, **ratios(samples[name], samples[MEMORY], with_latency=False)}
         progress(COPY)
         figures[COPY] = summarize([_copy(spark, cluster, settings, directory / "checkpoint", start, stop)])
     main = {key: value for key, value in figures[SCAN].items() if key not in ("rounds", "ratios")}
@@ -83,8 +88,8 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
 
 def compared_with_kafka(samples: Mapping[str, Sequence[Sample]], partitions: int) -> dict[str, Any]:
     """What the report says besides: the ratio within the rounds, and of which versions."""
-    share = ratios(samples[SCAN], samples[KAFKA], with_latency=False)
-    return {"compared": {SCAN: {KAFKA: share}}, "kafka": versions(partitions)}
+    shares = {name: {KAFKA: ratios(samples[name], samples[KAFKA], with_latency=False)} for name in (SCAN, REMOTE)}
+    return {"compared": shares, "kafka": versions(partitions)}
 
 
 def _fill(cluster: Measured, settings: SparkSettings, progress: Progress) -> tuple[int, int]:
@@ -131,15 +136,15 @@ def _summed(frame: Callable[[], DataFrame], records: int, settings: SparkSetting
     return Sample(records, size, seconds, Latency.of([seconds]))
 
 
-def _rows(spark: SparkSession, cluster: Measured, start: int, stop: int) -> DataFrame:
-    options: dict[str, str | int] = {"bootstrap": cluster.bootstrap, "startingOffsets": start, "endingOffsets": stop}
+def _rows(spark: SparkSession, cluster: Measured, start: int, stop: int, **options: str | int) -> DataFrame:
+    options |= {"bootstrap": cluster.bootstrap, "startingOffsets": start, "endingOffsets": stop}
     return spark.read.format("ithaca").options(**options).load()
 
 
 def _scan(
-    spark: SparkSession, cluster: Measured, settings: SparkSettings, start: int, stop: int
+    spark: SparkSession, cluster: Measured, settings: SparkSettings, start: int, stop: int, **options: str
 ) -> Callable[[], Sample]:
-    return lambda: _summed(lambda: _rows(spark, cluster, start, stop), stop - start, settings)
+    return lambda: _summed(lambda: _rows(spark, cluster, start, stop, **options), stop - start, settings)
 
 
 def _memory(spark: SparkSession, settings: SparkSettings, records: int) -> Callable[[], Sample]:

@@ -19,9 +19,9 @@ sessions, the trim point) is asked of the ordering layer's leader. Everything ru
 Reading order: `log` is the handle, `context` what its parts share; `links`, `order` and `replicas` are its ways
 out, with `patience` as their deadlines and pauses. Appending: `appends`, `accumulator`, `producer`, `home`, with
 `policy`, `placement` and `nearest` (which lane), `session` (named ones), `outgoing` and `deadlines` beside them.
-Reading:
-`reading`, `records`, `merge`, `stream`; `seen` remembers which shard holds what. `status` says how the cluster is,
-`admin` changes it.
+Reading: `reading`, `records`, `merge`, `stream`; `seen` remembers which shard holds what; `scan` reads a lot, from
+the files of replicas on the same machine where there are some (`local`). `status` says how the cluster is, `admin`
+changes it.
 
 The synchronous twin: `connecting` is `ithaca.connect`, `portal` the loop in a thread of its own, `outbox` how
 appends get there and answers back, through `intake`. `sync_log` is generated from `model.interface_aio` (`make

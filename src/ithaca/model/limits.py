@@ -79,7 +79,9 @@ WATERMARK_INTERVAL_S = 0.005
 CONNECTION_TASKS_MAX = 1024
 """Requests of one connection that wait for something; more are refused."""
 RUNS_ANSWERED_MAX = 4096
-"""Runs in one answer between replicas."""
+"""Runs in one answer of a replica."""
+MACHINE_NAME_BYTES_MAX = 256
+"""By which a machine is known to those who run on it."""
 DELIVER_BYTES_MAX = 2 * MIB
 """Batches in one delivery; a larger batch goes alone."""
 

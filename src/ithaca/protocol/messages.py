@@ -41,6 +41,8 @@
 | 45   | Deliver       | replica → client      |                             | batches            |
 | 46   | SeekTime      | client → replica      | TimeIs                      |                    |
 | 47   | TimeIs        | back                  |                             |                    |
+| 48   | GetPlaces     | client → replica      | PlacesAre                   |                    |
+| 49   | PlacesAre     | back                  |                             |                    |
 | 50   | FollowLane    | replica → replica     | a stream of LaneBatches, Finished |              |
 | 51   | LaneBatches   | back                  |                             | batches            |
 | 52   | GetRuns       | replica → replica     | RunsAre                     |                    |
@@ -67,8 +69,8 @@
 | 88   | Alive         | back                  |                             |                    |
 | 89   | SignsOfLife   | aggregator → leader   |                             |                    |
 
-Where the leader is named, an aggregator may stand (`protocol.aggregation`). An answer carries its request's
-correlation number. `Acks` is not an answer but names several requests.
+Where the leader is named, an aggregator may stand (`protocol.aggregation`); places are in `protocol.places`. An answer
+carries its request's correlation number. `Acks` is not an answer but names several requests.
 Streams (subscriptions, lanes, news) have a connection of their own, so that TCP is their backpressure.
 """
 
@@ -119,6 +121,7 @@ from ithaca.protocol.aggregation import (
     SignsOfLife,
     Suspects,
 )
+from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.raft.messages import AnyMessage
 
 VERSION_MIN = 1
@@ -618,6 +621,8 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     45: Deliver,
     46: SeekTime,
     47: TimeIs,
+    48: GetPlaces,
+    49: PlacesAre,
     50: FollowLane,
     51: LaneBatches,
     52: GetRuns,

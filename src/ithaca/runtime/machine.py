@@ -14,6 +14,8 @@ from uuid import UUID, uuid4
 
 from ithaca.runtime.disk_thread import OsDiskThread
 
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
 
 class DiskThread(Protocol):
     """Runs jobs off the event loop, one after the other, in the order they were submitted."""
@@ -47,6 +49,14 @@ class Machine:
 
     def process_id(self) -> int:
         return os.getpid()
+
+    def name(self) -> str:
+        """What no other machine is called, and this one until it is started anew; empty when it cannot be told."""
+        try:
+            with open(_BOOT_ID, encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
 
     def disk_thread(self, name: str, loop: asyncio.AbstractEventLoop) -> DiskThread:
         return OsDiskThread(name, loop)
@@ -92,3 +102,14 @@ def new_uuid() -> UUID:
 
 def process_id() -> int:
     return _current.process_id()
+
+
+def place_of(directory: str) -> tuple[str, int, int]:
+    """The path of a directory of this machine, and device and inode, which are no other directory's here."""
+    found = os.stat(directory)
+    return os.path.abspath(directory), found.st_dev, found.st_ino
+
+
+def machine_name() -> str:
+    """What no other machine is called; empty when it cannot be told."""
+    return _current.name()

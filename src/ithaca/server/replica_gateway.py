@@ -18,6 +18,7 @@ from ithaca.model.errors import (
     ProtocolError,
     Trimmed,
     Unavailable,
+    Unsupported,
     WrongLane,
 )
 from ithaca.model.limits import CONNECTION_TASKS_MAX, RUNS_ANSWERED_MAX
@@ -41,13 +42,15 @@ from ithaca.protocol.messages import (
     Subscribe,
     TimeIs,
 )
+from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import machine_name, place_of
 from ithaca.server.replica_feed import send_stored
 from ithaca.server.replica_streams import Stream
 from ithaca.server.status import encode_status
 from ithaca.storage.lane_store import HeldLane
 from ithaca.storage.runs import Runs
-from ithaca.storage.shard_reader import seek_time
+from ithaca.storage.shard_reader import places, seek_time
 from ithaca.wire.batch import DATA, Batch, parse
 
 if TYPE_CHECKING:
@@ -69,6 +72,7 @@ class GatewayPeer:
             Read: self._read,
             Subscribe: self._subscribe,
             SeekTime: self._seek_time,
+            GetPlaces: self._places,
             GetNextSeq: self._next_seq,
             GetPlaced: self._placed,
             GetRuns: self._runs,
@@ -146,6 +150,18 @@ class GatewayPeer:
                 connection.answer(received, Behind(shelf.order.tail))
                 return
             connection.answer(received, TimeIs(seek_time(shelf.store, message.time_us, message.tail)))
+
+        self._start(connection, received, answer)
+
+    def _places(self, connection: Connection, received: Received, message: GetPlaces) -> None:
+        async def answer() -> None:
+            if message.machine != machine_name():
+                raise Unsupported("the reader is not on this replica's machine: subscribe instead")
+            shelf, store = self._server.shelf, self._server.store
+            if not await shelf.wait_readable(message.stop - 1, _SEEK_WAIT_S):
+                raise Unavailable(f"what is ordered below position {message.stop} is not all here yet: ask another")
+            found, up_to = places(store, message.start, message.stop, RUNS_ANSWERED_MAX)
+            connection.answer(received, PlacesAre(*place_of(store.directory), tuple(found), up_to))
 
         self._start(connection, received, answer)
 

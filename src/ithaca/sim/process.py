@@ -51,6 +51,9 @@ class SimMachine(machine.Machine):
     def process_id(self) -> int:
         return 1
 
+    def name(self) -> str:
+        return ""  # its disk can be reached by nobody else
+
     def disk_thread(self, name: str, loop: asyncio.AbstractEventLoop) -> "SimDiskThread":
         return SimDiskThread(self._process)
 

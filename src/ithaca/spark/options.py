@@ -28,6 +28,7 @@ SOURCE: Final = (
     "split",
     "failOnDataLoss",
     "keyFilter",
+    "localReads",
 )
 TABLE: Final = (*TARGET, *SOURCE, "endingOffsets", "endingTimestamp", "asOf", "pushFilters")
 STREAM: Final = (*TARGET, *SOURCE, "maxOffsetsPerTrigger", "maxBytesPerTrigger")
@@ -47,6 +48,8 @@ class Target:
     bootstrap: str = ""
     path: str = ""
     timeout_s: float = 30.0
+    local_reads: bool = True
+    """Whether tasks open the files of replicas on their own machine."""
 
     def __str__(self) -> str:
         return self.bootstrap or self.path
@@ -148,7 +151,11 @@ def target_of(options: Options) -> Target:
     timeout_s = options.parsed("timeout", float, "a positive number of seconds")
     if timeout_s is not None and not timeout_s > 0:
         raise InvalidInput(f"timeout is {timeout_s}: use a positive number of seconds")
-    return Target(**{which: (options.text(which) or "").strip()}, timeout_s=30.0 if timeout_s is None else timeout_s)
+    return Target(
+        **{which: (options.text(which) or "").strip()},
+        timeout_s=30.0 if timeout_s is None else timeout_s,
+        local_reads=options.truth("localReads", True),
+    )
 
 
 def parse_time(text: str) -> datetime:

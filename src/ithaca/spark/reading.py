@@ -46,6 +46,7 @@ def _chunks(partition: LogPartition, start: int, stop: int) -> Iterator[list[Str
         shards=wanted.shards,
         chunk_bytes=SPARK_CHUNK_BYTES,
         timeout=target.timeout_s,
+        local=target.local_reads,
     ) as scan:
         yield from scan
 

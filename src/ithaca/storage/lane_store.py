@@ -69,7 +69,7 @@ class LaneStore:
     ) -> None:
         """Open every lane there is, and set aside those that are damaged."""
         self._disk = disk
-        self._directory = directory
+        self.directory = directory
         self._durability: Durability = durability
         self._segment_bytes = segment_bytes
         self._changing = Lock()
@@ -96,7 +96,7 @@ class LaneStore:
         assert lane not in self.lanes
         with _naming(lane):
             lanes.create(self._disk, self._path(lane), lane)
-            self._disk.sync_directory(self._directory)
+            self._disk.sync_directory(self.directory)
             return self._hold(lane)
 
     def truncate(self, lane: LaneId, length: int) -> HeldLane:
@@ -128,7 +128,7 @@ class LaneStore:
 
     def mark_damaged(self, error: Corrupt) -> LaneId | None:
         """Have the lane whose file an error names set aside at the next opening; None if that is known, or no lane."""
-        within = error.file.removeprefix(f"{self._directory}/")
+        within = error.file.removeprefix(f"{self.directory}/")
         lane = lane_of(within.partition("/")[0]) if within != error.file else None
         if lane is None or lane not in self.lanes or lane in self.damaged:
             return None
@@ -166,7 +166,7 @@ class LaneStore:
         except Corrupt as error:
             self._put(lane, None)
             with _naming(lane):
-                self.set_aside.append(set_aside.set_aside(self._disk, self._directory, lane, error))
+                self.set_aside.append(set_aside.set_aside(self._disk, self.directory, lane, error))
 
     def _remove(self, lane: LaneId) -> None:
         path = self._path(lane)
@@ -193,7 +193,7 @@ class LaneStore:
             self.version += 1
 
     def _path(self, lane: LaneId) -> str:
-        return f"{self._directory}/{lane}"
+        return f"{self.directory}/{lane}"
 
 
 def trim(held: HeldLane, before_lsn: int) -> None:

@@ -33,6 +33,15 @@ class Stretch(NamedTuple):
     count: int  # type: ignore[assignment]  # nobody counts values in a stretch
 
 
+def _add(planned: list[Stretch], stretch: Stretch) -> None:
+    """Append a stretch, to the last one if it goes on there."""
+    last = planned[-1] if planned else None
+    if last is not None and last.lane == stretch.lane and last.position + last.count == stretch.position:
+        planned[-1] = Stretch(last.lane, last.lsn, last.position, last.count + stretch.count)
+    else:
+        planned.append(stretch)
+
+
 class PositionedEntry(NamedTuple):
     """The records `[low, high)` of a batch whose first record is at `position`."""
 
@@ -77,11 +86,7 @@ class _Source:
             if here < count:
                 self.runs.append(Run(lsn + here, position + here, count - here, time_us))
                 count = here
-            last = planned[-1] if planned else None
-            if last is not None and last.lane == lane_id and last.position + last.count == position:
-                planned[-1] = Stretch(lane_id, last.lsn, last.position, last.count + count)
-            else:
-                planned.append(Stretch(lane_id, lsn, position, count))
+            _add(planned, Stretch(lane_id, lsn, position, count))
             taken += 1
         return taken
 
@@ -123,8 +128,8 @@ class ShardCursor:
     def plan(self, stop: int, *, bytes_max: int = DELIVER_BYTES_MAX) -> list[Stretch]:
         """What comes next below `stop`, in the order of positions; `position` moves behind it.
 
-        All of this shard that is ordered below `stop` must be known here; `stop` never falls. Unless the
-        stretches are empty, `read` them before planning again: it returns about `bytes_max` and takes
+        All of this shard that is ordered below `stop` must be known here; `stop` never falls. Whoever wants the
+        records has to `read` the stretches before planning again: it returns about `bytes_max` and takes
         `position` back to where it ended. `Lost` when the next record is ordered and not on this disk.
         """
         self._bytes_max = bytes_max
@@ -273,6 +278,18 @@ def find(store: LaneStore, position: int) -> tuple[LaneId, int] | None:
             if runs.position_of(lsn) == position:
                 return held.lane_id, lsn
     return None
+
+
+def places(store: LaneStore, start: int, stop: int, runs_max: int) -> tuple[list[Stretch], int]:
+    """Where the records of `[start, stop)` lie, in their order, and up to which position that is all; see `plan`."""
+    cursor = ShardCursor(store, start)
+    found: list[Stretch] = []
+    for _ in range(runs_max // READ_RUNS_MIN):
+        if cursor.position >= stop:
+            break
+        for stretch in cursor.plan(stop):
+            _add(found, stretch)
+    return found, cursor.position
 
 
 def seek_time(store: LaneStore, time_us: int, stop: int) -> int | None:
