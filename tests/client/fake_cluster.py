@@ -5,6 +5,7 @@ is ordered as soon as it is accepted, and tests can make it fail in all the ways
 import asyncio
 import json
 import time
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -58,7 +59,7 @@ class Entry(NamedTuple):
     batch: Batch
 
 
-class Server:
+class Server(ABC):
     """A listener whose connections can be ended."""
 
     def __init__(self, cluster: "FakeCluster", role: messages.Role) -> None:
@@ -93,8 +94,8 @@ class Server:
         for connection in list(self.connections):
             connection.abort()
 
-    def on_message(self, connection: Connection, received: Received) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def on_message(self, connection: Connection, received: Received) -> None: ...
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         self.connections.discard(connection)
@@ -110,8 +111,8 @@ class Server:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def status(self) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def status(self) -> dict[str, Any]: ...
 
 
 class FakeOrderer(Server):

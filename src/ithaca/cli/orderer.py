@@ -1,14 +1,14 @@
 """`ithaca orderer`: ordering servers that are added, removed and listed while the cluster runs."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ithaca.cli.cluster_target import connected_cluster, named_cluster, remote_cluster
+from ithaca.cli.listing import emit_list
 from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
-from ithaca.cli.output import emit, emit_json
+from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
 if TYPE_CHECKING:
@@ -86,21 +86,9 @@ def list_orderers(
     """List the orderers of a cluster, those included that do not vote yet."""
     with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
         orderers = log.admin.orderers()
-    if as_json:
-        import msgspec
-
-        for orderer in orderers:
-            emit_json(msgspec.to_builtins(orderer))
-    else:
-        _print(orderers)
+    emit_list(orderers, ("orderer", "address", "role"), _row, as_json=as_json)
 
 
-def _print(orderers: "tuple[OrdererInfo, ...]") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("orderer", "address", "role", box=None, pad_edge=False)
-    for each in orderers:
-        role = "leader" if each.leads else "follower" if each.votes else "learner"
-        table.add_row(str(each.orderer), each.address, role)
-    Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
+def _row(orderer: "OrdererInfo") -> tuple[object, ...]:
+    role = "leader" if orderer.leads else "follower" if orderer.votes else "learner"
+    return orderer.orderer, orderer.address, role

@@ -1,6 +1,5 @@
 """`ithaca shard`: shards that are added, finalized and listed while the cluster runs."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,8 +7,9 @@ import typer
 
 from ithaca.cli import shard_replicas
 from ithaca.cli.cluster_target import connected_cluster, named_cluster, remote_cluster
+from ithaca.cli.listing import emit_list
 from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
-from ithaca.cli.output import emit, emit_json
+from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
 if TYPE_CHECKING:
@@ -97,25 +97,13 @@ def list_shards(
     """List the shards of a cluster, finalized ones included."""
     with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
         shards = log.admin.shards()
-    if as_json:
-        import msgspec
-
-        for shard in shards:
-            emit_json(msgspec.to_builtins(shard))
-    else:
-        _print(shards)
+    emit_list(shards, ("shard", "phase", "may lose", "records", "replicas"), _row, as_json=as_json)
 
 
-def _print(shards: "tuple[ShardInfo, ...]") -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("shard", "phase", "may lose", "records", "replicas", box=None, pad_edge=False)
-    for shard in shards:
-        lost = f"{shard.f} of {len(shard.replicas)}" + (" (masking)" if shard.masking else "")
-        places = ", ".join(f"{each.address} ({each.lane or 'no lane'})" for each in shard.replicas)
-        table.add_row(str(shard.shard), shard.phase, lost, str(shard.records), places)
-    Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
+def _row(shard: "ShardInfo") -> tuple[object, ...]:
+    lost = f"{shard.f} of {len(shard.replicas)}" + (" (masking)" if shard.masking else "")
+    places = ", ".join(f"{each.address} ({each.lane or 'no lane'})" for each in shard.replicas)
+    return shard.shard, shard.phase, lost, shard.records, places
 
 
 def _asked(replicas: list[str]) -> "tuple[int, list[Address]]":

@@ -1,14 +1,14 @@
 """`ithaca shard replicas`: replicas that are listed, added, removed and replaced while the cluster runs."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ithaca.cli.cluster_target import connected_cluster, named_cluster, remote_cluster
+from ithaca.cli.listing import emit_list
 from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
-from ithaca.cli.output import emit, emit_json
+from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
 app = typer.Typer(no_args_is_help=True, help="List, add, remove and replace the replicas of a shard.")
@@ -45,7 +45,7 @@ def list_replicas(
         shards = [each for each in log.admin.shards() if shard in (None, each.shard)]
     if not shards and shard is not None:
         raise NoSuchShard(f"there is no shard {shard}")
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "replica": f"{each.shard}/{replica.replica}",
             "address": replica.address,
@@ -57,19 +57,13 @@ def list_replicas(
         for each in shards
         for replica in each.replicas
     ]
-    if as_json:
-        for row in rows:
-            emit_json(row)
-        return
-    from rich.console import Console
-    from rich.table import Table
+    emit_list(rows, ("replica", "address", "shard is", "lane", "", "ordered"), _row, as_json=as_json)
 
-    table = Table("replica", "address", "shard is", "lane", "", "ordered", box=None, pad_edge=False)
-    for row in rows:
-        is_open = "open" if row["open"] else "closed"
-        lane = str(row["lane"] or "none")
-        table.add_row(str(row["replica"]), str(row["address"]), str(row["phase"]), lane, is_open, str(row["ordered"]))
-    Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
+
+def _row(replica: dict[str, object]) -> tuple[object, ...]:
+    is_open = "open" if replica["open"] else "closed"
+    lane = replica["lane"] or "none"
+    return replica["replica"], replica["address"], replica["phase"], lane, is_open, replica["ordered"]
 
 
 @app.command(epilog=ADD_EXAMPLES)

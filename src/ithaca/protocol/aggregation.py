@@ -32,9 +32,8 @@ AggregatorNumber = Annotated[int, Meta(ge=1, le=AGGREGATOR_NUMBER_MAX)]
 Suspects = Annotated[tuple[Address, ...], Meta(max_length=SUSPECTS_MAX)]
 """Aggregators that did not serve whoever says this."""
 
-CarriedNews = (
-    CutPart
-    | ViewChanged
+Change = (
+    ViewChanged
     | LaneOpened
     | LaneClosed
     | ShardFinalized
@@ -47,6 +46,8 @@ CarriedNews = (
     | TrimmedTo
     | RangeLost
 )
+"""What is agreed beside cuts, and told to the replicas whom it concerns."""
+CarriedNews = CutPart | Change
 """What an aggregator is told of all its shards, in the order in which it was agreed."""
 
 

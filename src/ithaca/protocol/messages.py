@@ -105,7 +105,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartOutcome, PartSealed, StagedPart
+from ithaca.ordering.part_outcomes import PartOutcome, StagedPart
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.protocol.aggregation import (
@@ -113,6 +113,7 @@ from ithaca.protocol.aggregation import (
     Assigned,
     Attach,
     Attached,
+    Change,
     Detach,
     Left,
     OrderNews,
@@ -130,21 +131,7 @@ FEATURES: tuple[str, ...] = ("lz4", "zstd")
 """What this version can do beyond the protocol's version; peers use only what both name."""
 
 Role = Literal["client", "replica", "orderer", "aggregator"]
-ShardNews = (
-    ShardCut
-    | ViewChanged
-    | LaneOpened
-    | LaneClosed
-    | ShardFinalized
-    | PartOpened
-    | PartSealed
-    | PartDropped
-    | SessionOpened
-    | SessionMoved
-    | SessionExpired
-    | TrimmedTo
-    | RangeLost
-)
+ShardNews = ShardCut | Change
 """What a replica is told of its shard, in the order in which it was agreed."""
 AppliedOutcome = (
     Configured

@@ -1,0 +1,29 @@
+"""Lists of things of a cluster: a plain table for people, a line of JSON each for programs."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ithaca.cli.output import emit_json
+
+Listed = TypeVar("Listed")
+
+
+def emit_list(
+    listed: Sequence[Listed], columns: tuple[str, ...], row: Callable[[Listed], tuple[object, ...]], *, as_json: bool
+) -> None:
+    """Print structs or dictionaries; `row` gives what is in the columns."""
+    if as_json:
+        import msgspec
+
+        for each in listed:
+            fields: dict[str, Any] = msgspec.to_builtins(each)
+            emit_json(fields)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*columns, box=None, pad_edge=False)
+    for each in listed:
+        table.add_row(*map(str, row(each)))
+    Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
