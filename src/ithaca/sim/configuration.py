@@ -16,6 +16,7 @@ from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
 from ithaca.sim.replacing import REPLACE, with_replacing
+from ithaca.sim.staged import STAGED_FAULTS, with_staged_faults
 
 PORT = 7600
 
@@ -46,7 +47,7 @@ FAULTS = (
 _DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
 """Those of orderers that come and go (`sim.members`); they are drawn apart from the others."""
-ALL_FAULTS = FAULTS + MEMBER_FAULTS
+ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def configuration_of(seed: int) -> Configuration:
     >>> configuration_of(7) == configuration_of(7)
     True
     """
-    return _with_aggregators(_without_aggregators(seed))
+    return with_staged_faults(_with_aggregators(_without_aggregators(seed)))
 
 
 def _with_aggregators(drawn: Configuration) -> Configuration:

@@ -8,11 +8,11 @@ no other before those have caught up again.
 from collections.abc import Callable
 
 from ithaca.proof.history import Fault
-from ithaca.server.orderer import OrdererServer
 from ithaca.sim.administrator import Replacement, Task
 from ithaca.sim.host import Host
 from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S
+from ithaca.sim.staged import StagedFaults, leads
 from ithaca.sim.world import World
 
 _MS = 1_000_000
@@ -47,6 +47,7 @@ class Faults:
             "finalize": self._finalize,
             REPLACE: self._replace_replica,
             **world.members.faults,
+            **StagedFaults(world, self._expendable).kinds,
         }
 
     def begin(self) -> None:
@@ -270,7 +271,7 @@ class Faults:
         For as long as it takes the others to elect another leader, however impatient this seed is.
         """
         orderers = self._orderers()
-        leaders = [host for host in orderers if _leads(host)]
+        leaders = [host for host in orderers if leads(host)]
         one = self._random.choice(leaders if leaders and self._random.random() < 0.7 else orderers)
         others = [host for host in orderers if host is not one]
         links = [(one, other) for other in others] + [(other, one) for other in others]
@@ -377,8 +378,3 @@ def is_destroyed(world: World, host: Host) -> bool:
         or host.sync_failed_ns is not None  # it ends soon
         or (host.is_broken and not is_whole(world, host))
     )
-
-
-def _leads(host: Host) -> bool:
-    server = host.server
-    return host.is_up and isinstance(server, OrdererServer) and server._driver is not None and server._driver.is_leader
