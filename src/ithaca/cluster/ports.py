@@ -3,6 +3,8 @@
 import errno
 import random
 import socket
+import sys
+from collections import deque
 from collections.abc import Sequence
 
 from ithaca.model.errors import Unavailable
@@ -13,6 +15,9 @@ LOOPBACK = "127.0.0.1"
 _PORTS = range(10_000, 32_000)
 _RANDOM = random.SystemRandom()
 """Not the module's: a program that seeds it would try the same ports as its twin beside it."""
+_RESERVED: deque[socket.socket] = deque()
+_RESERVED_MAX = 128
+"""The last that were drawn, until their servers listen."""
 
 
 def refuse_taken(addresses: Sequence[Address]) -> None:
@@ -33,18 +38,33 @@ def free_ports(count: int) -> list[int]:
     """Ports of the loopback interface at which nobody listens.
 
     They are below those that the kernel gives to outgoing connections, any of which could take one between now
-    and the moment at which a server listens.
+    and the moment at which a server listens. Other processes that ask here do not get them either, for a while.
     """
     found: list[int] = []
     for port in _RANDOM.sample(_PORTS, len(_PORTS)):
         if len(found) == count:
             return found
         try:
+            _reserve(port)
             _listen(Address(LOOPBACK, port)).close()
         except OSError:
             continue
         found.append(port)
     raise Unavailable(f"fewer than {count} ports from {_PORTS.start} to {_PORTS.stop - 1} are free")
+
+
+def _reserve(port: int) -> None:
+    """Keep other processes from drawing the port; `OSError` when one of them has done that."""
+    if sys.platform == "linux":
+        mark = socket.socket(socket.AF_UNIX)
+        try:
+            mark.bind(f"\0ithaca-port-{port}")  # a name without a file, which goes with its socket
+        except OSError:
+            mark.close()
+            raise
+        _RESERVED.append(mark)
+        if len(_RESERVED) > _RESERVED_MAX:
+            _RESERVED.popleft().close()
 
 
 def next_ports(count: int, above: int) -> list[int]:
