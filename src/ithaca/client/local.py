@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable
 from heapq import merge
 from operator import itemgetter
-from typing import NamedTuple
 
 from ithaca.client.context import Context
 from ithaca.client.patience import Deadline
@@ -23,19 +22,11 @@ from ithaca.runtime.machine import machine_name, place_of
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.segment import first_lsns
+from ithaca.storage.shard_reader import Stretch as Place
 from ithaca.wire.batch import DATA, Batch
 from ithaca.wire.view import PositionedBatch, Stretch
 
 _log = logging.getLogger("ithaca.local")
-
-
-class Place(NamedTuple):
-    """`count` records of a lane, from `lsn` on, at positions from `position` on."""
-
-    lane: LaneId
-    lsn: int
-    position: int
-    count: int  # type: ignore[assignment]  # nobody counts values in a place
 
 
 class _Files(LaneReader):
@@ -169,7 +160,7 @@ async def _asked(
     while True:
         answer = (await link.request(GetPlaces(question.machine, start, question.stop), deadline.left_s)).message
         if not isinstance(answer, PlacesAre) or not start < answer.up_to:
-            raise ProtocolError(f"{address} answered GetPlaces with {answer}")
+            raise ProtocolError(f"{address} answered GetPlaces with {type(answer).__name__}, and nothing new")
         if place_of(answer.directory) != (answer.directory, answer.device, answer.inode):
             raise ProtocolError(f"{answer.directory} is another directory here than at {address}")
         places += [Place(*stretch) for stretch in answer.stretches]

@@ -1,8 +1,8 @@
 """A range of the log in chunks of batches, for programs that read a lot of it: the next chunk comes while one is used.
 
 A scan goes straight to the replicas, like every range, and where their files are on this machine, to those; it may
-leave shards aside. It is meant for tasks that read one
-part of a table each and end (`ithaca.spark`), so it has its own ways to the cluster and needs no handle.
+leave shards aside. It is meant for tasks that read one part of a table each and end (`ithaca.spark`), so it has its own
+ways to the cluster and needs no handle.
 """
 
 import asyncio

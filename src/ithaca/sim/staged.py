@@ -65,20 +65,14 @@ class StagedFaults:
         if leader is None or self._is_usurping:
             return None
         others = [host for host in orderers if host is not leader]
-        network = self._world.network
-        pairs = [
-            pair for other in others for pair in ((leader.address, other.address), (other.address, leader.address))
-        ]
-        for pair in pairs:
-            network.cut(*pair)
+        heal = self._cut_off(leader, others)
         self._is_usurping = True
 
         def end() -> None:
             self._is_usurping = False
             if self._world.is_healing:
                 return
-            for pair in pairs:
-                network.heal(*pair)
+            heal()
             for host in others:
                 if leads(host):
                     self._world.kill(host, "it has followed a leader that is back")
