@@ -68,7 +68,15 @@ def test_the_recycled_log_writes_over_the_files_it_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"batch": 1}, {"threads": 2}, {"durability": "os"}, {"compression": "lz4"}, {"batch": 1, "threads": 3}],
+    [
+        {"batch": 1},
+        {"threads": 2},
+        {"durability": "os"},
+        {"compression": "lz4"},
+        {"batch": 1, "threads": 3},
+        {"window": 4},
+        {"window": 3, "batch": 1, "threads": 2},
+    ],
     ids=str,
 )
 def test_every_scenario_runs(tmp_path: Path, changes: dict[str, Any]) -> None:

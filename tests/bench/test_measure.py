@@ -1,11 +1,24 @@
 """The arithmetic of measuring: percentiles, budgets, turns, medians, ratios."""
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from ithaca.bench.measure import Budget, Latency, Sample, interleave, rate_table, ratios, repeat, summarize
+import ithaca
+from ithaca.bench.measure import (
+    Budget,
+    Latency,
+    Sample,
+    in_threads,
+    interleave,
+    rate_table,
+    ratios,
+    repeat,
+    repeat_ahead,
+    summarize,
+)
 
 
 def sample(bytes_per_s: int, p50_ms: float = 1.0) -> Sample:
@@ -30,6 +43,24 @@ def test_a_time_budget_of_nothing_still_measures_once() -> None:
     turns: list[int] = []
     assert repeat(turns.append, records=1, record_bytes=1, budget=Budget(seconds=0)).records == 1
     assert turns == [0]
+
+
+def test_only_so_many_are_under_way_and_all_are_waited_for(tmp_path: Path) -> None:
+    steps: list[str] = []
+
+    def begin(turn: int) -> ithaca.Pending:
+        steps.append(f"begin {turn}")
+        return log.submit_many([bytes(10)] * 2)
+
+    with ithaca.open(tmp_path) as log:
+        got = repeat_ahead(2, begin, lambda receipt: steps.append(f"at {receipt.position}"), 2, 10, Budget(bytes=50))
+    assert steps == ["begin 0", "begin 1", "at 1", "begin 2", "at 3", "at 5"]
+    assert (got.records, got.bytes) == (6, 60)
+
+
+def test_threads_add_up() -> None:
+    together = in_threads(3, lambda: repeat(lambda turn: None, records=2, record_bytes=10, budget=Budget(bytes=40)))
+    assert (together.records, together.bytes) == (12, 120)
 
 
 def test_contenders_take_turns_at_going_first() -> None:

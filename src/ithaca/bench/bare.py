@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ithaca.bench.measure import Budget, Sample, repeat_in_threads
+from ithaca.bench.measure import Budget, Sample, in_threads, repeat
 from ithaca.bench.place import payload
 from ithaca.model.limits import MIB
 from ithaca.model.records import Durability
@@ -127,12 +127,14 @@ def bare_contender(
 
     def measure() -> Sample:
         file.reset()
-        return repeat_in_threads(
+        return in_threads(
             threads,
-            lambda turn: file.write(batches[turn % len(batches)]),
-            settings.batch,
-            settings.record_bytes,
-            settings.budget,
+            lambda: repeat(
+                lambda turn: file.write(batches[turn % len(batches)]),
+                settings.batch,
+                settings.record_bytes,
+                settings.budget,
+            ),
         )
 
     return measure

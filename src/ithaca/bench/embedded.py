@@ -14,9 +14,20 @@ from typing import Any
 
 import ithaca
 from ithaca.bench.bare import KINDS, BareFile, CeilingSettings, bare_contender, batches_of, values_of
-from ithaca.bench.measure import Budget, Latency, Progress, Sample, interleave, ratios, repeat_in_threads, summarize
+from ithaca.bench.measure import (
+    Budget,
+    Latency,
+    Progress,
+    Sample,
+    in_threads,
+    interleave,
+    ratios,
+    repeat,
+    repeat_ahead,
+    summarize,
+)
 from ithaca.bench.place import surroundings, workspace
-from ithaca.model.interface import Log
+from ithaca.model.interface import Log, Pending
 from ithaca.model.limits import MIB, READ_CHUNK_BYTES
 from ithaca.model.records import Compression, Durability, Receipt
 
@@ -30,7 +41,11 @@ READ_PEERS = {"read_range": "bare pread", "subscribe": "bare pread"}
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSettings:
-    """With more threads than one, each appends its own batches to the same log, and as many write to the bare file."""
+    """With more threads than one, each appends its own batches to the same log, and as many write to the bare file.
+
+    With a window above one, each thread submits so many batches before it waits for the oldest. The bare file has
+    no such choice: there is one write and sync at a time in either case, the log's by its disk thread.
+    """
 
     record_bytes: int = 4096
     batch: int = 64
@@ -39,6 +54,7 @@ class EmbeddedSettings:
     durability: Durability = "fsync"
     compression: Compression = "none"
     threads: int = 1
+    window: int = 1
     read: bool = True
     read_bytes: int = 256 * MIB
     segment_bytes: int = 64 * MIB
@@ -138,13 +154,24 @@ def measure_appends(
     """Append batches from every thread until the time is up."""
     budget = Budget(settings.seconds)
 
-    def append(turn: int) -> None:
-        batch = values[turn % len(values)]
-        receipt = log.append(batch[0]) if settings.batch == 1 else log.append_many(batch)
+    def behind(receipt: Receipt) -> None:
         if recycle:
             trim_behind(log, receipt, settings)
 
-    return repeat_in_threads(settings.threads, append, settings.batch, settings.record_bytes, budget)
+    def append(turn: int) -> None:
+        batch = values[turn % len(values)]
+        behind(log.append(batch[0]) if settings.batch == 1 else log.append_many(batch))
+
+    def submit(turn: int) -> Pending:
+        batch = values[turn % len(values)]
+        return log.submit(batch[0]) if settings.batch == 1 else log.submit_many(batch)
+
+    def measure() -> Sample:
+        if settings.window == 1:
+            return repeat(append, settings.batch, settings.record_bytes, budget)
+        return repeat_ahead(settings.window, submit, behind, settings.batch, settings.record_bytes, budget)
+
+    return in_threads(settings.threads, measure)
 
 
 def _measure_reads(directory: Path, settings: EmbeddedSettings, progress: Progress) -> dict[str, list[Sample]]:

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -10,6 +11,9 @@ from typing import Any
 
 import numpy as np
 from rich.table import Table
+
+from ithaca.model.interface import Pending
+from ithaca.model.records import Receipt
 
 Progress = Callable[[str], object]
 """Told what is being measured, before each measurement."""
@@ -91,17 +95,41 @@ def repeat(work: Callable[[int], None], records: int, record_bytes: int, budget:
     return Sample(turns * records, turns * turn_bytes, now - started, Latency.of(durations))
 
 
-def repeat_in_threads(
-    count: int, work: Callable[[int], None], records: int, record_bytes: int, budget: Budget
+def repeat_ahead(
+    window: int,
+    begin: Callable[[int], Pending],
+    finished: Callable[[Receipt], object],
+    records: int,
+    record_bytes: int,
+    budget: Budget,
 ) -> Sample:
-    """`repeat`, by so many threads at once; the records of all, and the latency of the median thread."""
+    """`begin(turn)` until the budget is spent, waiting for the oldest only while `window` are under way."""
+    durations: list[float] = []
+    under_way: deque[tuple[float, Pending]] = deque()
+    turn_bytes = records * record_bytes
+    turns = 0
+    started = now = time.perf_counter()
+    while True:
+        is_spent = turns > 0 and budget.spent(now - started, turns * turn_bytes)
+        if not is_spent and len(under_way) < window:
+            under_way.append((now, begin(turns)))
+            turns += 1
+        elif under_way:
+            began, pending = under_way.popleft()
+            finished(pending.result())
+            durations.append(time.perf_counter() - began)
+        else:
+            break
+        now = time.perf_counter()
+    return Sample(turns * records, turns * turn_bytes, now - started, Latency.of(durations))
+
+
+def in_threads(count: int, measure: Callable[[], Sample]) -> Sample:
+    """What so many threads measure at once; the records of all, and the latency of the median thread."""
     if count == 1:
-        return repeat(work, records, record_bytes, budget)
+        return measure()
     samples: list[Sample] = []
-    threads = [
-        threading.Thread(target=lambda: samples.append(repeat(work, records, record_bytes, budget)))
-        for _ in range(count)
-    ]
+    threads = [threading.Thread(target=lambda: samples.append(measure())) for _ in range(count)]
     started = time.perf_counter()
     for thread in threads:
         thread.start()
@@ -111,8 +139,7 @@ def repeat_in_threads(
     if len(samples) < count:
         raise RuntimeError("a thread failed; its traceback is above")
     latency = sorted((sample.latency for sample in samples), key=lambda each: each.p50)[count // 2]
-    total = sum(sample.records for sample in samples)
-    return Sample(total, total * record_bytes, seconds, latency)
+    return Sample(sum(sample.records for sample in samples), sum(sample.bytes for sample in samples), seconds, latency)
 
 
 def interleave(

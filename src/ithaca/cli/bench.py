@@ -32,6 +32,7 @@ EMBEDDED_EXAMPLES = examples(
     "ithaca bench embedded",
     "ithaca bench embedded --batch 1000 --record-bytes 100",
     "ithaca bench embedded --batch 1 --no-read",
+    "ithaca bench embedded --window 8 --no-read   (pipelined: submit_many)",
     "ithaca bench embedded --dir /dev/shm/bench   (a memory disk: the CPU's share)",
 )
 MEMORY_EXAMPLES = examples(
@@ -93,6 +94,9 @@ def embedded(
     threads: Annotated[
         int, typer.Option(min=1, help="Threads that append to the same log, and that write to the bare file.")
     ] = 1,
+    window: Annotated[
+        int, typer.Option(min=1, help="Batches that each thread submits before it waits for the oldest.")
+    ] = 1,
     read: Annotated[bool, typer.Option("--read/--no-read", help="Also measure reading.")] = True,
     read_bytes: Annotated[
         int,
@@ -112,6 +116,7 @@ def embedded(
         durability=durability,
         compression=compression,
         threads=threads,
+        window=window,
         read=read,
         read_bytes=read_bytes,
         segment_bytes=segment_bytes,
