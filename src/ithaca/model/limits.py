@@ -130,9 +130,9 @@ ZERO_GROUP_BYTES_MAX = 128 * KIB
 """Groups above this gain nothing from zeros written ahead (docs/performance.md), and skip them."""
 INLINE_GROUP_BYTES_MAX = 32 * KIB
 INLINE_SYNC_S_MAX = 0.001
-INLINE_PAUSE_GROUPS = 256
-"""A server writes a small group in its event loop, which spares two changes of threads, as long as the disk is
-quick: after one that took longer, so many go to the disk's thread before the next try."""
+INLINE_AVERAGED_GROUPS = 16
+"""A server writes a small group in its event loop, which spares two changes of threads, as long as the last so many
+took the disk no longer than that on average; else the disk's thread writes."""
 RECYCLED_SEGMENTS_MAX = 2
 """Trimmed segments kept to be written over."""
 OPEN_SEGMENTS_MAX = 64
@@ -271,6 +271,8 @@ REPORTS_TOGETHER_MAX = 4096
 """Reports that an aggregator passes on in one message."""
 CUT_PART_NEWS_BYTES_MAX = 4 * MIB
 """Parts of cuts that wait to be sent to an aggregator; more are sent at once."""
+FIRST_TOLD_LANES_MAX = 8
+"""Of a cut of no more lanes the owners are told before the others: their clients wait."""
 AGGREGATOR_NUMBER_MAX = (1 << 15) - 1
 AGGREGATOR_LEVEL_MAX = 7
 """What a cluster's file may say of an aggregator."""

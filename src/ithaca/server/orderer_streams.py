@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ithaca.model.cut import LaneRun, ShardCut, Vector, lane_of, shard_of
 from ithaca.model.errors import Unavailable
-from ithaca.model.limits import CUT_PART_NEWS_BYTES_MAX
+from ithaca.model.limits import CUT_PART_NEWS_BYTES_MAX, FIRST_TOLD_LANES_MAX
 from ithaca.model.view import Address
 from ithaca.ordering.cut_parts import CutPart, shard_vector
 from ithaca.ordering.outcomes import (
@@ -65,6 +65,8 @@ class NewsStreams:
         self._aggregators: list[_AggregatorCarrier] = []
         self._direct: dict[int, tuple[_Carrier, ...]] = {}
         """Of each shard, the connections that get its cuts taken apart."""
+        self._awaited: dict[_Carrier | _AggregatorCarrier, None] = {}
+        """Those that appenders wait behind, as far as that is worth knowing: they are told first."""
 
     def __len__(self) -> int:
         return sum(len(carrier.replicas) for carrier in self._carriers.values())
@@ -90,6 +92,7 @@ class NewsStreams:
         carrier = self._carriers.pop(connection, None)
         if carrier is None:
             return []
+        self._awaited.pop(carrier, None)
         if isinstance(carrier, _AggregatorCarrier):
             self._aggregators.remove(carrier)
         for shard, replica in carrier.replicas:
@@ -160,9 +163,10 @@ class NewsStreams:
                     pass
 
     def flush(self) -> None:
-        """Send what was taken in, as one message per connection."""
-        for carrier in list(self._carriers.values()):
+        """Send what was taken in, as one message per connection; first to the owners of the lanes that were cut."""
+        for carrier in (*self._awaited, *self._carriers.values()):
             carrier.flush()
+        self._awaited.clear()
 
     def connections(self) -> Iterator[Connection]:
         """Those over which somebody has joined."""
@@ -182,10 +186,19 @@ class NewsStreams:
         if not self._direct:
             return
         runs = _runs_by_shard(cut)
+        if len(cut.keys) <= FIRST_TOLD_LANES_MAX:
+            self._await_owners(runs)
         for shard, carriers in self._direct.items():
             part = ShardCut(shard, cut.number, cut.tail, cut.time_us, tuple(runs.get(shard, ())))
             for carrier in carriers:
                 carrier.items.append(part)
+
+    def _await_owners(self, runs: "dict[int, list[LaneRun]]") -> None:
+        for shard, of_shard in runs.items():
+            for run in of_shard:
+                owner = self.connection(shard, run.lane.replica)
+                if owner is not None:
+                    self._awaited[self._carriers[owner]] = None
 
     def _tell(self, news: _SharedNews, *shards: int) -> None:
         """Tell it to every connection that carries a replica of one of these shards, once."""

@@ -224,7 +224,7 @@ def _without_aggregators(seed: int) -> Configuration:
             "RUNS_PAGES_CACHED_MAX": random.choice((2, 256)),
             "ORDERING_CUTS_UNSYNCED_MAX": random.choice((8, 256)),
             "INLINE_GROUP_BYTES_MAX": random.choice((0, 32 * KIB)),
-            "INLINE_PAUSE_GROUPS": random.choice((4, 256)),
+            "INLINE_AVERAGED_GROUPS": random.choice((4, 256)),
             "LANE_RECENT_BYTES_MAX": random.choice((8 * KIB, 256 * KIB)),
             "SEEN_RANGES_MAX": random.choice((4, 4096)),
             "READ_RUNS_MAX": random.choice((16, 1024)),
