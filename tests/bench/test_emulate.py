@@ -19,7 +19,7 @@ from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, InvalidInput, ProtocolError
 from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS
 from ithaca.protocol.codec import decode_message, encode_message
-from ithaca.protocol.messages import Join, News, ReportIs
+from ithaca.protocol.reporting import Join, News, ReportIs
 
 
 def growing(records_per_s: float = 100.0) -> EmulatedShard:

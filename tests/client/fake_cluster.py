@@ -38,9 +38,11 @@ from ithaca.ordering.outcomes import (
     SessionOpened,
 )
 from ithaca.ordering.state import OrderingState
-from ithaca.protocol import messages
+from ithaca.protocol import appending, greeting, order, reading
+from ithaca.protocol.appending import Acks
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import Acks, Deliver, Delivered, Failure, Filter, Welcome
+from ithaca.protocol.greeting import Failure, Welcome
+from ithaca.protocol.reading import Deliver, Delivered, Filter
 from ithaca.replica.appends import position_gone
 from ithaca.replica.sessions import HomeSessions
 from ithaca.runtime.connection import Connection
@@ -62,9 +64,9 @@ class Entry(NamedTuple):
 class Server(ABC):
     """A listener whose connections can be ended."""
 
-    def __init__(self, cluster: "FakeCluster", role: messages.Role) -> None:
+    def __init__(self, cluster: "FakeCluster", role: greeting.Role) -> None:
         self.cluster = cluster
-        self.role: messages.Role = role
+        self.role: greeting.Role = role
         self.address = LOOPBACK
         self.connections: set[Connection] = set()
         self.dialled = 0
@@ -72,7 +74,7 @@ class Server(ABC):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        def accept(connection: Connection, hello: messages.Hello) -> "Server":
+        def accept(connection: Connection, hello: greeting.Hello) -> "Server":
             self.connections.add(connection)
             self.dialled += 1
             return self
@@ -130,32 +132,32 @@ class FakeOrderer(Server):
     def on_message(self, connection: Connection, received: Received) -> None:
         message, state = received.message, self.cluster.state
         self.asked.append(type(message))
-        if isinstance(message, messages.GetView):
+        if isinstance(message, order.GetView):
             self.run(connection, received, self._view(connection, received, message.at_least))
             return
-        if isinstance(message, messages.GetStatus):
-            connection.answer(received, messages.StatusIs(json.dumps(self.status()).encode()))
+        if isinstance(message, greeting.GetStatus):
+            connection.answer(received, greeting.StatusIs(json.dumps(self.status()).encode()))
             return
         if self.cluster.leader is not self:
             leader = self.cluster.leader
-            connection.answer(received, messages.Redirect(None if leader is None else leader.address))
+            connection.answer(received, greeting.Redirect(None if leader is None else leader.address))
             return
         if self.refusals:
             connection.fail(received, self.refusals.popleft())
             return
         match message:
-            case messages.GetTail():
-                answer = messages.TailIs(state.tail, state.first, state.time_us, state.view.version)
+            case order.GetTail():
+                answer = order.TailIs(state.tail, state.first, state.time_us, state.view.version)
                 connection.answer(received, answer)
-            case messages.GetSession(producer_id):
-                connection.answer(received, messages.SessionIs(state.sessions.by_id.get(producer_id)))
-            case messages.Propose(entry):
+            case order.GetSession(producer_id):
+                connection.answer(received, order.SessionIs(state.sessions.by_id.get(producer_id)))
+            case order.Propose(entry):
                 outcomes = self.cluster.apply(decode_entry(entry))
                 if self.losing_answers:
                     self.losing_answers -= 1
                     connection.abort()
                 applied = tuple(outcome for outcome in outcomes if not isinstance(outcome, OrderedCut))
-                connection.answer(received, messages.Applied(applied))
+                connection.answer(received, order.Applied(applied))
             case _:
                 raise ProtocolError(f"an orderer does not take {type(message).__name__}")
 
@@ -165,7 +167,7 @@ class FakeOrderer(Server):
         assert cluster.state.configuration is not None
         leader = cluster.leader.address if cluster.leader is not None else None
         orderers = tuple(orderer.address for orderer in cluster.orderers)
-        answer = messages.ViewIs(cluster.state.view, cluster.state.configuration, orderers, leader)
+        answer = order.ViewIs(cluster.state.view, cluster.state.configuration, orderers, leader)
         connection.answer(received, answer)
 
     def status(self) -> dict[str, Any]:
@@ -237,24 +239,24 @@ class FakeReplica(Server):
 
     def _answer(self, connection: Connection, received: Received) -> None:
         match received.message:
-            case messages.Append(lane):
+            case appending.Append(lane):
                 self._append(connection, received, lane)
-            case messages.GetNextSeq(lane, producer_id, epoch):
+            case appending.GetNextSeq(lane, producer_id, epoch):
                 self._check_lane(lane)
                 next_seq = self.sessions.next_seq(producer_id, epoch)
-                connection.answer(received, messages.NextSeqIs(next_seq))
-            case messages.GetPlaced(lane, producer_id):
-                connection.answer(received, messages.PlacedAre(self.cluster.placed(lane, producer_id)))
-            case messages.Read() as message:
+                connection.answer(received, appending.NextSeqIs(next_seq))
+            case appending.GetPlaced(lane, producer_id):
+                connection.answer(received, appending.PlacedAre(self.cluster.placed(lane, producer_id)))
+            case reading.Read() as message:
                 self.run(connection, received, self._read(connection, received, message))
-            case messages.SeekTime(time_us, _):
+            case reading.SeekTime(time_us, _):
                 found = [entry.position for entry in self.entries if self.cluster.times[entry.position] >= time_us]
-                connection.answer(received, messages.TimeIs(min(found, default=None)))
-            case messages.Subscribe() as message:
+                connection.answer(received, reading.TimeIs(min(found, default=None)))
+            case reading.Subscribe() as message:
                 self.streams += 1
                 self.run(connection, received, self._stream(connection, message))
-            case messages.GetStatus():
-                connection.answer(received, messages.StatusIs(json.dumps(self.status()).encode()))
+            case greeting.GetStatus():
+                connection.answer(received, greeting.StatusIs(json.dumps(self.status()).encode()))
             case message:
                 raise ProtocolError(f"a replica does not take {type(message).__name__}")
 
@@ -293,27 +295,27 @@ class FakeReplica(Server):
             connection.abort()
         self.cluster.order()
 
-    async def _read(self, connection: Connection, received: Received, message: messages.Read) -> None:
+    async def _read(self, connection: Connection, received: Received, message: reading.Read) -> None:
         cluster = self.cluster
         try:
             async with asyncio.timeout(message.wait_ms / 1000):
                 await cluster.when(lambda: self.tail > message.position)
         except TimeoutError:
-            connection.answer(received, messages.Behind(self.tail))
+            connection.answer(received, reading.Behind(self.tail))
             return
         if self.is_missing_from is not None and message.position >= self.is_missing_from:
-            connection.answer(received, messages.Behind(self.tail))
+            connection.answer(received, reading.Behind(self.tail))
             return
         if message.position < cluster.state.first:
             raise Trimmed("trimmed", first=cluster.state.first)
         entry = next((each for each in self._overlapping(message.position, message.position + 1)), None)
         if entry is None:
-            connection.answer(received, messages.Elsewhere())
+            connection.answer(received, reading.Elsewhere())
             return
         head, body = entry.batch.buffers()
         if self.is_corrupt:
             body = bytes([body[0] ^ 1]) + bytes(body[1:])
-        connection.answer(received, messages.Found(entry.lane, entry.position), [head, body])
+        connection.answer(received, reading.Found(entry.lane, entry.position), [head, body])
 
     def _overlapping(self, start: int, stop: int) -> list[Entry]:
         entries = self.entries
@@ -324,7 +326,7 @@ class FakeReplica(Server):
             place += 1
         return found
 
-    async def _stream(self, connection: Connection, message: messages.Subscribe) -> None:
+    async def _stream(self, connection: Connection, message: reading.Subscribe) -> None:
         cluster, position, told = self.cluster, message.start, (0, 0)
         where = None if message.where is None else key_filter(message.where)
         while connection.is_open:
@@ -341,7 +343,7 @@ class FakeReplica(Server):
                 connection.send(Deliver(tuple(items), position, view), payload=payload)
                 await connection.drained()
             if position == message.stop:
-                connection.send(messages.Finished())
+                connection.send(greeting.Finished())
                 return
             if position >= limit:
                 at, known = position, told[1]

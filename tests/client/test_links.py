@@ -6,8 +6,9 @@ from ithaca.client.links import Link
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
+from ithaca.protocol.appending import Acks, Append
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Acks, Append, Hello, Welcome
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import listen
 from ithaca.wire.build import build

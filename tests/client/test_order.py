@@ -10,7 +10,7 @@ from ithaca.client.log import connect
 from ithaca.client.order import parse_bootstrap
 from ithaca.model.errors import InvalidInput, ProtocolError, Unavailable, UnknownCompression
 from ithaca.model.view import Address
-from ithaca.protocol.messages import GetTail
+from ithaca.protocol.order import GetTail
 
 
 @pytest.mark.parametrize("bootstrap", ["", "nowhere", "127.0.0.1", "a:b", "host:0", "host:99999", [], [7], [b"a:1"]])

@@ -9,7 +9,7 @@ from ithaca.client import part_writer
 from ithaca.client.part_writer import AsyncPartWriter
 from ithaca.model.errors import StorageFull, Unavailable
 from ithaca.model.positions import LaneId
-from ithaca.protocol.messages import AppendPart, PartSynced
+from ithaca.protocol.appending import AppendPart, PartSynced
 
 LANE = LaneId(0, 0, 1 << 30)
 

@@ -17,7 +17,8 @@ from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import Deliver, Failure, Finished, Subscribe
+from ithaca.protocol.greeting import Failure, Finished
+from ithaca.protocol.reading import Deliver, Subscribe
 from ithaca.storage.runs import Runs
 from ithaca.storage.segment import SUFFIX
 from ithaca.testing import Cluster

@@ -27,7 +27,7 @@ from ithaca.ordering.entries import (
 from ithaca.ordering.outcomes import OrderedCut
 from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
 from ithaca.ordering.state import OrderingState
-from ithaca.protocol.messages import Applied
+from ithaca.protocol.order import Applied
 from ithaca.raft.messages import Configuration, Entry, EntryKind, configuration_entry, configuration_of
 from ithaca.replica.sessions import decode_carried, encode_carried
 

@@ -16,7 +16,7 @@ from ithaca.model.limits import BATCH_BYTES_MAX, FRAME_BYTES_MAX, MIB, RECEIVE_B
 from ithaca.model.positions import LaneId
 from ithaca.model.records import KeyFilter
 from ithaca.model.view import Address
-from ithaca.protocol import messages as m
+from ithaca.protocol import appending, copying, greeting, reading
 from ithaca.protocol.codec import Received, decode_message, encode_message
 from ithaca.protocol.failures import error_of
 from ithaca.server.replica_streams import key_filter
@@ -58,11 +58,11 @@ def _messages(stream: bytes) -> list[Received]:
 
 def _used(message: object) -> None:
     match message:
-        case m.Failure():
+        case greeting.Failure():
             assert isinstance(error_of(message), IthacaError)
-        case m.Subscribe(where=m.Filter() as where):
+        case reading.Subscribe(where=reading.Filter() as where):
             assert isinstance(key_filter(where), KeyFilter)
-        case m.RunsAre(runs):
+        case copying.RunsAre(runs):
             np.array(runs, np.int64)
     for lane in _lanes(message):
         lane_key(lane)
@@ -182,10 +182,10 @@ TARGETS: tuple[Target[Any], ...] = (
         regressions=tuple(
             _said([Received(message, 7, False, b"")])
             for message in (
-                m.Append(LaneId(1, 0, 0)),
-                m.Found(LaneId(1 << 32, 0, 1), 9),
-                m.RunsAre(((1, 1, (1 << 64) - 1, 0),)),
-                m.Redirect(Address("host", 1 << 40)),
+                appending.Append(LaneId(1, 0, 0)),
+                reading.Found(LaneId(1 << 32, 0, 1), 9),
+                copying.RunsAre(((1, 1, (1 << 64) - 1, 0),)),
+                greeting.Redirect(Address("host", 1 << 40)),
             )
         ),
     ),

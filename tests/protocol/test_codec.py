@@ -19,13 +19,13 @@ from ithaca.model.limits import (
     READ_WAIT_MS_MAX,
     REPORT_LANES_MAX,
 )
-from ithaca.protocol import messages as m
+from ithaca.protocol import appending, greeting, messages, order, reading, reporting
 from ithaca.protocol.aggregation import Attach
 from ithaca.protocol.codec import Message, Received, decode_message, encode_message
 from ithaca.raft.messages import AnyMessage
 from ithaca.wire.frame import Frame, FrameDecoder
 
-_NUMBER = {kind: number for number, kind in m.TYPES.items()}
+_NUMBER = {kind: number for number, kind in messages.TYPES.items()}
 
 
 def frame_of(message: Message, **options: Any) -> Frame:
@@ -41,16 +41,22 @@ def arrived(message: Message, **options: Any) -> Received:
 
 
 def test_every_message_has_an_example() -> None:
-    assert {type(example) for example in EXAMPLES} == set(m.TYPES.values())
-    assert {type(news) for news in NEWS} == set(get_args(m.ShardNews))
+    assert {type(example) for example in EXAMPLES} == set(messages.TYPES.values())
+    assert {type(news) for news in NEWS} == set(get_args(reporting.ShardNews))
     assert {type(said) for said in RAFT} == set(get_args(AnyMessage))
-    applied = next(example for example in EXAMPLES if isinstance(example, m.Applied))
-    assert {type(outcome) for outcome in applied.outcomes} == set(get_args(m.AppliedOutcome))
+    applied = next(example for example in EXAMPLES if isinstance(example, order.Applied))
+    assert {type(outcome) for outcome in applied.outcomes} == set(get_args(order.AppliedOutcome))
 
 
 def test_the_table_of_messages_is_the_list_of_types() -> None:
-    rows = [line.split("|") for line in (m.__doc__ or "").splitlines() if line.startswith("| ") and "type" not in line]
-    assert {int(row[1]): row[2].strip() for row in rows} == {number: kind.__name__ for number, kind in m.TYPES.items()}
+    rows = [
+        line.split("|")
+        for line in (messages.__doc__ or "").splitlines()
+        if line.startswith("| ") and "type" not in line
+    ]
+    assert {int(row[1]): row[2].strip() for row in rows} == {
+        number: kind.__name__ for number, kind in messages.TYPES.items()
+    }
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
@@ -63,7 +69,7 @@ def test_a_message_comes_back_as_it_was(message: Message) -> None:
 
 @pytest.mark.parametrize("size", [FRAME_HEADER_BYTES_MAX - 16, FRAME_HEADER_BYTES_MAX, 70_001, 5 * MIB])
 def test_a_large_message_travels_in_the_payload_before_its_batches(size: int) -> None:
-    message = m.StatusIs(b"x" * size)
+    message = greeting.StatusIs(b"x" * size)
     assert arrived(message).message == message
     assert len(arrived(message).payload) == 0
     received = arrived(message, payload=[b"8 bytes "])
@@ -72,36 +78,36 @@ def test_a_large_message_travels_in_the_payload_before_its_batches(size: int) ->
 
 def test_a_message_too_large_for_a_frame_is_not_sent() -> None:
     with pytest.raises(BatchTooLarge):
-        encode_message(m.StatusIs(bytes(33 * MIB)))
+        encode_message(greeting.StatusIs(bytes(33 * MIB)))
 
 
 def test_large_summaries_fit() -> None:
     summary = msgspec.structs.replace(SUMMARY, sessions=SUMMARY.sessions * 5000)
-    joined = m.Joined(LOG, LANE, summary, tuple([SUMMARY.cut] * 5000))
+    joined = reporting.Joined(LOG, LANE, summary, tuple([SUMMARY.cut] * 5000))
     assert arrived(joined).message == joined
 
 
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (m.Hello(-1, 1, "client"), ">= 0"),
-        (m.Hello(1, 1, "spy"), "Invalid enum"),  # type: ignore[arg-type]
-        (m.Hello(1, 1, "client", "x" * (HELLO_TEXT_BYTES_MAX + 1)), "<= 255"),
-        (m.Hello(1, 1, "client", features=("x",) * (HELLO_FEATURES_MAX + 1)), "<= 32"),
-        (m.Hello(1, 1, "client", credentials=bytes(KIB + 1)), "<= 1024"),
-        (m.GetView(1 << 63), "<= 9223372036854775807"),
-        (m.Read(0), ">= 1"),
-        (m.Read(1, READ_WAIT_MS_MAX + 1), "<= 60000"),
-        (m.Subscribe(0), ">= 1"),
-        (m.Subscribe(1, None, m.Filter("regex")), "Invalid enum"),  # type: ignore[arg-type]
-        (m.Join(1, 0, 0), ">= 1"),
-        (m.Join(1, 0, 1, (AT,) * 65), "<= 64"),
+        (greeting.Hello(-1, 1, "client"), ">= 0"),
+        (greeting.Hello(1, 1, "spy"), "Invalid enum"),  # type: ignore[arg-type]
+        (greeting.Hello(1, 1, "client", "x" * (HELLO_TEXT_BYTES_MAX + 1)), "<= 255"),
+        (greeting.Hello(1, 1, "client", features=("x",) * (HELLO_FEATURES_MAX + 1)), "<= 32"),
+        (greeting.Hello(1, 1, "client", credentials=bytes(KIB + 1)), "<= 1024"),
+        (order.GetView(1 << 63), "<= 9223372036854775807"),
+        (reading.Read(0), ">= 1"),
+        (reading.Read(1, READ_WAIT_MS_MAX + 1), "<= 60000"),
+        (reading.Subscribe(0), ">= 1"),
+        (reading.Subscribe(1, None, reading.Filter("regex")), "Invalid enum"),  # type: ignore[arg-type]
+        (reporting.Join(1, 0, 0), ">= 1"),
+        (reporting.Join(1, 0, 1, (AT,) * 65), "<= 64"),
         (Attach(0, AT), ">= 1"),
         (Attach(1, AT, 8), "<= 7"),
-        (m.GetNextSeq(LANE, 0, 1), ">= 1"),
-        (m.Append((1, 2)), "length 3"),  # type: ignore[arg-type]
-        (m.Propose("text"), "Expected `bytes`"),  # type: ignore[arg-type]
-        (m.Acks(((1, 2, 3),)), "length 2"),  # type: ignore[arg-type]
+        (appending.GetNextSeq(LANE, 0, 1), ">= 1"),
+        (appending.Append((1, 2)), "length 3"),  # type: ignore[arg-type]
+        (order.Propose("text"), "Expected `bytes`"),  # type: ignore[arg-type]
+        (appending.Acks(((1, 2, 3),)), "length 2"),  # type: ignore[arg-type]
     ],
 )
 def test_bounds_are_enforced(message: Message, reason: str) -> None:
@@ -122,11 +128,11 @@ def test_bounds_are_enforced(message: Message, reason: str) -> None:
 )
 def test_an_impossible_report_is_refused(report: tuple[Any, ...]) -> None:
     with pytest.raises(ProtocolError, match="a ReportIs cannot be decoded"):
-        decode_message(Frame(_NUMBER[m.ReportIs], 0, 0, msgspec.msgpack.encode([report])))
+        decode_message(Frame(_NUMBER[reporting.ReportIs], 0, 0, msgspec.msgpack.encode([report])))
 
 
 def test_unknown_types_and_flags_are_refused() -> None:
-    for number in set(range(256)) - set(m.TYPES):
+    for number in set(range(256)) - set(messages.TYPES):
         with pytest.raises(ProtocolError, match=f"type {number} is not known"):
             decode_message(Frame(number, 0, 0, b"\x90"))
     with pytest.raises(ProtocolError, match="flags 0x6"):
@@ -155,23 +161,23 @@ def test_a_message_that_is_not_where_it_says(length: Any, payload: bytes, reason
     ids=["nothing", "more", "reserved", "map", "endless", "deep"],
 )
 def test_malformed_headers_are_refused(header: bytes) -> None:
-    for number, kind in m.TYPES.items():
+    for number, kind in messages.TYPES.items():
         with pytest.raises(ProtocolError, match=f"a {kind.__name__} cannot be decoded"):
             decode_message(Frame(number, 0, 0, header))
 
 
 def test_text_that_is_none_is_refused() -> None:
     with pytest.raises(ProtocolError, match="a Redirect cannot be decoded"):
-        decode_message(Frame(_NUMBER[m.Redirect], 0, 0, b"\x91\x92\xa2\xff\xff\x01"))
+        decode_message(Frame(_NUMBER[greeting.Redirect], 0, 0, b"\x91\x92\xa2\xff\xff\x01"))
 
 
 def test_what_a_newer_version_adds_is_passed_over() -> None:
     header = msgspec.msgpack.encode([5, ["more"], {"than": "known"}])
-    assert decode_message(Frame(_NUMBER[m.GetView], 0, 0, header)).message == m.GetView(5)
+    assert decode_message(Frame(_NUMBER[order.GetView], 0, 0, header)).message == order.GetView(5)
 
 
 @given(
-    number=st.sampled_from(sorted(m.TYPES)),
+    number=st.sampled_from(sorted(messages.TYPES)),
     flags=st.integers(0, 3),
     header=st.one_of(
         st.binary(max_size=60),
@@ -191,7 +197,7 @@ def test_whatever_comes_is_a_message_or_a_protocol_error(
         received = decode_message(Frame(number, flags, 0, header, payload))
     except ProtocolError:
         return
-    assert type(received.message) is m.TYPES[number]
+    assert type(received.message) is messages.TYPES[number]
     assert arrived(received.message).message == received.message
 
 

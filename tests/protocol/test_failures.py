@@ -18,7 +18,7 @@ from ithaca.model.errors import (
 from ithaca.model.limits import HELLO_BYTES_MAX
 from ithaca.protocol.codec import decode_message, encode_message
 from ithaca.protocol.failures import error_of, failure_of
-from ithaca.protocol.messages import Failure
+from ithaca.protocol.greeting import Failure
 from ithaca.wire.frame import FrameDecoder
 
 DETAIL: dict[type[IthacaError], dict[str, Any]] = {

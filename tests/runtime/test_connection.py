@@ -22,22 +22,13 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import MIB, SEND_BACKLOG_BYTES_MAX, SEND_HIGH_WATER_BYTES
 from ithaca.model.view import Address
+from ithaca.protocol.appending import Append
 from ithaca.protocol.codec import encode_message
+from ithaca.protocol.copying import LaneBatches
 from ithaca.protocol.failures import failure_of
-from ithaca.protocol.messages import (
-    Append,
-    Elsewhere,
-    Finished,
-    Found,
-    GetStatus,
-    GetTail,
-    GetView,
-    Hello,
-    LaneBatches,
-    Read,
-    StatusIs,
-    Welcome,
-)
+from ithaca.protocol.greeting import Finished, GetStatus, Hello, StatusIs, Welcome
+from ithaca.protocol.order import GetTail, GetView
+from ithaca.protocol.reading import Elsewhere, Found, Read
 from ithaca.runtime.connection import Connection, dial
 
 

@@ -17,18 +17,11 @@ from ithaca.model.errors import ConfigError, InvalidInput, IthacaError, Overload
 from ithaca.model.errors import VersionMismatch as Mismatch
 from ithaca.model.limits import FRAME_BYTES_MAX, HELLO_BYTES_MAX, HTTP_REQUEST_BYTES_MAX, KIB, LINGERING_MAX, MIB
 from ithaca.model.view import Address
+from ithaca.protocol.appending import Append
 from ithaca.protocol.codec import decode_message, encode_message
+from ithaca.protocol.copying import LaneBatches
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import (
-    Append,
-    Failure,
-    Finished,
-    GetStatus,
-    Hello,
-    LaneBatches,
-    StatusIs,
-    Welcome,
-)
+from ithaca.protocol.greeting import Failure, Finished, GetStatus, Hello, StatusIs, Welcome
 from ithaca.runtime.connection import dial
 from ithaca.runtime.listener import listen
 from ithaca.wire.frame import Frame, FrameDecoder, encode

@@ -9,7 +9,7 @@ from tests.server.orderers import DEADLINE_S, Orderers, client, free_addresses
 from ithaca.model.cluster_config import ClusterFile, OrdererPlace
 from ithaca.model.errors import Unavailable
 from ithaca.protocol.codec import Message
-from ithaca.protocol.messages import AddOrderer, GetMembers, MembersAre
+from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre
 
 
 def with_spares(file: ClusterFile, count: int) -> ClusterFile:

@@ -18,25 +18,9 @@ from ithaca.model.view import Address
 from ithaca.ordering.entries import OrderingEntry, encode_entry
 from ithaca.ordering.reports import Report
 from ithaca.protocol.codec import Message, Received
-from ithaca.protocol.messages import (
-    VERSION_MAX,
-    VERSION_MIN,
-    Applied,
-    AppliedOutcome,
-    GetTail,
-    GetView,
-    Hello,
-    Join,
-    Joined,
-    News,
-    Propose,
-    Redirect,
-    ReportIs,
-    Role,
-    ShardNews,
-    TailIs,
-    ViewIs,
-)
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Redirect, Role
+from ithaca.protocol.order import Applied, AppliedOutcome, GetTail, GetView, Propose, TailIs, ViewIs
+from ithaca.protocol.reporting import Join, Joined, News, ReportIs, ShardNews
 from ithaca.raft.events import Settings
 from ithaca.runtime.connection import Connection, dial
 from ithaca.server.orderer import OrdererServer

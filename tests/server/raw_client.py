@@ -9,22 +9,11 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.ordering.entries import OpenSession, OrderingEntry, encode_entry
 from ithaca.ordering.outcomes import Session, SessionOpened
+from ithaca.protocol.appending import Acks, Append
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import (
-    VERSION_MAX,
-    VERSION_MIN,
-    Acks,
-    Append,
-    Applied,
-    Failure,
-    GetTail,
-    GetView,
-    Hello,
-    Propose,
-    TailIs,
-    ViewIs,
-)
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Failure, Hello
+from ithaca.protocol.order import Applied, GetTail, GetView, Propose, TailIs, ViewIs
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build

@@ -31,18 +31,9 @@ from ithaca.ordering.outcomes import TrimmedTo
 from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Left, Probe, ReportsAre
 from ithaca.protocol.codec import Received, encode_message
-from ithaca.protocol.messages import (
-    VERSION_MAX,
-    VERSION_MIN,
-    GetTail,
-    GetView,
-    Hello,
-    Join,
-    Joined,
-    ReportIs,
-    SignOfLife,
-    Welcome,
-)
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.order import GetTail, GetView
+from ithaca.protocol.reporting import Join, Joined, ReportIs, SignOfLife
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import Listener, listen
 from ithaca.server import order_watch, orderer_aggregators

@@ -6,7 +6,7 @@ from tests.server.aggregators import aggregating
 from tests.server.orderer_changes import added, changed
 from tests.server.orderers import FakeReplica, Orderers, joined, until
 
-from ithaca.protocol.messages import OrderersAre, RemoveOrderer
+from ithaca.protocol.members import OrderersAre, RemoveOrderer
 from ithaca.server.aggregator import AggregatorServer
 
 

@@ -14,7 +14,8 @@ from ithaca.model.positions import LaneId
 from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
 from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed, PartsPublished
 from ithaca.ordering.reports import Report
-from ithaca.protocol.messages import Applied, FinishPart
+from ithaca.protocol.appending import FinishPart
+from ithaca.protocol.order import Applied
 from ithaca.server import aggregator_relay
 
 HOUR_US = 3_600_000_000

@@ -26,7 +26,10 @@ from tests.server.orderers import (
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import AuthenticationFailed, ConfigError, Corrupt, Fenced, LogInUse, ProtocolError
 from ithaca.model.positions import LaneId
-from ithaca.protocol.messages import GetStatus, GetTail, Join, RaftSays, StatusIs
+from ithaca.protocol.greeting import GetStatus, StatusIs
+from ithaca.protocol.members import RaftSays
+from ithaca.protocol.order import GetTail
+from ithaca.protocol.reporting import Join
 from ithaca.raft.events import Settings
 from ithaca.raft.messages import TimeoutNow
 from ithaca.server.orderer import OrdererServer

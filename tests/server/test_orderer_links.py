@@ -10,7 +10,8 @@ from tests.server.orderers import free_addresses, until
 from ithaca.model.errors import IthacaError, NoSuchOrderer
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Hello, RaftSays, Welcome
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.members import RaftSays
 from ithaca.raft.messages import AnyMessage, AppendEntries, Entry, EntryKind, TimeoutNow
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import Listener, listen

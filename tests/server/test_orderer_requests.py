@@ -49,19 +49,8 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.protocol.messages import (
-    Applied,
-    BootIsKnown,
-    GetSession,
-    GetTail,
-    GetView,
-    Join,
-    Joined,
-    Propose,
-    SessionIs,
-    TailIs,
-    ViewIs,
-)
+from ithaca.protocol.order import Applied, GetSession, GetTail, GetView, Propose, SessionIs, TailIs, ViewIs
+from ithaca.protocol.reporting import BootIsKnown, Join, Joined
 from ithaca.server import orderer_views
 from ithaca.server.orderer import OrdererServer
 from ithaca.sim.disk import SimDisk

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.server.orderers import DEADLINE_S, client, cluster_file, orderers
 
-from ithaca.protocol.messages import GetTail, Redirect, TailIs
+from ithaca.protocol.greeting import Redirect
+from ithaca.protocol.order import GetTail, TailIs
 from ithaca.raft.events import Settings
 from ithaca.server import orderer_waits
 

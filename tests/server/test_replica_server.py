@@ -13,25 +13,10 @@ from ithaca.model.cut import LaneRun
 from ithaca.model.errors import InvalidInput, SequenceGap, SessionFenced, Trimmed, Unavailable, WrongLane
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import TrimTo
-from ithaca.protocol.messages import (
-    Behind,
-    Deliver,
-    Elsewhere,
-    Failure,
-    Filter,
-    Finished,
-    Found,
-    GetNextSeq,
-    GetPlaced,
-    GetRuns,
-    NextSeqIs,
-    PlacedAre,
-    Read,
-    RunsAre,
-    SeekTime,
-    Subscribe,
-    TimeIs,
-)
+from ithaca.protocol.appending import GetNextSeq, GetPlaced, NextSeqIs, PlacedAre
+from ithaca.protocol.copying import GetRuns, RunsAre
+from ithaca.protocol.greeting import Failure, Finished
+from ithaca.protocol.reading import Behind, Deliver, Elsewhere, Filter, Found, Read, SeekTime, Subscribe, TimeIs
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane_store import LaneStore
 from ithaca.testing import Cluster

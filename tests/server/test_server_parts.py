@@ -15,7 +15,8 @@ from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import OrderingEntry
 from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
 from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed, PartsPublished, StagedPart
-from ithaca.protocol.messages import AppendPart, Applied, FinishPart, GetPart, PartIs, PartSynced
+from ithaca.protocol.appending import AppendPart, FinishPart, GetPart, PartIs, PartSynced
+from ithaca.protocol.order import Applied
 from ithaca.testing import Cluster
 from ithaca.wire.batch import Batch
 

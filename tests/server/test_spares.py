@@ -12,7 +12,9 @@ from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import AddReplica, Configure, OrderingEntry, RegisterShard, RemoveReplica
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, AdmissionIs, Enlist, Enlisted, Hello, Welcome
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.order import AdmissionIs
+from ithaca.protocol.reporting import Enlist, Enlisted
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import listen
 from ithaca.server.orderer_spares import Spares

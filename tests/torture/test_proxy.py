@@ -8,7 +8,7 @@ import pytest
 from ithaca.cluster.ports import free_ports
 from ithaca.model.view import Address
 from ithaca.protocol.codec import encode_message
-from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Role
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Role
 from ithaca.torture.proxy import CLIENTS, Network, party
 
 SERVER = "shard-0-replica-1"

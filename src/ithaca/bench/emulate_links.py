@@ -14,7 +14,7 @@ from ithaca.model.limits import CONNECT_TIMEOUT_S, FRAME_BYTES_MAX
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, decode_message, encode_message
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, Failure, Hello, Redirect, Welcome
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Failure, Hello, Redirect, Welcome
 from ithaca.wire.frame import PREFIX_BYTES, Frame
 
 _PREFIX = struct.Struct("<IBBHII")

@@ -24,7 +24,7 @@ from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.model.view import Address
 from ithaca.ordering.entries import RegisterShard
 from ithaca.ordering.outcomes import Refused
-from ithaca.protocol.messages import GetView, TailIs, ViewIs
+from ithaca.protocol.order import GetView, TailIs, ViewIs
 from ithaca.server.process import SUPERVISOR
 
 ATTACHED_POLL_S = 0.05

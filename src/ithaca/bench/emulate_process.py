@@ -24,7 +24,7 @@ from ithaca.model.cut import ShardCut
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
-from ithaca.protocol.messages import Join, Joined, News, ReportIs
+from ithaca.protocol.reporting import Join, Joined, News, ReportIs
 
 JOINED_TOGETHER = 64
 """Joins under way at once."""

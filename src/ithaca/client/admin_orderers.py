@@ -8,7 +8,7 @@ from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, It
 from ithaca.model.interface import OrdererInfo
 from ithaca.model.limits import ORDERER_NUMBER_MAX
 from ithaca.model.view import Address, View
-from ithaca.protocol.messages import AddOrderer, GetMembers, MembersAre, RemoveOrderer
+from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
 
 
 class OrdererAdmin:

@@ -16,7 +16,7 @@ from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, No
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import RemoveReplica
 from ithaca.ordering.outcomes import Refused
-from ithaca.protocol.messages import AdmissionIs
+from ithaca.protocol.order import AdmissionIs
 
 _WHOLE = ("serving", "finalized")
 """States of a replica that has every lane."""

@@ -11,8 +11,8 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import View
 from ithaca.ordering.entries import MoveSession, OpenSession
 from ithaca.ordering.outcomes import Refused, Session, SessionMoved, SessionOpened
+from ithaca.protocol.appending import GetPlaced, PlacedAre
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import GetPlaced, PlacedAre
 from ithaca.replica.sessions import Carried, decode_carried, encode_carried, merged_carried
 
 Choose = Callable[[View], LaneId | None]

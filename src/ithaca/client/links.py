@@ -10,9 +10,10 @@ from ithaca.model.limits import ATTEMPT_TIMEOUT_S, CONNECT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Durability
 from ithaca.model.view import Address
+from ithaca.protocol.appending import Acks, Append
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, Acks, Append, Failure, Hello
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Failure, Hello
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import Batch
 

@@ -23,7 +23,7 @@ from ithaca.model.records import Buffer, Compression, KeyFilter, Receipt, Record
 from ithaca.model.view import Address
 from ithaca.ordering.entries import TrimTo
 from ithaca.ordering.outcomes import Refused, TrimmedTo
-from ithaca.protocol.messages import Read
+from ithaca.protocol.reading import Read
 from ithaca.runtime import forks
 from ithaca.runtime.checks import (
     check_filter,

@@ -6,7 +6,7 @@ from ithaca.client.replicas import Replicas, find_replica
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, View
-from ithaca.protocol.messages import GetStatus
+from ithaca.protocol.greeting import GetStatus
 
 _ROUND_TRIPS = 3
 

@@ -23,27 +23,20 @@ from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
 from ithaca.ordering.entries import OrderingEntry, encode_entry
 from ithaca.ordering.outcomes import Session
 from ithaca.ordering.part_outcomes import StagedPart
+from ithaca.protocol.appending import FinishPart, GetPart, PartIs
 from ithaca.protocol.codec import Message
-from ithaca.protocol.messages import (
-    AddOrderer,
+from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
+from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
+from ithaca.protocol.order import (
     AdmissionIs,
     Admit,
     Applied,
     AppliedOutcome,
-    FinishPart,
-    GetMembers,
-    GetPart,
     GetSession,
-    GetStatus,
     GetTail,
     GetView,
-    MembersAre,
-    PartIs,
     Propose,
-    Redirect,
-    RemoveOrderer,
     SessionIs,
-    StatusIs,
     TailIs,
     ViewIs,
 )

@@ -14,7 +14,7 @@ from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, REPLICAS_ASKED_FOR_ORDERERS_MAX
 from ithaca.model.view import Address, Orderers, View
-from ithaca.protocol.messages import GetStatus, StatusIs
+from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.runtime.machine import chance
 
 

@@ -26,7 +26,7 @@ from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Compression
 from ithaca.ordering.part_entries import AbortParts
-from ithaca.protocol.messages import AppendPart, PartSynced
+from ithaca.protocol.appending import AppendPart, PartSynced
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build

@@ -34,7 +34,7 @@ from ithaca.model.records import Compression
 from ithaca.ordering.outcomes import Refused
 from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
 from ithaca.ordering.part_outcomes import PartOpened, PartsPublished, PartsUnfit, PublishConflicts
-from ithaca.protocol.messages import AppliedOutcome
+from ithaca.protocol.order import AppliedOutcome
 from ithaca.runtime.machine import new_uuid
 from ithaca.wire.batch import Batch
 

@@ -16,7 +16,8 @@ from ithaca.model.errors import Corrupt, NoSuchShard, NotWritten, PositionError,
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX
 from ithaca.model.records import Record
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import Behind, Elsewhere, Found, Read, SeekTime, TailIs, TimeIs
+from ithaca.protocol.order import TailIs
+from ithaca.protocol.reading import Behind, Elsewhere, Found, Read, SeekTime, TimeIs
 from ithaca.wire.batch import DATA, lane_seed, parse
 
 _POSITION_MAX: Final = (1 << 63) - 1

@@ -16,7 +16,8 @@ from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import DELIVER_BYTES_MAX, POLL_RECORDS_MAX, STREAM_SILENT_S
 from ithaca.model.records import KeyFilter, Record, Start
 from ithaca.model.view import View
-from ithaca.protocol.messages import Filter, TailIs
+from ithaca.protocol.order import TailIs
+from ithaca.protocol.reading import Filter
 from ithaca.runtime.checks import time_us_of
 from ithaca.runtime.read_ahead import ReadAhead
 from ithaca.wire.view import AnyPositioned

@@ -14,7 +14,7 @@ from ithaca.model.errors import IthacaError, ProtocolError, WrongLane
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.records import Buffer, Compression, Receipt
 from ithaca.ordering.outcomes import Session
-from ithaca.protocol.messages import GetNextSeq, NextSeqIs
+from ithaca.protocol.appending import GetNextSeq, NextSeqIs
 from ithaca.runtime.checks import check_seq
 from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us

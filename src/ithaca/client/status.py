@@ -14,7 +14,7 @@ from ithaca.model.errors import IthacaError
 from ithaca.model.interface import ClusterStatus
 from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.view import Address, Shard, View
-from ithaca.protocol.messages import GetStatus, StatusIs
+from ithaca.protocol.greeting import GetStatus, StatusIs
 
 Said = dict[str, Any]
 """What a server says of itself (`server.status`)."""

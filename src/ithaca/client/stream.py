@@ -20,7 +20,8 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import Deliver, Delivered, Failure, Filter, Finished, Subscribe
+from ithaca.protocol.greeting import Failure, Finished
+from ithaca.protocol.reading import Deliver, Delivered, Filter, Subscribe
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import DATA, NOOPS, Batch, lane_seed, parse
 from ithaca.wire.view import PositionedBatch, ScatteredBatch

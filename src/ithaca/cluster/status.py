@@ -18,7 +18,8 @@ from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, GetView, Hello, StatusIs, ViewIs
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, StatusIs
+from ithaca.protocol.order import GetView, ViewIs
 from ithaca.runtime.connection import Connection, dial
 
 WELL = {"leader", "follower", "serving", "finalized", "reclaimed", "attached", "waiting", "removed"}

@@ -4,6 +4,6 @@ Every message is a frozen struct with a type number of its own; its msgpack form
 when it is too large for that, the frame's payload. Batches travel beside it untouched, as the payload.
 A connection begins with `Hello` from whoever dialled and `Welcome`, or a `Failure`, from the other side.
 
-Read `messages` first: its table says who sends what to whom. `codec` turns messages into frames and back,
-`failures` errors into messages and back.
+Read `messages` first: its table says who sends what to whom. The messages themselves are in modules of their own, by
+what they are about. `codec` turns messages into frames and back, `failures` errors into messages and back.
 """

@@ -6,7 +6,7 @@ from typing import overload
 from ithaca.model import errors
 from ithaca.model.errors import IthacaError, ProtocolError
 from ithaca.model.limits import FAILURE_TEXT_CHARACTERS_MAX
-from ithaca.protocol.messages import Failure
+from ithaca.protocol.greeting import Failure
 
 _KINDS: dict[str, type[IthacaError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, IthacaError)

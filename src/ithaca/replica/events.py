@@ -9,7 +9,7 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
-from ithaca.protocol.messages import ShardNews
+from ithaca.protocol.reporting import ShardNews
 from ithaca.wire.batch import Batch
 
 

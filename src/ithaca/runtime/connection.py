@@ -25,7 +25,7 @@ from ithaca.model.records import Buffer
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received, decode_message, encode_message
 from ithaca.protocol.failures import error_of, failure_of
-from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Failure, Hello, Welcome
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Failure, Hello, Welcome
 from ithaca.wire.frame import Frame, FrameDecoder
 
 _log = logging.getLogger("ithaca.connection")

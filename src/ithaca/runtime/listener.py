@@ -25,7 +25,7 @@ from ithaca.model.limits import (
 )
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.connection import Connection, Peer
 
 _log = logging.getLogger("ithaca.listener")

@@ -16,7 +16,7 @@ from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import ConfigError
 from ithaca.model.view import Address
 from ithaca.protocol.aggregation import Attach
-from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import process_id

@@ -26,7 +26,9 @@ from ithaca.ordering.outcomes import Outcome
 from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Attach, Attached, Detach, Left, OrderNews, Probe, ReportsAre, SignsOfLife
 from ithaca.protocol.codec import Message, Received
-from ithaca.protocol.messages import GetStatus, Join, Joined, OrderersAre, ReportIs, SignOfLife, StatusIs
+from ithaca.protocol.greeting import GetStatus, StatusIs
+from ithaca.protocol.members import OrderersAre
+from ithaca.protocol.reporting import Join, Joined, ReportIs, SignOfLife
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import monotonic_s
 from ithaca.runtime.metrics import AggregatorMetrics

@@ -13,7 +13,8 @@ from ithaca.model.limits import AGGREGATOR_PAUSE_S_MAX
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Left, OrderNews
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import Failure, Hello, OrderersAre, Redirect
+from ithaca.protocol.greeting import Failure, Hello, Redirect
+from ithaca.protocol.members import OrderersAre
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
 from ithaca.server.aggregator_relay import Relay

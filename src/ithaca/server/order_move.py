@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ithaca.model.errors import IthacaError
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import Hello
+from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection, dial
 
 _log = logging.getLogger("ithaca.order")

@@ -18,7 +18,8 @@ from ithaca.model.limits import ORDERER_NUMBER_MAX
 from ithaca.model.view import Address
 from ithaca.ordering.outcomes import OrderedCut, Outcome
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import FEATURES, VERSION_MAX, VERSION_MIN, Hello, OrderersAre, RaftSays, Welcome
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.members import OrderersAre, RaftSays
 from ithaca.raft.events import Receive, Role, RoleChanged, Settings, Unreachable
 from ithaca.raft.messages import AnyMessage, Configuration, ServerId
 from ithaca.runtime.connection import Connection, Peer

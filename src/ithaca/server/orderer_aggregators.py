@@ -18,7 +18,7 @@ from ithaca.model.limits import AGGREGATORS_AWAITED_S, MOVES_PAUSE_S, MOVES_TOGE
 from ithaca.model.view import Address
 from ithaca.ordering.assignment import chosen
 from ithaca.protocol.aggregation import Assigned, Attach, Detach, Suspects
-from ithaca.protocol.messages import Join
+from ithaca.protocol.reporting import Join
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import monotonic_s
 from ithaca.server.orderer_streams import NewsStreams

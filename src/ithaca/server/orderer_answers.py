@@ -8,7 +8,8 @@ from ithaca.ordering.entries import OrderingEntry, encode_entry
 from ithaca.ordering.outcomes import OrderedCut, Outcome
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import Applied, Redirect
+from ithaca.protocol.greeting import Redirect
+from ithaca.protocol.order import Applied
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter

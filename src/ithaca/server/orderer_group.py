@@ -2,7 +2,7 @@
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.view import Address, Orderers
-from ithaca.protocol.messages import Member, MembersAre
+from ithaca.protocol.members import Member, MembersAre
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.raft_driver import RaftDriver
 

@@ -8,7 +8,9 @@ from ithaca.ordering.entries import OpenLane
 from ithaca.ordering.outcomes import LaneOpened, Outcome, Refused
 from ithaca.protocol.aggregation import Assigned
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import Admit, BootIsKnown, Enlist, Join, Joined, OrderersAre, ReportIs, SignOfLife
+from ithaca.protocol.members import OrderersAre
+from ithaca.protocol.order import Admit
+from ithaca.protocol.reporting import BootIsKnown, Enlist, Join, Joined, ReportIs, SignOfLife
 from ithaca.runtime.connection import Connection
 from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_answers import Answers

@@ -19,7 +19,7 @@ from ithaca.ordering.leader import Leader
 from ithaca.ordering.outcomes import Outcome, Refused, ViewChanged
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
-from ithaca.protocol.messages import FinishPart
+from ithaca.protocol.appending import FinishPart
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter

@@ -17,7 +17,8 @@ from ithaca.model.errors import IthacaError, NoSuchOrderer, ProtocolError
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import Hello, RaftSays
+from ithaca.protocol.greeting import Hello
+from ithaca.protocol.members import RaftSays
 from ithaca.raft.messages import AnyMessage, ServerId
 from ithaca.runtime.connection import Connection, dial
 

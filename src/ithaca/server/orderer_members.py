@@ -11,7 +11,7 @@ import logging
 
 from ithaca.model.errors import AddressInUse, InvalidInput, IthacaError, LastOrderer, NoSuchOrderer, Unavailable
 from ithaca.model.limits import ORDERER_PROMOTE_S
-from ithaca.protocol.messages import AddOrderer, GetMembers, RemoveOrderer
+from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.orderer_group import Group

@@ -13,7 +13,7 @@ from ithaca.ordering.outcomes import Outcome
 from ithaca.ordering.part_entries import ExpireParts, OpenPart, Publish
 from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.ordering.state import OrderingState
-from ithaca.protocol.messages import FinishPart
+from ithaca.protocol.appending import FinishPart
 from ithaca.runtime.machine import wall_us
 
 _log = logging.getLogger("ithaca.orderer")

@@ -25,28 +25,12 @@ from ithaca.ordering.entries import (
 )
 from ithaca.ordering.outcomes import Outcome, Refused, Session
 from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
+from ithaca.protocol.appending import FinishPart, GetPart, PartIs
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import (
-    AddOrderer,
-    Admit,
-    Enlist,
-    FinishPart,
-    GetMembers,
-    GetPart,
-    GetSession,
-    GetStatus,
-    GetTail,
-    GetView,
-    Join,
-    PartIs,
-    Propose,
-    RemoveOrderer,
-    ReportIs,
-    SessionIs,
-    SignOfLife,
-    StatusIs,
-    TailIs,
-)
+from ithaca.protocol.greeting import GetStatus, StatusIs
+from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
+from ithaca.protocol.order import Admit, GetSession, GetTail, GetView, Propose, SessionIs, TailIs
+from ithaca.protocol.reporting import Enlist, Join, ReportIs, SignOfLife
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics

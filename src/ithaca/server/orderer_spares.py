@@ -16,7 +16,8 @@ from ithaca.ordering.leader import Leader
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import AdmissionIs, Enlisted
+from ithaca.protocol.order import AdmissionIs
+from ithaca.protocol.reporting import Enlisted
 from ithaca.runtime.connection import Connection
 
 _log = logging.getLogger("ithaca.orderer")

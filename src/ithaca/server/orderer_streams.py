@@ -37,7 +37,7 @@ from ithaca.ordering.part_outcomes import (
     PublishConflicts,
 )
 from ithaca.protocol.aggregation import Assigned, CarriedNews, Left, OrderNews
-from ithaca.protocol.messages import News, ShardNews
+from ithaca.protocol.reporting import News, ShardNews
 from ithaca.runtime.connection import Connection
 
 _CUT_PART_COLUMNS = 4

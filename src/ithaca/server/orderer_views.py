@@ -5,7 +5,7 @@ import asyncio
 from ithaca.model.errors import Overloaded, Unavailable
 from ithaca.model.limits import VIEW_WAIT_S_MAX, VIEW_WAITS_MAX
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import GetView, ViewIs
+from ithaca.protocol.order import GetView, ViewIs
 from ithaca.runtime.connection import Connection
 from ithaca.server.orderer_answers import Answers
 

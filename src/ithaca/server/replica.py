@@ -20,19 +20,10 @@ from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, Trimmed, Unavailable
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
+from ithaca.protocol.appending import Acks, PartSynced
 from ithaca.protocol.failures import failure_of
-from ithaca.protocol.messages import (
-    FEATURES,
-    VERSION_MAX,
-    VERSION_MIN,
-    Acks,
-    Hello,
-    Join,
-    Joined,
-    PartSynced,
-    ShardNews,
-    Welcome,
-)
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.reporting import Join, Joined, ShardNews
 from ithaca.replica.appends import position_gone
 from ithaca.replica.core import ReplicaCore
 from ithaca.replica.events import (

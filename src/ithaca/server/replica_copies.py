@@ -13,8 +13,9 @@ from ithaca.model.limits import LANE_PENDING_BYTES_MAX, RECONNECT_PAUSE_S_MAX, R
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
+from ithaca.protocol.copying import FollowLane, GetRuns, LaneBatches, RunsAre
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import Failure, Finished, FollowLane, GetRuns, Hello, LaneBatches, RunsAre
+from ithaca.protocol.greeting import Failure, Finished, Hello
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import Batch, lane_seed, parse
 

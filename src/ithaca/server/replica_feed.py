@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from ithaca.model.limits import DELIVER_BYTES_MAX, LANE_RECENT_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
-from ithaca.protocol.messages import Finished, LaneBatches
+from ithaca.protocol.copying import LaneBatches
+from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor

@@ -23,26 +23,12 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import CONNECTION_TASKS_MAX, RUNS_ANSWERED_MAX
 from ithaca.model.positions import LaneId
+from ithaca.protocol.appending import Append, AppendPart, GetNextSeq, GetPlaced, NextSeqIs, PlacedAre
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import (
-    Append,
-    AppendPart,
-    Behind,
-    FollowLane,
-    GetNextSeq,
-    GetPlaced,
-    GetRuns,
-    GetStatus,
-    NextSeqIs,
-    PlacedAre,
-    Read,
-    RunsAre,
-    SeekTime,
-    StatusIs,
-    Subscribe,
-    TimeIs,
-)
+from ithaca.protocol.copying import FollowLane, GetRuns, RunsAre
+from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.places import GetPlaces, PlacesAre
+from ithaca.protocol.reading import Behind, Read, SeekTime, Subscribe, TimeIs
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import machine_name, place_of
 from ithaca.server.replica_feed import send_stored

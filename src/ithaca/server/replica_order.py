@@ -14,19 +14,9 @@ from ithaca.ordering.reports import Report
 from ithaca.protocol.aggregation import Alive, Assigned
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.messages import (
-    BootIsKnown,
-    Failure,
-    Hello,
-    Join,
-    Joined,
-    News,
-    OrderersAre,
-    Redirect,
-    ReportIs,
-    ShardNews,
-    SignOfLife,
-)
+from ithaca.protocol.greeting import Failure, Hello, Redirect
+from ithaca.protocol.members import OrderersAre
+from ithaca.protocol.reporting import BootIsKnown, Join, Joined, News, ReportIs, ShardNews, SignOfLife
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
 from ithaca.server.order_move import Move

@@ -13,7 +13,8 @@ from ithaca.model.limits import WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import HASH_SPACE, Buffer, KeyFilter
 from ithaca.protocol.codec import Message
-from ithaca.protocol.messages import Behind, Deliver, Delivered, Elsewhere, Filter, Finished, Found, Subscribe
+from ithaca.protocol.greeting import Finished
+from ithaca.protocol.reading import Behind, Deliver, Delivered, Elsewhere, Filter, Found, Subscribe
 from ithaca.runtime.connection import Connection
 from ithaca.storage.lane_store import LaneStore
 from ithaca.storage.shard_reader import PositionedEntry, ShardCursor, find

@@ -12,19 +12,9 @@ from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import IthacaError, NoSuchReplica, ProtocolError
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.messages import (
-    FEATURES,
-    VERSION_MAX,
-    VERSION_MIN,
-    Enlist,
-    Enlisted,
-    GetStatus,
-    Hello,
-    OrderersAre,
-    Redirect,
-    StatusIs,
-    Welcome,
-)
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, Redirect, StatusIs, Welcome
+from ithaca.protocol.members import OrderersAre
+from ithaca.protocol.reporting import Enlist, Enlisted
 from ithaca.runtime.connection import Connection, Peer, dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_s, process_id

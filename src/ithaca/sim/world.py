@@ -18,8 +18,9 @@ from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.model.errors import IthacaError
 from ithaca.model.view import View
 from ithaca.protocol.aggregation import ReportsAre
+from ithaca.protocol.members import RaftSays
 from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
-from ithaca.protocol.messages import RaftSays, ReportIs
+from ithaca.protocol.reporting import ReportIs
 from ithaca.runtime import machine
 from ithaca.server.aggregator import AggregatorServer
 from ithaca.server.orderer import OrdererServer

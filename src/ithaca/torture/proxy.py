@@ -20,7 +20,7 @@ from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import HELLO_BYTES_MAX
 from ithaca.model.view import Address
 from ithaca.protocol.codec import decode_message
-from ithaca.protocol.messages import Hello
+from ithaca.protocol.greeting import Hello
 from ithaca.wire.frame import FrameDecoder
 
 CLIENTS = "clients"

@@ -1,0 +1,75 @@
+"""What is said on every connection: who dials and who answers, what failed, how a server is."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from ithaca.model.limits import HELLO_FEATURES_MAX
+from ithaca.model.records import Durability
+from ithaca.model.view import Address, Orderers
+from ithaca.protocol.fields import Natural, Text
+
+VERSION_MIN = 1
+
+VERSION_MAX = 1
+
+FEATURES: tuple[str, ...] = ("lz4", "zstd")
+"""What this version can do beyond the protocol's version; peers use only what both name."""
+
+Role = Literal["client", "replica", "orderer", "aggregator"]
+
+
+class Hello(msgspec.Struct, frozen=True, array_like=True):
+    """The first message of a connection. `log` None accepts any log; `credentials` is not looked at yet."""
+
+    version_min: Natural
+    version_max: Natural
+    role: Role
+    name: Text = ""
+    features: Annotated[tuple[Text, ...], Meta(max_length=HELLO_FEATURES_MAX)] = ()
+    log: UUID | None = None
+    credentials: Annotated[bytes, Meta(max_length=1024)] = b""
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True):
+    """The connection is on, with this version. `log` is None while the cluster is not configured yet."""
+
+    version: Natural
+    role: Role
+    name: Text = ""
+    features: tuple[Text, ...] = ()
+    log: UUID | None = None
+    durability: Durability = "fsync"
+    """What this server's acknowledgements mean."""
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True):
+    """An error of `model.errors`, by name. With correlation 0 it concerns the connection, which then ends."""
+
+    name: str
+    message: str
+    detail: dict[str, int | str] = {}
+    outcome_unknown: bool = False
+
+
+class Redirect(msgspec.Struct, frozen=True, array_like=True):
+    """Only the leader can answer this; `leader` is where it is, None while there is none."""
+
+    leader: Address | None
+    orderers: Orderers = Orderers()
+
+
+class Finished(msgspec.Struct, frozen=True, array_like=True):
+    """The stream has come to the end that was asked for."""
+
+
+class GetStatus(msgspec.Struct, frozen=True, array_like=True):
+    pass
+
+
+class StatusIs(msgspec.Struct, frozen=True, array_like=True):
+    """The server's state as a JSON object (`server.status`)."""
+
+    json: bytes
