@@ -36,6 +36,8 @@ class LaneKeeper:
         self._writers: dict[LaneId, LaneWriter] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._one_at_a_time = asyncio.Lock()
+        self._short: set[object] = set()
+        """Who has found no space, and has not got through since: the disk is full while there is anybody."""
         self._is_closing = False
 
     def write(self, lane: LaneId, batch: Batch) -> None:
@@ -121,7 +123,7 @@ class LaneKeeper:
             self._store.lanes[lane].lane,
             loop=asyncio.get_running_loop(),
             on_synced=lambda length: self._step(Synced(lane, length)),
-            on_full=lambda is_full: self._step(DiskFull(is_full)),
+            on_full=lambda is_full: self._note_space(lane, is_full),
             on_failed=self._fail,
             on_group=self._metrics.synced,
         )
@@ -130,6 +132,16 @@ class LaneKeeper:
         writer = self._writers.pop(lane, None)
         if writer is not None:
             await writer.close()
+            self._note_space(lane, False)  # whatever it lacked space for is not written any more
+
+    def _note_space(self, who: object, is_short: bool) -> None:
+        was_full = bool(self._short)
+        if is_short:
+            self._short.add(who)
+        else:
+            self._short.discard(who)
+        if bool(self._short) != was_full:
+            self._step(DiskFull(not was_full))
 
     def _start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do some work that may be repeated: on a full disk it is, until there is space."""
@@ -149,19 +161,16 @@ class LaneKeeper:
         task.add_done_callback(self._tasks.pop)
 
     async def _until_there_is_space(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        was_full = False
         while not self._is_closing:
             try:
                 await work()
                 break
             except StorageFull as error:
-                if not was_full:
+                if work not in self._short:
                     _log.warning("%s", error)
-                    self._step(DiskFull(True))
-                was_full = True
+                self._note_space(work, True)
                 await asyncio.sleep(STORAGE_FULL_RETRY_S)
-        if was_full:
-            self._step(DiskFull(False))
+        self._note_space(work, False)
 
 
 def _write_all(pending: list[PendingRuns]) -> None:

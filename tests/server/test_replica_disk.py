@@ -1,0 +1,76 @@
+"""The lanes of a replica on a disk without space: it is full for as long as somebody lacks some."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.runtime.loops import until
+
+from ithaca.model.errors import IthacaError
+from ithaca.model.positions import LaneId
+from ithaca.replica.events import DiskFull, Event
+from ithaca.runtime import lane_writer
+from ithaca.runtime.metrics import ReplicaMetrics
+from ithaca.server import replica_disk
+from ithaca.server.replica_disk import LaneKeeper
+from ithaca.sim.disk import SimDisk
+from ithaca.storage.lane_store import LaneStore
+from ithaca.wire.batch import lane_seed
+from ithaca.wire.build import build
+
+ONE, OTHER = LaneId(0, 0, 1), LaneId(0, 1, 1)
+
+
+class Keeping:
+    """A keeper of two lanes, and what it says about space."""
+
+    def __init__(self) -> None:
+        self.disk = SimDisk()
+        self.disk.make_directory("lanes")
+        store = LaneStore(self.disk, "lanes")
+        for lane in (ONE, OTHER):
+            store.create(lane)
+        self.said: list[bool] = []
+        self.failures: list[IthacaError] = []
+        self.keeper = LaneKeeper(store, self._step, self.failures.append, ReplicaMetrics(CollectorRegistry()))
+
+    def _step(self, event: Event) -> None:
+        if isinstance(event, DiskFull):
+            self.said.append(event.is_full)
+
+    def write(self, lane: LaneId) -> None:
+        self.keeper.write(lane, build([bytes(1 << 20)], timestamp_us=1).placed(0, lane_seed(lane)))
+
+
+@pytest.fixture
+async def keeping(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Keeping]:
+    for module in (lane_writer, replica_disk):
+        monkeypatch.setattr(module, "STORAGE_FULL_RETRY_S", 0.005)
+    keeping = Keeping()
+    yield keeping
+    await keeping.keeper.close()
+    assert keeping.failures == []
+
+
+async def test_a_lane_that_is_dropped_while_there_is_no_space_leaves_none_behind_that_lacks_it(
+    keeping: Keeping,
+) -> None:
+    keeping.disk.capacity_bytes = 0
+    keeping.write(ONE)
+    await until(lambda: keeping.said == [True])
+    keeping.keeper.drop(ONE)
+    await until(lambda: not keeping.keeper._writers)
+    keeping.disk.capacity_bytes = None
+    await until(lambda: keeping.said == [True, False])
+
+
+async def test_the_disk_is_full_until_the_last_has_space(keeping: Keeping) -> None:
+    keeping.disk.capacity_bytes = 0
+    keeping.write(ONE)
+    keeping.write(OTHER)
+    await until(lambda: len(keeping.keeper._short) == 2)
+    keeping.keeper.drop(ONE)
+    await until(lambda: ONE not in keeping.keeper._short)
+    assert keeping.said == [True]
+    keeping.disk.capacity_bytes = None
+    await until(lambda: keeping.said == [True, False])
