@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -135,7 +136,9 @@ def fork(directory: str) -> None:
     uses = uses_of(log, log.append(b"before the fork").position)
     pending = log.submit(b"submitted before the fork")
     pending.result()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on: of forking beside threads, as is tried here
+        pid = os.fork()
     if pid == 0:
         say(json.dumps({name: outcome(use) for name, use in uses.items()}))
         say(f"{outcome(log.close)}, {pending.result().position}")

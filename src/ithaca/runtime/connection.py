@@ -8,6 +8,7 @@ they came; what a `Peer` raises closes its connection and nobody else's.
 import asyncio
 import logging
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
@@ -51,6 +52,7 @@ class Connection(asyncio.BufferedProtocol):
         self._peer: Peer | None = None
         self._decoder = FrameDecoder()
         self._transport: asyncio.Transport | None = None
+        self._write: Callable[[Sequence[Buffer]], None] = _nowhere
         self._waiting: dict[int, asyncio.Future[Received]] = {}
         self._last_request = 0
         self._last_correlation = -1
@@ -84,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         transport = self._transport
         assert transport is not None
-        transport.writelines(encode_message(message, correlation=correlation, answer=answer, payload=payload))
+        self._write(encode_message(message, correlation=correlation, answer=answer, payload=payload))
         if transport.get_write_buffer_size() > SEND_BACKLOG_BYTES_MAX:
             self.abort(Unavailable(f"{self.name} does not read: more than {SEND_BACKLOG_BYTES_MAX} bytes wait for it"))
 
@@ -202,6 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         if peer:
             self.name = str(Address(peer[0], peer[1]))
         transport.set_write_buffer_limits(high=SEND_HIGH_WATER_BYTES)
+        self._write = _write_of(transport)
         for level, option, value in _SOCKET_OPTIONS:
             _set_option(transport, level, option, value)
 
@@ -325,6 +328,26 @@ async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = C
         if isinstance(error, OSError):
             raise Unavailable(f"nobody answers at {address}: {error.strerror or error}") from error
         raise
+
+
+def _nowhere(_: Sequence[Buffer]) -> None:
+    raise AssertionError("nothing is sent before a connection was made")
+
+
+_FORGETS_TO_PAUSE = (3, 12) <= sys.version_info < (3, 12, 9) or (3, 13) <= sys.version_info < (3, 13, 2)
+"""In these versions `writelines` of asyncio's own transports never pauses whoever writes (CVE-2024-12254)."""
+
+
+def _write_of(transport: asyncio.Transport) -> Callable[[Sequence[Buffer]], None]:
+    """How to hand buffers to a transport so that it says when there are too many."""
+    if not (_FORGETS_TO_PAUSE and isinstance(transport, asyncio.Transport)):
+        return transport.writelines
+
+    def write_each(buffers: Sequence[Buffer]) -> None:
+        for buffer in buffers:
+            transport.write(buffer)
+
+    return write_each
 
 
 _SOCKET_OPTIONS = (
