@@ -8,7 +8,7 @@ from ithaca.replica.appends import Appends
 from ithaca.replica.events import CreateLane, Effect, Fetch, FetchRuns, Follow, Truncate, Unfollow, Write
 from ithaca.replica.lanes import LaneCopy
 from ithaca.replica.readable import Readable
-from ithaca.wire.batch import Batch, lane_seed
+from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch, lane_seed
 from ithaca.wire.build import noops
 
 _NOOPS_MAX = (1 << 32) - 1
@@ -52,23 +52,36 @@ class Settling:
         self._learn_positions(copy)
 
     def take(self, copy: LaneCopy, batch: Batch) -> None:
-        """A peer has sent this batch of the lane."""
-        if copy.source is None or not copy.is_ready or batch.end_lsn <= copy.received:
+        """A peer has sent this batch of the lane, or a snapshot of what was before the next."""
+        if copy.source is None or not copy.is_ready:
+            return
+        if batch.end_lsn <= copy.received:
+            self._make_up(copy, batch)
             return
         if copy.is_closed and batch.end_lsn > copy.due:
             return  # the peer has not cut its copy yet
         if batch.base_lsn > copy.received and copy.dead_from_received(self._readable.first) >= batch.base_lsn:
             self._fill(copy, batch.base_lsn)  # the peer has trimmed what is before
-        if batch.base_lsn != copy.received:
+            if batch.kind == SNAPSHOT:
+                self._make_up(copy, batch)
+                return
+        if batch.base_lsn != copy.received or batch.kind == SNAPSHOT:
             # Something of the stream was not taken: it is to start anew, where this copy ends.
             self._effects += (Unfollow(copy.lane), copy.source)
             copy.fetching_to = 0
             self._learn_positions(copy)
             return
         copy.received = batch.end_lsn
+        copy.has_holes = copy.has_holes or batch.kind == NOOPS
         self._effects.append(Write(copy.lane, batch))
         if copy.is_closed and copy.received >= copy.due:
             copy.source = None  # it has come to its end
+
+    def _make_up(self, copy: LaneCopy, snapshot: Batch) -> None:
+        """Take in what a whole lane says of the batches before this place, if they are not all here."""
+        if snapshot.kind == SNAPSHOT and copy.has_holes and snapshot.base_lsn == copy.received:
+            copy.has_holes = False
+            self._effects.append(Write(copy.lane, snapshot))
 
     def _wanted(self, copy: LaneCopy) -> Follow | Fetch | None:
         assert self._shard is not None

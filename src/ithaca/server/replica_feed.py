@@ -3,6 +3,9 @@
 A peer says from which LSN on it wants a lane and gets everything from there: from the disk what is old, from
 memory what is recent, which includes what was accepted a moment ago and is not synced here yet. Both copies are
 so written and synced at the same time (design §5 "Append").
+
+Where nothing is left that could be sent, because it was trimmed here or never came here, the peer gets a snapshot of
+what is known of it: which batches of which sessions there were.
 """
 
 import asyncio
@@ -18,7 +21,7 @@ from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor
-from ithaca.wire.batch import Batch
+from ithaca.wire.batch import NOOPS, Batch
 
 
 @dataclass(eq=False, slots=True)
@@ -59,7 +62,7 @@ class OwnLaneFeed:
 
     async def follow(self, connection: Connection, lsn: int) -> None:
         """Send everything from `lsn` on that was not trimmed, until the connection ends; raises what hinders that."""
-        follower = _Follower(connection, max(lsn, self._storage.trim_lsn), wake=asyncio.Event())
+        follower = _Follower(connection, lsn, wake=asyncio.Event())
         self._followers.append(follower)
         try:
             while connection.is_open:
@@ -96,15 +99,19 @@ class OwnLaneFeed:
         cursor: Cursor | None = None
         while True:
             await follower.connection.drained()
-            if follower.lsn >= self._end:
+            start = max(follower.lsn, self._storage.trim_lsn)
+            if start >= self._end:
+                follower.lsn = start
                 return
-            if self._recent and follower.lsn >= self._recent[0].base_lsn:
-                batches = self._recent_from(follower.lsn)
+            if self._recent and start >= self._recent[0].base_lsn:
+                batches = self._recent_from(start)
+                if batches[0].base_lsn > follower.lsn:
+                    batches[:0] = await asyncio.to_thread(_snapshot, self._storage, batches[0].base_lsn)
                 cursor = None
             else:
-                if cursor is None or cursor.lsn != follower.lsn:
-                    cursor = Cursor(self._storage, follower.lsn)
-                batches = await asyncio.to_thread(cursor.read, self._storage.length)
+                if cursor is None or cursor.lsn != start:
+                    cursor = Cursor(self._storage, start)
+                batches = await asyncio.to_thread(_read, cursor, self._storage, follower.lsn, self._storage.length)
             _send(follower.connection, self._message, batches)
             follower.lsn = batches[-1].end_lsn
 
@@ -124,11 +131,34 @@ async def send_stored(connection: Connection, lane: LaneId, storage: Lane, start
     """Send what is stored of a lane in `[start, stop)` and was not trimmed, as far as it is there, then `Finished`."""
     cursor = Cursor(storage, max(start, storage.trim_lsn))
     message = LaneBatches(lane)
+    sent = start
     while cursor.lsn < (end := min(stop, storage.length)):
-        batches = await asyncio.to_thread(cursor.read, end)
+        batches = await asyncio.to_thread(_read, cursor, storage, sent, end)
         _send(connection, message, batches)
+        sent = batches[-1].end_lsn
         await connection.drained()
     connection.send(Finished())
+
+
+def _read(cursor: Cursor, storage: Lane, sent: int, stop: int) -> list[Batch]:
+    """The next batches for a peer that has all below `sent`, with snapshots where they do not say everything."""
+    told: list[Batch] = []
+    for batch in cursor.read(stop):
+        if batch.base_lsn > sent:
+            told += _snapshot(storage, batch.base_lsn)
+        told.append(batch)
+        sent = batch.end_lsn
+        if batch.kind == NOOPS:
+            told += _snapshot(storage, sent)
+    return told
+
+
+def _snapshot(storage: Lane, lsn: int) -> list[Batch]:
+    """The entry that says what was before the batch at `lsn`; none if that is not known, or nothing is synced there."""
+    if lsn >= storage.length:
+        return []
+    state = storage.state_before(lsn)
+    return [] if state.has_holes else [state.snapshot_entry().placed(lsn, storage.seed)]
 
 
 def _send(connection: Connection, message: LaneBatches, batches: list[Batch]) -> None:

@@ -156,8 +156,8 @@ class GatewayPeer:
         connection.answer(received, NextSeqIs(next_seq))
 
     def _placed(self, connection: Connection, received: Received, message: GetPlaced) -> None:
-        core, lane = self._server.core, message.lane
-        if not core.has_every_batch(lane):
+        lane = message.lane
+        if not self._server.core.has_every_batch(lane) or self._held(lane).lane.state.has_holes:
             raise Unavailable(f"lane {lane} is not closed and complete at this replica yet: ask again, or another")
         held = self._held(lane)
         placed = held.lane.state.sessions.placed_of(message.producer_id)

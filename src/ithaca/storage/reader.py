@@ -14,6 +14,7 @@ from ithaca.model.positions import LaneId, position_of
 from ithaca.storage.cache import TailCache
 from ithaca.storage.disk import Disk
 from ithaca.storage.segment import Segment
+from ithaca.storage.state import LaneState
 from ithaca.wire.batch import HEAD_BYTES, Batch, lane_seed
 
 
@@ -87,6 +88,17 @@ class LaneReader:
         if lsn < self.trim_lsn:
             first = position_of(self.trim_lsn)
             raise Trimmed(f"position {position_of(lsn)} was trimmed; the first one left is {first}", first=first)
+
+    def state_before(self, lsn: int) -> LaneState:
+        """What the entries before the batch at `lsn`, which is there, add up to."""
+        segment, _ = self.segment_of(lsn)
+        entries = segment.walk(0, segment.first_lsn)
+        state = LaneState.restored(next(entries)[1])
+        for _, entry in entries:
+            if entry.count and entry.end_lsn > lsn:
+                return state
+            state.apply(entry)
+        raise AssertionError(f"LSN {lsn} is not in the segment that should hold it")
 
     def start_time(self, first_lsn: int) -> int:
         """The order's time at which a segment starts."""

@@ -45,7 +45,10 @@ class LaneState:
         self.trim_lsn = 0
         self.sessions = SessionTable()
         self.has_holes = False
-        """Whether there are no-ops in it, so that the sessions may have had batches that are not known."""
+        """Whether there are no-ops in it, so that the sessions may have had batches that are not known.
+
+        A copy has no-ops where its source had nothing left; the snapshot that comes behind them makes up for it.
+        """
 
     @classmethod
     def restored(cls, entry: Batch) -> "LaneState":
@@ -74,6 +77,10 @@ class LaneState:
                 self.sessions.apply_batch(entry)
         elif entry.kind == CONTROL:
             self._apply_control(_decode(entry, _control_decoder))
+        elif entry.kind == SNAPSHOT and self.has_holes:
+            body = _decode(entry, _snapshot_decoder)
+            self.sessions, self.has_holes = SessionTable(body.sessions), body.has_holes
+            self.time_us = max(self.time_us, entry.timestamp_us)
 
     def _apply_control(self, control: Control) -> None:
         match control:
