@@ -1,5 +1,6 @@
 """Replicas that fail, are removed, replaced and added to, in clusters of real servers."""
 
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 import ithaca
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, NoSuchShard, Unavailable
 from ithaca.model.failure_config import FailurePolicy
+from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.testing import Cluster
 
 QUICK_MS = 500
@@ -47,6 +49,24 @@ def test_a_replica_is_replaced_and_all_is_there() -> None:
         log.append(b"afterwards")
         cluster.kill_replica(0, 1)
         assert values(log) == [*written, b"afterwards"]
+
+
+def test_a_session_goes_on_when_all_who_saw_its_trimmed_batches_are_gone() -> None:
+    cluster = Cluster(replicas=2, spares=2)
+    cluster.file = dataclasses.replace(cluster.file, segment_bytes=SEGMENT_BYTES_MIN)
+    with cluster, ithaca.connect(cluster.bootstrap) as log:
+        session = log.session("payments")
+        written = [b"%d " % number + bytes(SEGMENT_BYTES_MIN // 4) for number in range(20)]
+        for value in written:
+            session.append(value)
+        log.trim(18)
+        for replica, spare in enumerate(map(str, cluster.file.spares)):
+            log.admin.replace_replica(0, replica, spare)
+            cluster.stop_server(f"shard-0-replica-{replica}")
+        assert session.append(written[-1], seq=20).position == 20, "it was there already"
+        assert session.append(b"the next").position == 21
+        with log.read_range(18, log.tail()) as records:
+            assert [record.value for record in records] == [*written[17:], b"the next"]
 
 
 def test_a_shard_short_of_a_replica_is_read_and_takes_appends_again_when_it_is_complete() -> None:

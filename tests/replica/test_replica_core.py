@@ -25,6 +25,7 @@ from ithaca.replica.events import (
     OrderLost,
     Refuse,
     Rejoin,
+    Replicated,
     Request,
     RunsFetched,
     SendReport,
@@ -36,7 +37,8 @@ from ithaca.replica.events import (
     Unfollow,
     Write,
 )
-from ithaca.wire.batch import NOOPS
+from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch, lane_seed
+from ithaca.wire.build import bookkeeping, noops
 
 
 def joined(*, f: int = 1, masking: bool = False) -> Driven:
@@ -289,6 +291,47 @@ def test_trimmed_batches_that_no_peer_has_are_filled() -> None:
     assert driven.core.state == "catching up", "until the new lane is there"
     assert driven.core.is_settled(driven.peer)
     assert not driven.core.has_every_batch(driven.peer), "it cannot say what was in the hole"
+
+
+def snapshot(lane: LaneId, lsn: int) -> Batch:
+    return bookkeeping(SNAPSHOT, b"{}").placed(lsn, lane_seed(lane))
+
+
+def test_a_snapshot_makes_up_for_trimmed_batches_that_no_peer_has() -> None:
+    driven = joined(masking=True)
+    driven.cut({driven.peer: 4})
+    driven.cut({driven.peer: 6})
+    driven.apply(TrimTo(5))
+    known = snapshot(driven.peer, 4)
+    filled, told = only(Write, driven.step(Replicated(driven.peer, known)))
+    assert (filled.batch.kind, filled.batch.base_lsn, filled.batch.count) == (NOOPS, 0, 4)
+    assert told.batch is known
+    assert driven.step(Replicated(driven.peer, known)) == [], "nothing is missing any more"
+    assert one(Write, driven.receive(driven.peer, 4, 2)).batch.base_lsn == 4
+    driven.step(Synced(driven.peer, 6))
+    driven.apply(OpenLane(SHARD, 1, 2))
+    assert driven.core.has_every_batch(driven.peer)
+
+
+def test_no_ops_of_a_peer_are_holes_here_too_unless_it_knows_what_was_there() -> None:
+    for is_known in (False, True):
+        driven = joined(masking=True)
+        driven.cut({driven.peer: 6})
+        driven.step(Replicated(driven.peer, noops(4, timestamp_us=0).placed(0, lane_seed(driven.peer))))
+        if is_known:
+            assert one(Write, driven.step(Replicated(driven.peer, snapshot(driven.peer, 4))))
+        driven.receive(driven.peer, 4, 2)
+        driven.step(Synced(driven.peer, 6))
+        driven.apply(OpenLane(SHARD, 1, 2))
+        assert driven.core.is_settled(driven.peer)
+        assert driven.core.has_every_batch(driven.peer) == is_known
+
+
+def test_a_snapshot_beyond_what_is_known_to_be_trimmed_has_the_stream_start_anew() -> None:
+    driven = joined(masking=True)
+    driven.cut({driven.peer: 6})
+    effects = driven.step(Replicated(driven.peer, snapshot(driven.peer, 4)))
+    assert [type(effect) for effect in effects] == [Unfollow, Follow]
 
 
 def test_a_rest_that_was_trimmed_whole_is_filled_at_once() -> None:

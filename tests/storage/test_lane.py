@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from tests.storage.cluster_lanes import ClusterSource, table_of
 from tests.storage.conftest import Place
 from tests.storage.lanes import (
     LANE,
@@ -84,6 +85,37 @@ def test_noops_have_lsns_and_no_records(place: Place) -> None:
     assert opened.length == 1_000_003
     assert len(read_rows(opened, 0, opened.length)) == 3
     assert [batch.count for batch in Cursor(opened, 5).read(6)] == [1_000_000]
+
+
+def test_what_was_known_before_any_batch_can_be_told(place: Place) -> None:
+    make_lane(place.disk, place.directory)
+    opened, source = open_lane(place.disk, place.directory), ClusterSource(Random(4))
+    known: list[tuple[int, bytes]] = []
+    for _ in range(40):
+        entry = source.batch()
+        known.append((opened.length, bytes(opened.state.snapshot_entry().body)))
+        write(opened, [entry])
+    assert len(opened.first_lsns) > 2
+    for lsn, body in known:
+        assert bytes(opened.state_before(lsn).snapshot_entry().body) == body
+
+
+def test_a_copy_that_got_a_snapshot_for_what_it_lacks_has_no_holes(place: Place) -> None:
+    make_lane(place.disk, place.directory)
+    opened, source = open_lane(place.disk, place.directory), ClusterSource(Random(5))
+    entries = [source.batch() for _ in range(12)]
+    write(opened, entries)
+    before, last = opened.state_before(opened.length - 1), entries[-1]
+    lacking = opened.length - last.batch.count
+    make_lane(place.disk, f"{place.directory}-copy")
+    copy = open_lane(place.disk, f"{place.directory}-copy")
+    copy.commit(copy.prepare([noops(lacking, timestamp_us=0)]))
+    assert copy.state.has_holes
+    copy.commit(copy.prepare([before.snapshot_entry(), last.batch]))
+    for found in (copy, open_lane(place.disk, f"{place.directory}-copy")):
+        assert found.length == opened.length
+        assert not found.state.has_holes
+        assert table_of(found) == table_of(opened)
 
 
 def test_reading_below_the_trim_point_says_what_is_left(place: Place) -> None:
