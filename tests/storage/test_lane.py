@@ -98,6 +98,10 @@ def test_what_was_known_before_any_batch_can_be_told(place: Place) -> None:
     assert len(opened.first_lsns) > 2
     for lsn, body in known:
         assert bytes(opened.state_before(lsn).snapshot_entry().body) == body
+    write(opened, [control(TrimmedTo(opened.first_lsns[1]))])
+    opened.drop_trimmed()
+    with pytest.raises(Trimmed):
+        opened.state_before(0)
 
 
 def test_a_copy_that_got_a_snapshot_for_what_it_lacks_has_no_holes(place: Place) -> None:

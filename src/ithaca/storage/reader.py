@@ -90,7 +90,19 @@ class LaneReader:
             raise Trimmed(f"position {position_of(lsn)} was trimmed; the first one left is {first}", first=first)
 
     def state_before(self, lsn: int) -> LaneState:
-        """What the entries before the batch at `lsn`, which is there, add up to."""
+        """What the entries before the batch at `lsn`, which is there, add up to; `Trimmed` if it goes meanwhile."""
+        tries = 2
+        while True:
+            try:
+                return self._state_before(lsn)
+            except Corrupt:
+                tries -= 1
+                self.look_again()
+                self.check_not_trimmed(lsn)
+                if not tries:
+                    raise
+
+    def _state_before(self, lsn: int) -> LaneState:
         segment, _ = self.segment_of(lsn)
         entries = segment.walk(0, segment.first_lsn)
         state = LaneState.restored(next(entries)[1])
