@@ -10,7 +10,7 @@ from ithaca.sim.mutant import CannotPlant, patched
 from ithaca.sim.planted import BUGS, Bug, Caught, hunt
 
 _BY_NAME = {bug.name: bug for bug in BUGS}
-_QUICK = ("raft-two-votes", "order-longest-report", "lane-not-synced", "client-watermark-of-one")
+_QUICK = ("raft-vote-not-kept", "order-longest-report", "lane-not-synced", "client-watermark-of-one")
 """Found by one of the first seeds."""
 
 
