@@ -22,7 +22,7 @@ def test_nothing_is_violated(first: int) -> None:
         assert result.acknowledged > 0
 
 
-@pytest.mark.parametrize("seed", [474, 504, 1268, 1421, 1485, 1493])
+@pytest.mark.parametrize("seed", [474, 504, 1268, 1421, 1485, 1493, 1935])
 def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     """What each has found:
 
@@ -32,6 +32,7 @@ def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     1421: a spare that stood in for one replica was taken for the successor of another, which left its shard short.
     1485: a receipt named the shard that a session had moved to, and the record was in the one that it came from.
     1493: what was behind a batch of a part that had failed was sent again and again until the deadline.
+    1935: two replicas held damage that nobody had read yet, and the judge allowed for one.
     """
     result = run_seed(seed)
     assert result.violation is None, f"ithaca sim --seed {seed}: {result.violation}\n{result.report}"
