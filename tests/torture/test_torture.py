@@ -44,6 +44,9 @@ def tortured(
     return json_lines(done.stdout), list(read_history(history))
 
 
+pytestmark = pytest.mark.xdist_group("torture")  # one run serves several tests
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], list[AnyEvent]]:
     home = tmp_path_factory.mktemp("torture")
