@@ -4,7 +4,7 @@ from collections import Counter
 from random import Random
 
 from tests.replica.simulated_client import Sent
-from tests.replica.simulated_replica import SimulatedReplica, check, end_of
+from tests.replica.simulated_replica import DiskLane, SimulatedReplica, check, end_of
 
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import IthacaError, WrongLane
@@ -12,7 +12,8 @@ from ithaca.model.positions import LaneId
 from ithaca.ordering.outcomes import OrderedCut
 from ithaca.ordering.state import OrderingState
 from ithaca.replica.events import Request
-from ithaca.wire.batch import NOOPS, Batch
+from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch, lane_seed
+from ithaca.wire.build import bookkeeping
 
 Excuse = tuple[object, SimulatedReplica, dict[LaneId, tuple[int, int]]]
 
@@ -33,6 +34,8 @@ class Truth:
         """The position of each ordered record of a lane, by LSN."""
         self.truth: list[tuple[LaneId, int]] = []
         """Lane and LSN of each position, from 1 on."""
+        self.snapshots: list[tuple[Batch, ...]] = []
+        """What each snapshot says, by its number."""
         self.last_seq: dict[int, int] = {}
         self.forgotten: set[LaneId] = set()
         self.applying: object = None
@@ -58,11 +61,28 @@ class Truth:
             return
         values = self.values[batch.body_crc]
         if is_primary:
-            check(1, self.state.lanes.ordered_length(lane) is not None, f"lane {lane} was not opened")
+            was_opened = self.state.lanes.ordered_length(lane) is not None or lane in self.forgotten
+            check(1, was_opened, f"lane {lane} was not opened")
             assert len(self.content[lane]) == batch.base_lsn
             self.content[lane] += values
         held = self.content[lane][batch.base_lsn : batch.end_lsn]
         check(4, held == list(values), f"a copy of lane {lane} is another")
+
+    def snapshot(self, lane: LaneId, found: DiskLane, lsn: int) -> list[Batch]:
+        """What a replica says of the batches before this one, if it knows."""
+        if found.has_holes_before(lsn):
+            return []
+        entry = bookkeeping(SNAPSHOT, b"%d" % len(self.snapshots)).placed(lsn, lane_seed(lane))
+        self.snapshots.append(found.known(lsn))
+        return [entry]
+
+    def said(self, lane: LaneId, entry: Batch) -> tuple[Batch, ...]:
+        """The batches that a snapshot tells of."""
+        told = self.snapshots[int(entry.control_body())]
+        values = [value for batch in told for value in self.values[batch.body_crc]]
+        check(5, values == self.content[lane][: entry.base_lsn], f"a snapshot of lane {lane} is not what was there")
+        self.counts["holes explained"] += 1
+        return told
 
     def ordered(self, cut: OrderedCut) -> None:
         for shard in cut.shards:
@@ -113,7 +133,7 @@ class Truth:
                 break
             for run in kept.of_shard(server.shard).runs:
                 found = server.disk.get(run.lane)
-                if found is None:
+                if found is None or run.position + run.count <= self.state.first:
                     continue
                 known = max((end_of(each) for each, _ in found.runs[: found.runs_synced]), default=0)
                 check(6, known >= run.lsn + run.count, f"the runs up to cut {cut} are said to be durable")
@@ -135,17 +155,21 @@ class Truth:
         lane = None if server.core is None else server.core.own_lane
         if error.outcome_unknown:
             trimmed = [self.content[lane][lsn] for lane, lsn in self.truth[: self.state.first - 1]]
-            is_gone = sent.values[0] in trimmed or lane in self.forgotten
-            check(2, is_gone, f"the position of {sent.values} is said to be gone")
+            is_ordered = sent.values[0] in trimmed
+            check(2, is_ordered or lane in self.forgotten, f"the position of {sent.values} is said to be gone")
             self.counts["positions gone"] += 1
-            sent.is_answered = True
+            if is_ordered or sent.client is None:
+                sent.is_answered = True
+            else:
+                sent.client.give_up()
         if isinstance(error, WrongLane) and lane is not None:
             ordered = self.content[lane][: len(self.places[lane])]
             if sent.client is None:
                 check(5, sent.values[0] not in ordered, f"{sent.values} is refused, and ordered")
             elif sent.values[0] in self.content[lane] and sent.values[0] not in ordered:
                 # It was accepted, and now is not: then its lane must be closed.
-                is_other = sent.client.session is None or sent.client.session.home != lane
+                session = sent.client.session
+                is_other = session is None or (session.producer_id, session.home) != (sent.batch.producer_id, lane)
                 check(5, is_other or not self.state.lanes.is_open(lane), f"{sent.values} was accepted, and is refused")
 
     def look_at(self, server: SimulatedReplica) -> None:
@@ -163,15 +187,9 @@ class Truth:
             check(6, server.values_of(lane, lsn, lsn + 1) == [self.content[lane][lsn]], f"{position} is another record")
         server.checked = max(server.checked, core.readable)
 
-    def is_whole_with(self, lane: LaneId, length: int, ordered: int) -> bool:
-        """Trimmed records that nobody has may be missing at the end of an open lane, until another one comes."""
-        is_trimmed = self.state.lanes.is_open(lane) and ordered and self.places[lane][ordered - 1] < self.state.first
-        return length == ordered or bool(length < ordered and is_trimmed)
-
     def check_copy(self, server: SimulatedReplica, lane: LaneId, length: int) -> None:
         found = server.disk[lane]
-        is_whole = found.synced == found.length and self.is_whole_with(lane, found.length, length)
-        check(4, is_whole, f"a copy of lane {lane} has {found.synced} of {length}")
+        check(4, found.synced == found.length == length, f"a copy of lane {lane} has {found.synced} of {length}")
         for lsn, value in enumerate(server.values_of(lane, 0, length)):
             gone = self.places[lane][lsn] < self.state.first
             check(4, value == self.content[lane][lsn] or (value is None and gone), f"{lane} at {lsn} is {value!r}")

@@ -23,8 +23,8 @@ from ithaca.ordering.entries import (
     OpenLane,
     TrimTo,
 )
-from ithaca.replica.events import DiskFull, Fetch, Replicated, RunsFetched, Tick
-from ithaca.wire.batch import Batch
+from ithaca.replica.events import DiskFull, Fetch, NobodyHas, Replicated, RunsFetched, Tick
+from ithaca.wire.batch import NOOPS, Batch
 from ithaca.wire.build import build
 
 STEPS = 3000
@@ -203,9 +203,37 @@ class World(Order):
         stop = found.synced if isinstance(wanted, Fetch) else found.length
         for batch in found.batches:
             if batch.base_lsn >= found.trim_lsn and stream.next_lsn < batch.end_lsn <= stop and batches:
+                if batch.base_lsn > stream.next_lsn:
+                    stream.batches += self.snapshot(lane, found, batch.base_lsn)
                 stream.batches.append(batch)
                 stream.next_lsn = batch.end_lsn
                 batches -= 1
+                if batch.kind == NOOPS:
+                    stream.batches += self.snapshot(lane, found, batch.end_lsn)
+        if isinstance(wanted, Fetch) and not stream.batches:
+            self.fetch_the_last(server, lane, source, wanted)
+        elif stream.next_lsn < found.trim_lsn == found.length:
+            stream.batches += self.snapshot(lane, found, found.length)
+            stream.next_lsn = found.length
+
+    def fetch_the_last(self, server: SimulatedReplica, lane: LaneId, source: SimulatedReplica, wanted: Fetch) -> None:
+        """There are no more batches to be had from this peer: does it know what they were, or does nobody?"""
+        assert source.core is not None
+        if source.core.is_settled(lane):
+            server.streams[lane].batches += self.snapshot(lane, source.disk[lane], wanted.stop)
+        peers = [self.at[address] for address in wanted.peers]
+        if all(each.core is not None and not self.can_send(each, server, lane, wanted.stop) for each in peers):
+            server.step(NobodyHas(lane))
+
+    def can_send(self, peer: SimulatedReplica, server: SimulatedReplica, lane: LaneId, stop: int) -> bool:
+        """Whether the peer has more of the lane, or can say what it was."""
+        assert server.core is not None
+        assert peer.core is not None
+        found, start = peer.disk.get(lane), server.core.received(lane)
+        if found is None:
+            return False
+        sends = any(batch.base_lsn >= found.trim_lsn and batch.end_lsn > start for batch in found.batches)
+        return sends or (peer.core.is_settled(lane) and not found.has_holes_before(stop))
 
     def receive_batch(self) -> None:
         server = self.any_server(lambda each: any(stream.batches for stream in each.streams.values()))
@@ -285,7 +313,9 @@ class World(Order):
 
     def has_as_much(self, peer: SimulatedReplica, server: SimulatedReplica, lane: LaneId) -> bool:
         mine, theirs = server.disk[lane], peer.disk.get(lane)
-        return theirs is not None and theirs.synced >= mine.synced and theirs.runs_durable >= mine.runs_durable
+        if theirs is None or (theirs.has_holes and not mine.has_holes):
+            return False
+        return theirs.synced >= mine.synced and theirs.runs_durable >= mine.runs_durable
 
     def break_link(self) -> None:
         server = self.any_server(lambda each: each.link is not None)
@@ -293,12 +323,12 @@ class World(Order):
             self.cut_link(server)
 
     def drop_news(self) -> None:
-        """A cut is left out of the stream, which TCP would not do: it must be seen."""
+        """A cut is left out of the stream, which TCP would not do: it must be seen when the next one comes."""
         server = self.any_server(lambda each: each.link is not None)
         if server is not None and server.link is not None:
             cuts = [item for item in server.link if type(item).__name__ == "ShardCut"]
-            if cuts:
-                server.link.remove(self.rng.choice(cuts))
+            if len(cuts) > 1:
+                server.link.remove(self.rng.choice(cuts[:-1]))
                 self.counts["news dropped"] += 1
 
     def fill_disk(self) -> None:
@@ -419,8 +449,7 @@ class World(Order):
     def is_whole(self, server: SimulatedReplica) -> bool:
         assert server.core is not None
         return all(
-            server.core.is_settled(lane)
-            or (is_open and ordered == len(self.content[lane]) and self.is_whole_with(lane, durable, ordered))
+            server.core.is_settled(lane) or (is_open and durable == ordered == len(self.content[lane]))
             for lane, is_open, durable, ordered in server.core.lanes()
         )
 

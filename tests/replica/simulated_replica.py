@@ -40,7 +40,7 @@ from ithaca.replica.events import (
     Unfollow,
     Write,
 )
-from ithaca.wire.batch import NOOPS, Batch
+from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch
 
 if TYPE_CHECKING:
     from tests.replica.replica_world import World
@@ -80,6 +80,8 @@ class DiskLane:
     runs_synced: int = 0
     trim_lsn: int = 0
     """Batches below are not served any more."""
+    told: tuple[int, tuple[Batch, ...]] = (0, ())
+    """An LSN, and all the batches that were before it, by the word of a peer."""
 
     @property
     def length(self) -> int:
@@ -92,6 +94,24 @@ class DiskLane:
     @property
     def runs_durable(self) -> int:
         return max((end_of(run) for run, _ in self.runs[: self.runs_synced]), default=0)
+
+    @property
+    def has_holes(self) -> bool:
+        return self.has_holes_before(self.length)
+
+    def has_holes_before(self, lsn: int) -> bool:
+        return any(batch.kind == NOOPS and self.told[0] < batch.end_lsn <= lsn for batch in self.batches)
+
+    def known(self, lsn: int) -> tuple[Batch, ...]:
+        """The batches that were before an LSN, here or by the word of a peer."""
+        first, told = self.told
+        batches = (*told, *(batch for batch in self.batches if batch.base_lsn >= first))
+        return tuple(batch for batch in batches if batch.end_lsn <= lsn)
+
+    def came_back(self) -> None:
+        """What was behind its end is gone, and what was said of it."""
+        if self.told[0] > self.length:
+            self.told = (0, ())
 
     def runs_known(self) -> list[tuple[LaneRun, int]]:
         start = len(self.runs)
@@ -117,6 +137,7 @@ class DiskLane:
             self.batches.pop()
         check(4, self.length == min(length, self.synced), "a lane was cut inside a batch")
         self.synced = self.length
+        self.came_back()
 
     def position_of(self, lsn: int) -> int | None:
         for run, _ in reversed(self.runs_known()):
@@ -127,8 +148,8 @@ class DiskLane:
     def held(self) -> Held:
         missing = tuple(run for run, _ in self.runs_known() if end_of(run) > self.synced)
         last = self.runs[-1][0] if self.runs else None
-        has_holes = any(batch.kind == NOOPS for batch in self.batches)
-        return Held(self.synced, self.runs_end, missing, 0 if last is None else last.position + last.count, has_holes)
+        end_position = 0 if last is None else last.position + last.count
+        return Held(self.synced, self.runs_end, missing, end_position, self.has_holes)
 
 
 @dataclass
@@ -201,6 +222,7 @@ class SimulatedReplica:
             while found.batches and found.batches[-1].base_lsn >= found.synced and rng.random() < 0.5:
                 found.batches.pop()
             found.synced = found.length  # recovery syncs what it found
+            found.came_back()
             if rng.random() < 0.8:
                 del found.runs[found.runs_synced :]
             found.runs_synced = len(found.runs)
@@ -282,6 +304,10 @@ class SimulatedReplica:
         assert found is not None
         check(4, batch.base_lsn == found.length, f"{batch.base_lsn} does not continue lane {lane} at {found.length}")
         assert self.core is not None
+        if batch.kind == SNAPSHOT:
+            check(4, found.has_holes, f"lane {lane} gets a snapshot, and lacks nothing")
+            found.told = (batch.base_lsn, self.world.said(lane, batch))
+            return
         self.world.written(lane, batch, is_primary=lane == self.core.own_lane)
         found.batches.append(again(batch))
 

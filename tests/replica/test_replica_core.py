@@ -17,10 +17,12 @@ from ithaca.replica.events import (
     CreateLane,
     DiskFull,
     DropLane,
+    Effect,
     Fetch,
     FetchRuns,
     Follow,
     Held,
+    NobodyHas,
     NoteRuns,
     OrderLost,
     Refuse,
@@ -334,15 +336,56 @@ def test_a_snapshot_beyond_what_is_known_to_be_trimmed_has_the_stream_start_anew
     assert [type(effect) for effect in effects] == [Unfollow, Follow]
 
 
-def test_a_rest_that_was_trimmed_whole_is_filled_at_once() -> None:
-    """Peers may have given up the last of it, so that nobody would send a batch behind it."""
+def trimmed_whole() -> Driven:
     driven = joined(masking=True)
     driven.session(lane=driven.peer)  # keeps the lane from being forgotten
     driven.cut({driven.peer: 4})
     driven.apply(OpenLane(SHARD, 1, 2))
-    effects = driven.apply(TrimTo(5))
+    assert not only(Write, driven.apply(TrimTo(5))), "a peer may know what was there"
+    return driven
+
+
+def test_a_rest_that_was_trimmed_whole_is_filled_when_nobody_has_it() -> None:
+    """Peers may have given up the last of it, so that nobody would send a batch behind it."""
+    driven = trimmed_whole()
+    effects = driven.step(NobodyHas(driven.peer))
     assert (one(Write, effects).batch.kind, one(Write, effects).batch.count) == (NOOPS, 4)
-    assert only(Unfollow, effects)
+    assert driven.step(NobodyHas(driven.peer)) == []
+    assert only(Unfollow, driven.step(Synced(driven.peer, 4)))
+    assert driven.core.is_settled(driven.peer)
+    assert not driven.core.has_every_batch(driven.peer)
+
+
+def test_a_snapshot_makes_up_for_a_lane_that_was_trimmed_whole() -> None:
+    for sent_no_ops in (False, True):
+        driven = trimmed_whole()
+        known = snapshot(driven.peer, 4)
+        effects: list[Effect] = []
+        if sent_no_ops:
+            effects += driven.step(Replicated(driven.peer, noops(4, timestamp_us=0).placed(0, lane_seed(driven.peer))))
+        effects += driven.step(Replicated(driven.peer, known))
+        filled, told = only(Write, effects)
+        assert (filled.batch.kind, filled.batch.count) == (NOOPS, 4)
+        assert told.batch is known
+        driven.step(Synced(driven.peer, 4))
+        assert driven.core.has_every_batch(driven.peer)
+
+
+def test_nothing_is_written_behind_a_copy_that_is_settled() -> None:
+    driven = trimmed_whole()
+    driven.step(NobodyHas(driven.peer))
+    driven.step(Synced(driven.peer, 4))
+    assert driven.step(Replicated(driven.peer, snapshot(driven.peer, 4))) == []
+    assert not driven.core.has_every_batch(driven.peer)
+
+
+def test_what_nobody_has_and_somebody_may_read_is_waited_for() -> None:
+    driven = joined(masking=True)
+    driven.cut({driven.peer: 4})
+    driven.apply(OpenLane(SHARD, 1, 2))
+    driven.apply(TrimTo(4))
+    assert driven.step(NobodyHas(driven.peer)) == []
+    assert one(Write, driven.receive(driven.peer, 0, 4)).batch.count == 4
 
 
 def test_lost_records_are_filled_and_hold_nothing_back() -> None:

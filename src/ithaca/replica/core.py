@@ -29,6 +29,7 @@ from ithaca.replica.events import (
     Effect,
     Event,
     Held,
+    NobodyHas,
     OrderJoined,
     OrderLost,
     PartAppended,
@@ -94,6 +95,7 @@ class ReplicaCore:
             Created: self._created,
             Truncated: self._truncated,
             RunsFetched: self._runs_fetched,
+            NobodyHas: self._nobody_has,
             RunsSynced: self._runs_synced,
             DiskFull: self._disk_full,
         }
@@ -445,6 +447,11 @@ class ReplicaCore:
         copy = self._lanes.get(event.lane)
         if copy is not None:
             self._settling.take(copy, event.batch)
+
+    def _nobody_has(self, event: NobodyHas) -> None:
+        copy = self._lanes.get(event.lane)
+        if copy is not None:
+            self._settling.give_up(copy)
 
     def _synced(self, event: Synced) -> None:
         copy = self._lanes.get(event.lane)

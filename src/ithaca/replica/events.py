@@ -125,6 +125,12 @@ class RunsFetched(NamedTuple):
     time_us: int
 
 
+class NobodyHas(NamedTuple):
+    """`Fetch` has asked every peer some times, and none has sent more of the lane; it goes on asking."""
+
+    lane: LaneId
+
+
 class RunsSynced(NamedTuple):
     """`SyncRuns` is done: the runs of every cut up to this one are durable."""
 
@@ -151,6 +157,7 @@ Event = (
     | Created
     | Truncated
     | RunsFetched
+    | NobodyHas
     | RunsSynced
     | DiskFull
 )
@@ -201,7 +208,8 @@ class Unfollow(NamedTuple):
 class Fetch(NamedTuple):
     """Get the batches of a closed lane up to `stop`, from any of these, in the way of `Follow`.
 
-    Ends by itself when `received(lane)` has reached `stop`.
+    Ends by itself when `received(lane)` has reached `stop`. While no peer sends any more, the shell says so
+    (`NobodyHas`), and goes on asking.
     """
 
     lane: LaneId

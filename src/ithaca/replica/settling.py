@@ -40,9 +40,9 @@ class Settling:
             self._effects.append(CreateLane(copy.lane))
             return
         if copy.is_closed:
-            # Of trimmed batches some may still be had, and others start inside them: only a whole rest is filled.
-            dead = copy.dead_from_received(self._readable.first)
-            self._fill(copy, copy.due if dead >= copy.due else copy.lost_from_received())
+            self._fill(copy, copy.lost_from_received())
+            if not self._peers:
+                self.give_up(copy)
         self._pull(copy, None if self._appends.is_own(copy) else self._wanted(copy))
         if copy.is_closed and copy.received > copy.due and copy.durable == copy.received:
             # Only when nothing is being written: what is written later would stand behind the cut.
@@ -51,12 +51,24 @@ class Settling:
             return
         self._learn_positions(copy)
 
+    def give_up(self, copy: LaneCopy) -> None:
+        """No peer has more of the lane, nor knows what was there: a rest that nobody may read is filled.
+
+        Of trimmed batches some may still be had, and others start inside them: only a whole rest is filled, and only
+        now, since a peer may know which batches of which sessions were there.
+        """
+        is_dead = copy.dead_from_received(self._readable.first) >= copy.due
+        if copy.is_closed and copy.is_ready and is_dead:
+            self._fill(copy, copy.due)
+
     def take(self, copy: LaneCopy, batch: Batch) -> None:
         """A peer has sent this batch of the lane, or a snapshot of what was before the next."""
-        if copy.source is None or not copy.is_ready:
+        if not copy.is_ready:
             return
         if batch.end_lsn <= copy.received:
             self._make_up(copy, batch)
+            return
+        if copy.source is None:
             return
         if copy.is_closed and batch.end_lsn > copy.due:
             return  # the peer has not cut its copy yet
@@ -78,8 +90,12 @@ class Settling:
             copy.source = None  # it has come to its end
 
     def _make_up(self, copy: LaneCopy, snapshot: Batch) -> None:
-        """Take in what a whole lane says of the batches before this place, if they are not all here."""
-        if snapshot.kind == SNAPSHOT and copy.has_holes and snapshot.base_lsn == copy.received:
+        """Take in what a whole lane says of the batches before this place, if they are not all here.
+
+        Never behind the end of a copy that is settled: nothing is written to it any more.
+        """
+        is_next = snapshot.base_lsn == copy.received and not copy.is_settled
+        if snapshot.kind == SNAPSHOT and copy.has_holes and is_next:
             copy.has_holes = False
             self._effects.append(Write(copy.lane, snapshot))
 

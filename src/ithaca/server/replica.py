@@ -41,6 +41,7 @@ from ithaca.replica.events import (
     FetchRuns,
     Follow,
     Held,
+    NobodyHas,
     NoteRuns,
     OrderJoined,
     OrderLost,
@@ -445,6 +446,9 @@ class ReplicaServer:
 
     def queued_bytes(self, lane: LaneId) -> int:
         return self._keeper.queued_bytes(lane)
+
+    def nobody_has(self, lane: LaneId) -> None:
+        self.step(NobodyHas(lane))
 
     def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
         for run, time_us in runs:

@@ -21,6 +21,9 @@ from ithaca.wire.batch import Batch, lane_seed, parse
 
 _log = logging.getLogger("ithaca.replica.copies")
 
+ASKED_EACH = 5
+"""How often each source is asked in vain before nobody is said to have more: one may be starting."""
+
 
 class Taker(Protocol):
     """Who takes what peers send."""
@@ -32,6 +35,9 @@ class Taker(Protocol):
 
     def queued_bytes(self, lane: LaneId) -> int:
         """How much of the lane waits to be written."""
+
+    def nobody_has(self, lane: LaneId) -> None:
+        """All sources were asked for the lane some times, and none sent more of it."""
 
     def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
         """Runs of the lane, with their times."""
@@ -107,6 +113,7 @@ class Copies:
 
     async def _pull(self, wanted: Wanted) -> None:
         pause_s = RECONNECT_PAUSE_S_MIN
+        in_vain = 0
         for source in itertools.cycle(wanted.sources):
             start = self._taker.received(wanted.lane)
             if wanted.stop is not None and start >= wanted.stop:
@@ -125,6 +132,9 @@ class Copies:
                     self._paused.pop(wanted.lane, None)
                     connection.abort()
             moved = self._taker.received(wanted.lane) > start
+            in_vain = 0 if moved else in_vain + 1
+            if wanted.stop is not None and in_vain >= ASKED_EACH * len(wanted.sources):
+                self._taker.nobody_has(wanted.lane)
             pause_s = RECONNECT_PAUSE_S_MIN if moved else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
             await asyncio.sleep(pause_s)
 

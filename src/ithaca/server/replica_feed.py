@@ -11,6 +11,7 @@ what is known of it: which batches of which sessions there were.
 import asyncio
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ithaca.model.limits import DELIVER_BYTES_MAX, LANE_RECENT_BYTES_MAX
@@ -101,6 +102,8 @@ class OwnLaneFeed:
             await follower.connection.drained()
             start = max(follower.lsn, self._storage.trim_lsn)
             if start >= self._end:
+                if follower.lsn < start:  # all of it was trimmed, so that nothing is being written
+                    _send(follower.connection, self._message, _last_snapshot(self._storage))
                 follower.lsn = start
                 return
             if self._recent and start >= self._recent[0].base_lsn:
@@ -127,16 +130,22 @@ class OwnLaneFeed:
         return found
 
 
-async def send_stored(connection: Connection, lane: LaneId, storage: Lane, start: int, stop: int) -> None:
+async def send_stored(
+    connection: Connection, lane: LaneId, storage: Lane, start: int, stop: int, is_settled: Callable[[LaneId], bool]
+) -> None:
     """Send what is stored of a lane in `[start, stop)` and was not trimmed, as far as it is there, then `Finished`."""
     cursor = Cursor(storage, max(start, storage.trim_lsn))
     message = LaneBatches(lane)
     sent = start
     while cursor.lsn < (end := min(stop, storage.length)):
         batches = await asyncio.to_thread(_read, cursor, storage, sent, end)
-        _send(connection, message, batches)
         sent = batches[-1].end_lsn
+        if batches[-1].kind == NOOPS and sent >= stop and is_settled(lane):
+            batches += _last_snapshot(storage)
+        _send(connection, message, batches)
         await connection.drained()
+    if sent < stop <= storage.length and is_settled(lane):
+        _send(connection, message, _last_snapshot(storage))
     connection.send(Finished())
 
 
@@ -159,6 +168,12 @@ def _snapshot(storage: Lane, lsn: int) -> list[Batch]:
         return []
     state = storage.state_before(lsn)
     return [] if state.has_holes else [state.snapshot_entry().placed(lsn, storage.seed)]
+
+
+def _last_snapshot(storage: Lane) -> list[Batch]:
+    """The entry that says what a lane that is not being written to holds in all; none if that is not known."""
+    state = storage.state
+    return [] if state.has_holes else [state.snapshot_entry().placed(state.length, storage.seed)]
 
 
 def _send(connection: Connection, message: LaneBatches, batches: list[Batch]) -> None:

@@ -176,8 +176,8 @@ class GatewayPeer:
     def _follow(self, connection: Connection, received: Received, message: FollowLane) -> None:
         server = self._server
         if message.stop is not None:
-            held = self._held(message.lane)
-            work = partial(send_stored, connection, message.lane, held.lane, message.start, message.stop)
+            lane, is_settled = self._held(message.lane).lane, server.core.is_settled
+            work = partial(send_stored, connection, message.lane, lane, message.start, message.stop, is_settled)
         elif server.feed is not None and message.lane == server.core.own_lane:
             work = partial(server.feed.follow, connection, message.start)
         elif server.core.is_written_here(message.lane):

@@ -5,9 +5,8 @@ Everything that a caller can get wrong is found here, before anything is queued:
 
 from array import array
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import accumulate, chain, islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -16,6 +15,8 @@ from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_BYTES
 from ithaca.model.records import Buffer, Compression
 from ithaca.wire import arrow, compression
 from ithaca.wire.batch import BOOKKEEPING, DATA, HEAD_BYTES, KEYS, NOOPS, Batch, Offsets, sealed
+
+T = TypeVar("T")
 
 _PLAIN: Final = frozenset({bytes, bytearray})
 _FEW: Final = 256  # records: below, numpy costs more than it saves, all the more on a core that a sync left cold
@@ -34,12 +35,12 @@ def build(
     """A data batch; `producer` is (id, epoch, number of the first record), zeros for none."""
     if isinstance(values, _SINGLE):
         raise InvalidInput(f"values is one {type(values).__name__}, not a list of them: use append for one record")
-    parts = list(islice(values, BATCH_RECORDS_MAX + 1))
+    parts = _listed(values)
     value_offsets = _offsets(parts, "value")
     if keys is None:
         _check_sizes(value_offsets)
         return build_columns(value_offsets, parts, None, timestamp_us, compress, producer)
-    key_parts = list(islice(keys, BATCH_RECORDS_MAX + 1))
+    key_parts = _listed(keys)
     if len(key_parts) != len(parts):
         raise InvalidInput(f"{len(parts)} values came with {len(key_parts)} keys: pass as many keys as values")
     valid = np.fromiter((key is not None for key in key_parts), np.bool_, len(key_parts))
@@ -114,14 +115,23 @@ def _pad(count: int) -> bytes:
     return _PADDING[-count & 7]
 
 
+def _listed(parts: Iterable[T]) -> list[T]:
+    """The caller's parts in a list of our own; of more than a batch holds only so many that it shows."""
+    if type(parts) is list and len(parts) <= BATCH_RECORDS_MAX:
+        return parts.copy()
+    return list(islice(parts, BATCH_RECORDS_MAX + 1))
+
+
 def _offsets(parts: list[Buffer], what: str) -> "Offsets | array[int]":
     """Offsets of the parts laid end to end; turns views of wide items into bytes, and names what is no buffer."""
     if not set(map(type, parts)) <= _PLAIN:
         for index, part in enumerate(parts):
             parts[index] = _plain(part, f"the {what} of record {index}")
     if len(parts) < _FEW:
-        with suppress(OverflowError):  # far too large, which is said below
-            return array("i", accumulate(map(len, parts), initial=0))
+        try:
+            return array("i", list(accumulate(map(len, parts), initial=0)))
+        except OverflowError:
+            pass  # far too large, which is said below
     offsets = np.zeros(len(parts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)), out=offsets[1:])
     if offsets[-1] > BATCH_BYTES_MAX:
