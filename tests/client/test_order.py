@@ -103,6 +103,21 @@ async def test_refusals_of_the_moment_are_asked_again() -> None:
         assert await log.tail() == 1
 
 
+async def test_what_one_attempt_left_unknown_later_refusals_do_not_make_known() -> None:
+    async with FakeCluster() as cluster:
+        log = await cluster.connect(timeout=0.5)
+        await log.append(b"a")
+        orderer = cluster.orderers[0]
+        orderer.losing_answers = 1
+        trimming = asyncio.ensure_future(log.trim(2))
+        await cluster.when(lambda: cluster.state.first == 2)
+        orderer.refusals += [Unavailable("an election")] * 100
+        with pytest.raises(Unavailable) as error:
+            await trimming
+        assert 0 < len(orderer.refusals) < 100, "it was refused to the last"
+        assert error.value.outcome_unknown
+
+
 async def test_an_orderer_of_another_log_is_refused() -> None:
     async with FakeCluster() as cluster, FakeCluster() as other:
         log = await cluster.connect(timeout=1)

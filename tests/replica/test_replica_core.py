@@ -27,6 +27,7 @@ from ithaca.replica.events import (
     OrderLost,
     Refuse,
     Rejoin,
+    ReplicaRemoved,
     Replicated,
     Request,
     RunsFetched,
@@ -179,6 +180,17 @@ def test_a_replica_that_was_removed_is_silent() -> None:
     driven.receive(driven.peer, 0, 1)
     assert not only(SendReport, driven.step(Synced(driven.peer, 1)))
     assert driven.core.deadline_us is None
+
+
+def test_nothing_is_copied_for_a_replica_that_was_removed() -> None:
+    driven = joined(f=1, masking=True)
+    driven.written()
+    driven.apply(RemoveReplica(SHARD, 1, 0))
+    followed = {effect.lane for effect in only(Unfollow, driven.step(ReplicaRemoved()))}
+    assert driven.peer in followed
+    assert driven.own not in followed
+    assert not only(Write, driven.receive(driven.peer, 0, 1))
+    assert not only(Follow, driven.step(Created(driven.peer)))
 
 
 # 4. The ordered length is authoritative.

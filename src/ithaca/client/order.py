@@ -173,6 +173,7 @@ class Order:
 
     async def _ask(self, message: Message, deadline: Deadline, *, to_leader: bool = True) -> Message:
         problems: dict[Address, IthacaError] = {}
+        is_unknown = False
         pauses = Pauses()
         while True:
             places = deque(self._places(to_leader))
@@ -187,6 +188,7 @@ class Order:
                     answer = await self._ask_at(address, message, deadline)
                 except (Unavailable, ProtocolError) as error:
                     problems[address] = error
+                    is_unknown = is_unknown or error.outcome_unknown
                     continue
                 if not isinstance(answer, Redirect):
                     if to_leader:
@@ -200,7 +202,9 @@ class Order:
                     del problems[address]
                     places.appendleft(answer.leader)
             if deadline.passed or _hopeless(problems, tried):
-                raise _nobody(problems, tried, deadline)
+                failure = _nobody(problems, tried, deadline)
+                failure.outcome_unknown = is_unknown  # of any attempt, not of the last ones alone
+                raise failure
             if not was_redirected:
                 self._learn(await orderers_known_to_replicas(self._links, self.view, deadline))
             await pauses.pause(deadline)
@@ -241,10 +245,7 @@ def _nobody(problems: dict[Address, IthacaError], tried: set[Address], deadline:
     reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
     if _hopeless(problems, tried):
         return ProtocolError(f"no orderer of this log is at {names}: {reasons}")
-    unknown = any(error.outcome_unknown for error in problems.values())
-    error = Unavailable(
+    return Unavailable(
         f"the ordering layer did not answer at {names} within {deadline.timeout_s:.3g} s"
         + (f" ({reasons})" if reasons else " (no leader)")
     )
-    error.outcome_unknown = unknown
-    return error

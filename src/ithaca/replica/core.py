@@ -508,6 +508,7 @@ class ReplicaCore:
     def _removed(self) -> None:
         """Nothing more is accepted, and nothing is known of what was: others may have ordered it since."""
         self._is_removed = True
+        self._settling.abandon(self._lanes.values())
         self._staging.abandoned()
         if self.own_lane is not None and self.own_lane in self._lanes:
             self._lanes[self.own_lane].is_open = False

@@ -3,6 +3,8 @@
 `pursue` looks at a lane as it is and asks for what is missing, so it may be called at any time, twice too.
 """
 
+from collections.abc import Iterable
+
 from ithaca.model.view import Address, Shard
 from ithaca.replica.appends import Appends
 from ithaca.replica.events import CreateLane, Effect, Fetch, FetchRuns, Follow, Truncate, Unfollow, Write
@@ -25,15 +27,24 @@ class Settling:
         self._effects = effects
         self._shard: Shard | None = None
         self._peers: tuple[Address, ...] = ()
+        self._is_over = False
 
     def follow(self, shard: Shard) -> None:
         """The shard is like this now."""
         self._shard = shard
         self._peers = tuple(each.address for each in shard.replicas if each.replica != self._replica)
 
+    def abandon(self, copies: Iterable[LaneCopy]) -> None:
+        """This replica is none any more: nothing is copied for it."""
+        self._is_over = True
+        for copy in copies:
+            if copy.source is not None or copy.fetching_to:
+                self._effects.append(Unfollow(copy.lane))
+                copy.source, copy.fetching_to = None, 0
+
     def pursue(self, copy: LaneCopy) -> None:
         """Ask for what the lane needs next; when that is there, this is to be called again."""
-        if copy.is_busy or not (copy.is_open or copy.is_closed):
+        if self._is_over or copy.is_busy or not (copy.is_open or copy.is_closed):
             return
         if not copy.is_present:
             copy.is_busy = True
