@@ -24,12 +24,21 @@ from tests.server.orderers import (
 )
 
 from ithaca.model.cut import LaneRun
-from ithaca.model.errors import AuthenticationFailed, ConfigError, Corrupt, Fenced, LogInUse, ProtocolError
+from ithaca.model.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    Corrupt,
+    Fenced,
+    LogInUse,
+    NoSuchReplica,
+    ProtocolError,
+)
 from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import RaftSays
 from ithaca.protocol.order import GetTail
-from ithaca.protocol.reporting import Join
+from ithaca.protocol.reporting import Join, Joined
 from ithaca.raft.events import Settings
 from ithaca.raft.messages import TimeoutNow
 from ithaca.server.orderer import OrdererServer
@@ -49,6 +58,17 @@ async def append_once(directory: Path) -> None:
             assert cut.runs == (LaneRun(one.lane, 0, 1, 3),)
             assert (await other.hear_cut(1)).tail == 4
             assert await tail(leader) == 4
+
+
+async def test_another_server_under_the_number_of_a_replica_is_refused(tmp_path: Path) -> None:
+    """Two leaders may have given one number to two learners; a later boot must not push out the one that was added."""
+    file = cluster_file(orderers=1)
+    async with orderers(file, tmp_path) as group:
+        leader = group.address(await group.leader())
+        place = file.replica(0, 0).address
+        with pytest.raises(NoSuchReplica, match=f"is the server at {place}, and not the one at 10.9.8.7:7600"):
+            await ask(leader, Join(0, 0, 9, address=Address("10.9.8.7", 7600)), Joined)
+        assert (await ask(leader, Join(0, 0, 1, address=place), Joined)).lane == LaneId(0, 0, 1)
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])

@@ -1,7 +1,15 @@
 """What storage servers ask of the leader: replicas join, here or through an aggregator, report and give signs of life;
 spares enlist, and learners are let in."""
 
-from ithaca.model.errors import InvalidInput, IthacaError, NoSuchShard, ProtocolError, Unavailable, WrongLane
+from ithaca.model.errors import (
+    InvalidInput,
+    IthacaError,
+    NoSuchReplica,
+    NoSuchShard,
+    ProtocolError,
+    Unavailable,
+    WrongLane,
+)
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Replica
 from ithaca.ordering.entries import OpenLane
@@ -41,6 +49,14 @@ class JoinRequests:
             return
         if replica is None:
             self._join_learner(connection, request, message)
+            return
+        if message.address not in (None, replica.address):
+            # Two leaders, one after the other, may give the same number to two learners: one of them was added.
+            error = NoSuchReplica(
+                f"replica {message.replica} of shard {message.shard} is the server at {replica.address}, and not the "
+                f"one at {message.address}: nobody counts on what that holds"
+            )
+            self._answers.fail(connection, request, error)
             return
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
