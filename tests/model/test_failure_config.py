@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.model.small_cluster import SMALL, write
 
 from ithaca.model.cluster_config import load_cluster
 from ithaca.model.cluster_text import dump_cluster
@@ -10,22 +11,8 @@ from ithaca.model.errors import ConfigError
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.view import Address
 
-SMALL = """\
-[[orderer]]
-server = 1
-address = "127.0.0.1:7600"
-[[shard]]
-shard = 0
-replicas = ["127.0.0.1:7603", "127.0.0.1:7604"]
-"""
 AGGREGATOR = '[[aggregator]]\naggregator = 1\naddress = "127.0.0.1:7606"\n'
 SPARE = '[[spare]]\naddress = "127.0.0.1:7605"\n'
-
-
-def write(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "cluster.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def test_a_file_that_says_nothing_asks_for_nothing(tmp_path: Path) -> None:

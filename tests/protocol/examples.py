@@ -153,6 +153,8 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     reading.SeekTime(1_700_000_000_000_000, 120),
     reading.TimeIs(100),
     reading.TimeIs(None),
+    reading.SeekBytes(1 << 40),
+    reading.KeptFrom(100),
     GetPlaces("a machine", 1, 100),
     PlacesAre("/replica/lanes", 7, 12, ((LANE, 0, 1, 60), (OTHER, 5, 61, 39)), 100),
     copying.FollowLane(LANE, 10, 22),

@@ -26,6 +26,10 @@ level = 1                       # 1 takes replicas, 2 takes aggregators of level
 answer = "none"                 # or "mask", "replace", "finalize-and-add"
 detection_ms = 3000             # silent for so long
 
+[retention]                     # what is older, or more, is trimmed; without it nothing is
+age_s = 604800                  # ordered so long ago
+shard_bytes = 107374182400      # so much of a shard on each of its replicas, in whole segments
+
 [[spare]]                       # a storage server that waits until it is needed
 address = "127.0.0.1:7605"
 
@@ -61,7 +65,9 @@ from ithaca.model.limits import (
     SHARD_NUMBER_MAX,
     SHARD_REPLICAS_MAX,
 )
-from ithaca.model.records import Durability
+from ithaca.model.records import Durability, Retention
+from ithaca.model.retention_config import RULES as RETENTION_RULES
+from ithaca.model.retention_config import retention
 from ithaca.model.rules import Choice, Flag, Number, Rule, Text, Texts, shown
 from ithaca.model.toml_lines import Key, did_you_mean, line_of, read_toml
 from ithaca.model.view import Address
@@ -115,6 +121,8 @@ class ClusterFile:
     shards: tuple[ShardPlace, ...]
     aggregators: tuple[AggregatorPlace, ...] = ()
     failures: FailurePolicy = NO_ANSWER
+    retention: Retention | None = None
+    """Its `bytes` are those of a shard, on each of its replicas."""
     spares: tuple[Address, ...] = ()
     """Servers that wait to become replicas, or did."""
     removed: tuple[Address, ...] = ()
@@ -168,6 +176,7 @@ _TABLES: Final = {
     "shard": _SHARD,
     "aggregator": _AGGREGATOR,
     "failures": FAILURE_RULES,
+    "retention": RETENTION_RULES,
     "spare": _PLACE,
     "removed": _PLACE,
 }
@@ -234,6 +243,7 @@ class _Parser:
             shards=tuple(sorted(shards, key=lambda place: place.shard)),
             aggregators=tuple(sorted(aggregators, key=lambda place: place.aggregator)),
             failures=self._failures(shards, len(spares), has_aggregators=bool(aggregators)),
+            retention=retention(self._table("retention")),
             spares=spares,
             removed=removed,
         )

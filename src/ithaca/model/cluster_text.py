@@ -5,6 +5,7 @@ from typing import Literal
 
 from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ShardPlace
 from ithaca.model.failure_config import NO_ANSWER
+from ithaca.model.retention_config import dump_retention
 from ithaca.model.view import Address
 
 
@@ -20,6 +21,8 @@ def dump_cluster(file: ClusterFile) -> str:
     if file.failures != NO_ANSWER:
         failures = file.failures
         lines += ["", "[failures]", f'answer = "{failures.answer}"', f"detection_ms = {failures.detection_ms}"]
+    if file.retention is not None:
+        lines += ["", *dump_retention(file.retention)]
     tables = [
         *map(dump_orderer, file.orderers),
         *map(_dump_aggregator, file.aggregators),

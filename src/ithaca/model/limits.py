@@ -168,7 +168,7 @@ FOLLOW_POLL_MS_MIN = 0.5
 FOLLOW_POLL_MS_MAX = 10.0
 """A follower in another process looks for news this often: the first while busy, the second when idle."""
 RETENTION_CHECK_S = 5.0
-"""Retention is enforced when a segment is full, and otherwise at most this often."""
+"""Retention is enforced when a segment is full, and otherwise at most this often; in a cluster, this often."""
 CLOSE_TIMEOUT_S = 30.0
 """How long leaving a handle's context waits for what is in flight."""
 PORTAL_END_S = 2.0

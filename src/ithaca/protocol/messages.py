@@ -39,8 +39,10 @@
 | 43   | Behind        | back                  |                             |                    |
 | 44   | Subscribe     | client → replica      | a stream of Deliver, Finished |                  |
 | 45   | Deliver       | replica → client      |                             | batches            |
-| 46   | SeekTime      | client → replica      | TimeIs                      |                    |
+| 46   | SeekTime      | client or leader → replica | TimeIs                      |                    |
 | 47   | TimeIs        | back                  |                             |                    |
+| 92   | SeekBytes     | leader → replica      | KeptFrom                    |                    |
+| 93   | KeptFrom      | back                  |                             |                    |
 | 48   | GetPlaces     | client → replica      | PlacesAre                   |                    |
 | 49   | PlacesAre     | back                  |                             |                    |
 | 50   | FollowLane    | replica → replica     | a stream of LaneBatches, Finished |              |
@@ -117,7 +119,18 @@ from ithaca.protocol.order import (
     ViewIs,
 )
 from ithaca.protocol.places import GetPlaces, PlacesAre
-from ithaca.protocol.reading import Behind, Deliver, Elsewhere, Found, Read, SeekTime, Subscribe, TimeIs
+from ithaca.protocol.reading import (
+    Behind,
+    Deliver,
+    Elsewhere,
+    Found,
+    KeptFrom,
+    Read,
+    SeekBytes,
+    SeekTime,
+    Subscribe,
+    TimeIs,
+)
 from ithaca.protocol.reporting import BootIsKnown, Enlist, Enlisted, Join, Joined, News, ReportIs, SignOfLife
 
 TYPES: dict[int, type[msgspec.Struct]] = {
@@ -160,6 +173,8 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     45: Deliver,
     46: SeekTime,
     47: TimeIs,
+    92: SeekBytes,
+    93: KeptFrom,
     48: GetPlaces,
     49: PlacesAre,
     50: FollowLane,

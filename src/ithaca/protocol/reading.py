@@ -84,6 +84,18 @@ class SeekTime(msgspec.Struct, frozen=True, array_like=True):
     tail: Counted
 
 
+class SeekBytes(msgspec.Struct, frozen=True, array_like=True):
+    """The position before which records must go so that this shard takes at most so many bytes on this replica."""
+
+    bytes_max: Natural
+
+
+class KeptFrom(msgspec.Struct, frozen=True, array_like=True):
+    """The first position that is left when nothing has to go."""
+
+    position: Counted
+
+
 class TimeIs(msgspec.Struct, frozen=True, array_like=True):
     """None when there is none below the tail that was asked about."""
 

@@ -161,7 +161,9 @@ class OrdererServer:
         assert self._requests is not None
         if change.role is Role.LEADER:
             ready = self._requests.leader_changed
-            self._leading = Leading(self._file, change.term, self._machine.state, self._driver, self.metrics, ready)
+            self._leading = Leading(
+                self._file, change.term, self._machine.state, self._driver, self.metrics, ready, self.hello
+            )
             self._requests.leads(self._leading)
             self._aggregators.begin()
             self.members_changed()

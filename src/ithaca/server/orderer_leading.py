@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import IthacaError
-from ithaca.model.limits import ORDERER_RETRY_S
+from ithaca.model.limits import ORDERER_RETRY_S, RETENTION_CHECK_S
 from ithaca.model.view import ClusterConfiguration
 from ithaca.ordering.entries import Configure, OrderingEntry, RegisterShard, encode_entry
 from ithaca.ordering.leader import Leader
@@ -20,11 +20,13 @@ from ithaca.ordering.outcomes import Outcome, Refused, ViewChanged
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.appending import FinishPart
+from ithaca.protocol.greeting import Hello
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.orderer_failures import Failures
 from ithaca.server.orderer_parts import PartKeeping
+from ithaca.server.orderer_retention import Retaining
 from ithaca.server.orderer_spares import Spares
 
 _log = logging.getLogger("ithaca.orderer")
@@ -41,8 +43,9 @@ class Leading:
         driver: RaftDriver,
         metrics: OrdererMetrics,
         ready: Callable[[], None],
+        hello: Callable[[], Hello],
     ) -> None:
-        """`ready` is called when requests can be taken."""
+        """`ready` is called when requests can be taken; `hello` is what this server says to others."""
         self._file = file
         self._term = term
         self._state = state
@@ -61,8 +64,11 @@ class Leading:
         self._adding: set[int] = set()
         """Shards to which a learner is being added."""
         self._failures = Failures(file, state, self.spares, self._order)
+        self._retaining = None if file.retention is None else Retaining(file.retention, state, hello, self._order)
         self._begin_ordering()
         self._prepare()
+        if self._retaining is not None:
+            self._plan(RETENTION_CHECK_S, self._look_what_may_go)
         if self._failures.is_on:
             self._plan(self._failures.look_s, self._look_for_failures)
 
@@ -73,6 +79,8 @@ class Leading:
         self._leader = None
         self._parts.end()
         self.spares.close()
+        if self._retaining is not None:
+            self._retaining.end()
         for timer in self._timers.values():
             timer.cancel()
 
@@ -139,6 +147,11 @@ class Leading:
             _log.warning("a cut was not taken: %s", error)
             self._leader.refused()
             self._plan(ORDERER_RETRY_S, self.propose)
+
+    def _look_what_may_go(self) -> None:
+        assert self._retaining is not None
+        self._retaining.look()
+        self._plan(RETENTION_CHECK_S, self._look_what_may_go)
 
     # Replicas that come and go
 

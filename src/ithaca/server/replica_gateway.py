@@ -28,7 +28,7 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.copying import FollowLane, GetRuns, RunsAre
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.places import GetPlaces, PlacesAre
-from ithaca.protocol.reading import Behind, Read, SeekTime, Subscribe, TimeIs
+from ithaca.protocol.reading import Behind, KeptFrom, Read, SeekBytes, SeekTime, Subscribe, TimeIs
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import machine_name, place_of
 from ithaca.server.replica_feed import send_stored
@@ -36,6 +36,7 @@ from ithaca.server.replica_streams import Stream
 from ithaca.server.status import encode_status
 from ithaca.storage.lane_store import HeldLane
 from ithaca.storage.runs import Runs
+from ithaca.storage.shard_bytes import position_beyond
 from ithaca.storage.shard_reader import places, seek_time
 from ithaca.wire.batch import DATA, Batch, parse
 
@@ -58,6 +59,7 @@ class GatewayPeer:
             Read: self._read,
             Subscribe: self._subscribe,
             SeekTime: self._seek_time,
+            SeekBytes: self._seek_bytes,
             GetPlaces: self._places,
             GetNextSeq: self._next_seq,
             GetPlaced: self._placed,
@@ -138,6 +140,10 @@ class GatewayPeer:
             connection.answer(received, TimeIs(seek_time(shelf.store, message.time_us, message.tail)))
 
         self._start(connection, received, answer)
+
+    def _seek_bytes(self, connection: Connection, received: Received, message: SeekBytes) -> None:
+        open_lanes = {lane for lane, is_open, _, _ in self._server.core.lanes() if is_open}
+        connection.answer(received, KeptFrom(position_beyond(self._server.store, open_lanes, message.bytes_max)))
 
     def _places(self, connection: Connection, received: Received, message: GetPlaces) -> None:
         async def answer() -> None:

@@ -103,6 +103,8 @@ class Lane(LaneReader):
         self.fenced: Fenced | None = None
         self._sync_failure: OSError | None = None
         self._roll_due = False
+        self._sealed_bytes: dict[int, int] = {}
+        """How much a segment that is full holds, if it was asked for."""
         self.closed = False
         """Whether it was closed and nothing was committed since."""
         self._progress = ProgressFile(disk, directory, writable=True)
@@ -299,7 +301,8 @@ class Lane(LaneReader):
                 self._drop(first)
 
     def _drop(self, first_lsn: int) -> None:
-        size = self.segment(first_lsn).file.size()
+        size = self.bytes_of(first_lsn)
+        self._sealed_bytes.pop(first_lsn, None)
         self.forget_segment(first_lsn)
         path = f"{self.directory}/{name_of(first_lsn)}"
         if len(self._recycled()) < RECYCLED_SEGMENTS_MAX and size * 2 >= self._segment_bytes:
@@ -310,11 +313,21 @@ class Lane(LaneReader):
         if self.disk.exists(index_path):
             self.disk.remove(index_path)
 
+    def bytes_of(self, first_lsn: int) -> int:
+        """How much a segment holds."""
+        if first_lsn == self._writer.segment.first_lsn:
+            return self._writer.offset
+        known = self._sealed_bytes.get(first_lsn)
+        if known is None:
+            path = f"{self.directory}/{name_of(first_lsn)}"
+            known = self._sealed_bytes[first_lsn] = self.disk.open(path, writable=False).size()
+        return known
+
     def oldest_beyond(self, bytes_max: int) -> int:
         """The LSN before which whole segments must go so that the rest is within `bytes_max`."""
         kept = self._writer.offset
         for at in range(len(self.first_lsns) - 2, -1, -1):
-            kept += self.segment(self.first_lsns[at]).file.size()
+            kept += self.bytes_of(self.first_lsns[at])
             if kept > bytes_max:
                 return self.first_lsns[at + 1]
         return self.first_lsns[0]
