@@ -60,10 +60,10 @@ $(FUZZER): requirements/fuzz.txt | setup
 # Of atheris the last that has a wheel for Python 3.11.
 requirements: setup ## Pin the newest versions anew (needs uv)
 	@command -v uv >/dev/null || { echo "Pinning needs uv: install it with pip install uv" >&2; exit 1; }
-	@uv pip compile pyproject.toml --extra dev --extra arrow --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/dev.txt
-	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
-	@uv pip compile pyproject.toml --extra spark --constraint requirements/dev.txt --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
-	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
+	@uv pip compile pyproject.toml --extra dev --extra arrow --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/dev.txt
+	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
+	@uv pip compile pyproject.toml --extra spark --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
+	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
 
 clean: ## Remove what was made here, the virtual environment included
 	rm -rf $(VENV) build dist demo-data bench-data campaign-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
