@@ -1,13 +1,15 @@
 """Power fails everywhere at once, in a copy: what was acknowledged must be on the disks that promise it.
 
 The world goes on as if nothing had happened. A record is acknowledged once f + 1 replicas have synced it, so at every
-moment f + 1 images of the disks of its shard hold it; those are excused whose data was destroyed on purpose.
+moment f + 1 images of the disks of its shard hold it; those are excused whose data was destroyed on purpose. This is
+looked at now and then, and when a shard gets a replica: one that has not copied everything is none.
 """
 
 from collections import Counter
 from random import Random
 
 from ithaca.model.errors import Corrupt
+from ithaca.model.view import View
 from ithaca.proof.dump import held_ids
 from ithaca.proof.history import Id
 from ithaca.sim.faults import is_destroyed
@@ -38,6 +40,14 @@ def check_images(world: World, random: Random) -> None:
                     f"{record[0]}/{record[1]}, acknowledged at position {position}, is on {held[record]} of "
                     f"{len(hosts)} disks of shard {shard.shard} after a power loss, not on {wanted}",
                 )
+
+
+def has_new_replica(before: View, now: View) -> bool:
+    """Whether a shard that was there has a replica that it did not have."""
+    former = {shard.shard: {each.replica for each in shard.replicas} for shard in before.shards}
+    return any(
+        {each.replica for each in shard.replicas} - former[shard.shard] for shard in now.shards if shard.shard in former
+    )
 
 
 def _ids(host: Host, random: Random) -> set[Id]:

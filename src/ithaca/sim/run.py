@@ -20,7 +20,7 @@ from ithaca.proof.history import Final, Plan
 from ithaca.sim.aggregation import is_aggregated
 from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.faults import Faults, is_whole
-from ithaca.sim.images import check_images
+from ithaca.sim.images import check_images, has_new_replica
 from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
 from ithaca.sim.scheduler import NS_PER_S
@@ -92,7 +92,13 @@ class _Run:
     def __init__(self, world: World, invariants: Invariants) -> None:
         self._world = world
         self._invariants = invariants
-        self._check = self._invariants.check
+        self._additions = Random(f"{world.configuration.seed} additions")
+
+    def _check(self, name: str) -> None:
+        before = self._world.view
+        self._invariants.check(name)
+        if self._world.view is not before and has_new_replica(before, self._world.view):
+            check_images(self._world, self._additions)
 
     def trouble_and_heal(self) -> None:
         world = self._world
