@@ -1,8 +1,10 @@
 """Replicas that fail, are removed, replaced and added to, in clusters of real servers."""
 
+import asyncio
 import dataclasses
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,6 +13,9 @@ import ithaca
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, NoSuchShard, Unavailable
 from ithaca.model.failure_config import FailurePolicy
 from ithaca.model.limits import SEGMENT_BYTES_MIN
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
+from ithaca.server.replica_copies import Copies
 from ithaca.testing import Cluster
 
 QUICK_MS = 500
@@ -146,6 +151,31 @@ def test_what_cannot_be_done_is_refused_by_name() -> None:
         assert log.admin.add_replica(0, spare) == 2
 
 
+def test_a_replica_that_others_have_replaced_is_not_replaced_again() -> None:
+    with Cluster(replicas=2, spares=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        first, second = map(str, cluster.file.spares)
+        log.append(b"a")
+        assert log.admin.replace_replica(0, 0, first) == 2
+        with pytest.raises(NoSuchReplica, match=r"there is no replica 0 of shard 0: 1 at .*, 2 at "):
+            log.admin.replace_replica(0, 0, second)
+        assert log.admin.replace_replica(0, 1, second) == 3, "it waits as before"
+        assert values(log) == [b"a"]
+
+
+def test_a_place_that_another_takes_is_waited_for_by_nobody() -> None:
+    with Cluster(replicas=2, spares=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        first, second = map(str, cluster.file.spares)
+        log.append(b"a")
+        log.admin.remove_replica(0, 0)
+        with ThreadPoolExecutor() as pool:
+            adding = [pool.submit(log.admin.add_replica, 0, address) for address in (first, second)]
+            problems = [each.exception(timeout=60) for each in adding]
+        refused = [each for each in problems if each is not None]
+        assert [type(each) for each in refused] == [InvalidInput]
+        assert "shard 0 has all its 2 replicas" in str(refused[0])
+        assert len(numbers(log)) == 2
+
+
 def test_a_silent_replica_is_replaced_by_a_spare_without_an_operator() -> None:
     policy = FailurePolicy("replace", QUICK_MS)
     with Cluster(replicas=2, spares=1, failures=policy) as cluster, ithaca.connect(cluster.bootstrap) as log:
@@ -189,3 +219,23 @@ def test_nothing_is_done_about_a_silent_replica_unless_the_file_says_so() -> Non
         time.sleep(1)
         assert numbers(log) == [0, 1]
         assert [each.phase for each in log.admin.shards()] == ["live"]
+
+
+def test_a_spare_learns_slowly_where_the_records_were_that_are_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meanwhile the primary has nothing for it but what it cannot take yet."""
+    ask = Copies._ask_runs
+
+    async def ask_late(copies: Copies, source: Address, lane: LaneId, start: int, stop: int) -> int:
+        await asyncio.sleep(0.2)
+        return await ask(copies, source, lane, start, stop)
+
+    monkeypatch.setattr(Copies, "_ask_runs", ask_late)
+    cluster = Cluster(replicas=2, spares=1)
+    cluster.file = dataclasses.replace(cluster.file, segment_bytes=SEGMENT_BYTES_MIN)
+    with cluster, ithaca.connect(cluster.bootstrap) as log:
+        for _ in range(20):  # full segments have runs synced, so that the order lets go of them: replicas must be asked
+            log.append(bytes(SEGMENT_BYTES_MIN // 4))
+            time.sleep(0.02)
+        log.trim(21)
+        log.admin.replace_replica(0, 0, str(cluster.file.spares[0]), timeout=60)
+        assert log.append(b"b").position == 21

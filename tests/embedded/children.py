@@ -194,23 +194,31 @@ def outcome(use: Callable[[], object]) -> str:
 
 
 def fork(directory: str) -> None:
-    """Fork with the log open. The child tries every use and stays; the parent goes on, and closes."""
+    """Fork with the log open. The child tries every use and stays; the parent goes on, and closes.
+
+    Standard input is the parent's alone: what is said to it must not come to the child.
+    """
+    child_reads, parent_writes = os.pipe()
     log = ithaca.open(directory)
     uses = uses_of(log, log.append(b"before the fork").position)
     pid = os.fork()
     if pid == 0:
-        live_on_as_the_forked_child(log, uses)
+        os.close(parent_writes)
+        live_on_as_the_forked_child(log, uses, child_reads)
     sys.stdin.readline()  # the test has seen the child's report
     log.append(b"by the parent")
     log.close()
     say("parent closed")
+    sys.stdin.read()
+    os.close(parent_writes)
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def live_on_as_the_forked_child(log: Log, uses: dict[str, Callable[[], object]]) -> NoReturn:
+def live_on_as_the_forked_child(log: Log, uses: dict[str, Callable[[], object]], until: int) -> NoReturn:
+    """Until the pipe that this reads from is closed at its other end."""
     say(json.dumps({name: outcome(use) for name, use in uses.items()}))
     say(outcome(log.close))
-    sys.stdin.read()
+    os.read(until, 1)
     os._exit(0)
 
 

@@ -267,12 +267,11 @@ class SimulatedReplica:
                 self.skipped[lane] = lsn
             case Follow(lane) | Fetch(lane):
                 check(4, lane in self.disk and lane not in self.busy, f"{effect} of a lane that is not ready")
+                self._end_stream(lane)
                 self.streams[lane] = Stream(effect)
             case Unfollow(lane):
-                stream = self.streams.pop(lane, None)
+                self._end_stream(lane)
                 self.runs_wanted.pop(lane, None)
-                if stream is not None:
-                    world.late += [(self, self.boot, lane, batch) for batch in stream.batches]
             case FetchRuns(lane, start, stop, peers):
                 self.runs_wanted[lane] = RunsWanted(start, stop, peers)
             case CreateLane(lane):
@@ -295,6 +294,11 @@ class SimulatedReplica:
                 self.link_lost = True
             case Advanced(tail, readable, first, _):
                 check(6, first <= readable <= tail <= world.state.tail, f"{effect} is beyond the order")
+
+    def _end_stream(self, lane: LaneId) -> None:
+        stream = self.streams.pop(lane, None)
+        if stream is not None:
+            self.world.late += [(self, self.boot, lane, batch) for batch in stream.batches]
 
     link_lost = False
 

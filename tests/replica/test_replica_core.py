@@ -288,7 +288,7 @@ def test_a_stream_with_a_hole_starts_anew() -> None:
     assert only(Write, driven.receive(driven.peer, 0, 2))
     assert driven.receive(driven.peer, 0, 2) == [], "known already"
     effects = driven.receive(driven.peer, 3, 1)
-    assert [type(effect) for effect in effects] == [Unfollow, Follow]
+    assert [type(effect) for effect in effects] == [Follow]
     assert driven.core.received(driven.peer) == 2
 
 
@@ -345,7 +345,20 @@ def test_a_snapshot_beyond_what_is_known_to_be_trimmed_has_the_stream_start_anew
     driven = joined(masking=True)
     driven.cut({driven.peer: 6})
     effects = driven.step(Replicated(driven.peer, snapshot(driven.peer, 4)))
-    assert [type(effect) for effect in effects] == [Unfollow, Follow]
+    assert [type(effect) for effect in effects] == [Follow]
+
+
+def test_a_stream_that_starts_anew_does_not_end_the_search_for_positions() -> None:
+    """They may be what says that the beginning of the stream was trimmed; meanwhile it starts anew many times."""
+    driven, runs = behind_a_trim(4, 6)
+    driven.order.apply(TrimTo(7))
+    assert one(FetchRuns, driven.joined())[1:3] == (0, 4)
+    for _ in range(3):
+        effects = driven.step(Replicated(driven.peer, snapshot(driven.peer, 6)))
+        assert [type(effect) for effect in effects] == [Follow]
+    driven.step(RunsFetched(driven.peer, (runs[0],), 5))
+    filled, told = only(Write, driven.step(Replicated(driven.peer, snapshot(driven.peer, 6))))
+    assert (filled.batch.kind, filled.batch.count, told.batch.kind) == (NOOPS, 6, SNAPSHOT)
 
 
 def trimmed_whole() -> Driven:

@@ -65,17 +65,13 @@ class ReplicaAdmin:
             await pauses.pause(deadline)
 
     async def add(self, shard: int, address: str, timeout: float | None) -> int:
-        at, known = parse_address(address), await self._shard(shard)
-        is_there = any(each.address == at for each in known.replicas)
-        if not is_there and known.phase != "finalized" and len(known.replicas) >= known.size:
-            raise InvalidInput(
-                f"shard {shard} has all its {known.size} replicas ({_listed(known)}): replace one, or remove one first"
-            )
+        at = parse_address(address)
+        _check_room(await self._shard(shard), at)
         return (await self._until(shard, at, ("added",), timeout)).replica
 
     async def replace(self, shard: int, replica: int, address: str, timeout: float | None) -> int:
         at, known = parse_address(address), await self._shard(shard)
-        if known.find(replica) is None and replica > known.replica_last:
+        if known.find(replica) is None and (replica > known.replica_last or not _has_room(known, at)):
             raise NoSuchReplica(f"there is no replica {replica} of shard {shard}: {_listed(known)}")
         admission = await self._until(shard, at, ("learning", "whole", "added"), timeout)
         if admission.state == "learning" and await self._is_joined(shard, replica):
@@ -100,6 +96,8 @@ class ReplicaAdmin:
                 raise Unavailable(
                     f"no spare waits at {at}: start one there with ithaca serve --spare {at}, in a directory of its own"
                 )
+            if admission.state == "whole":
+                _check_room(await self._shard(shard), at)  # another may have taken the place meanwhile
             if deadline is not None and deadline.passed:
                 raise DeadlineExceeded(
                     f"the server at {at} is still {admission.state} after {timeout:.3g} s: ask again"
@@ -140,6 +138,20 @@ def _is_whole(said: dict[str, Any]) -> bool:
     """Whether a replica says that it lacks nothing that is ordered of its shard."""
     lanes = said.get("lanes", ())
     return said["state"] in _WHOLE and all(lane["durable"] >= lane["ordered"] for lane in lanes)
+
+
+def _has_room(shard: Shard, address: Address) -> bool:
+    """Whether the server at this address is a replica of the shard, or may become one."""
+    is_there = any(each.address == address for each in shard.replicas)
+    return is_there or shard.phase == "finalized" or len(shard.replicas) < shard.size
+
+
+def _check_room(shard: Shard, address: Address) -> None:
+    if not _has_room(shard, address):
+        raise InvalidInput(
+            f"shard {shard.shard} has all its {shard.size} replicas ({_listed(shard)}): replace one, or remove one "
+            "first"
+        )
 
 
 def _listed(shard: Shard) -> str:

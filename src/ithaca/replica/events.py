@@ -189,7 +189,7 @@ class Follow(NamedTuple):
     """Get the lane's batches from its primary as it accepts them, from `ReplicaCore.received(lane)` on.
 
     The shell dials again and again, until `Unfollow`, asking `received` anew each time; what comes is
-    stepped as `Replicated`.
+    stepped as `Replicated`. Where the lane is followed or fetched already, this starts it anew, a moment later.
     """
 
     lane: LaneId

@@ -89,9 +89,9 @@ class Settling:
                 self._make_up(copy, batch)
                 return
         if batch.base_lsn != copy.received or batch.kind == SNAPSHOT:
-            # Something of the stream was not taken: it is to start anew, where this copy ends.
-            self._effects += (Unfollow(copy.lane), copy.source)
-            copy.fetching_to = 0
+            # Something of the stream was not taken: it is to start anew, where this copy ends. What is fetched of the
+            # positions goes on: it may be they that say that what is before was trimmed.
+            self._effects.append(copy.source)
             self._learn_positions(copy)
             return
         copy.received = batch.end_lsn
@@ -124,10 +124,10 @@ class Settling:
             return
         if copy.source is not None:
             self._effects.append(Unfollow(copy.lane))
+            copy.fetching_to = 0  # that has ended, too
         if wanted is not None:
             self._effects.append(wanted)
         copy.source = wanted
-        copy.fetching_to = 0  # `Unfollow` has ended that too
 
     def _learn_positions(self, copy: LaneCopy) -> None:
         gap = copy.gap()

@@ -66,10 +66,15 @@ class Copies:
         self._paused: dict[LaneId, Connection] = {}
 
     def pull(self, wanted: Wanted) -> None:
-        self.stop(wanted.lane)
+        """In the place of what is being pulled of the lane; its runs go on being fetched."""
+        former = self._pulling.pop(wanted.lane, None)
+        if former is not None:
+            former.cancel()
+            self._paused.pop(wanted.lane, None)
         if self._closed:
             return
-        self._pulling[wanted.lane] = self._start(self._pull(wanted))
+        # What was of no use would not be at once: something else, such as the runs, has to come first.
+        self._pulling[wanted.lane] = self._start(self._pull(wanted, RECONNECT_PAUSE_S_MIN if former else 0))
 
     def fetch_runs(self, lane: LaneId, start: int, stop: int, sources: tuple[Address, ...]) -> None:
         old = self._fetching_runs.get(lane)
@@ -111,7 +116,9 @@ class Copies:
             self._paused[lane] = connection
             connection.pause_reading()
 
-    async def _pull(self, wanted: Wanted) -> None:
+    async def _pull(self, wanted: Wanted, after_s: float) -> None:
+        if after_s:
+            await asyncio.sleep(after_s)
         pause_s = RECONNECT_PAUSE_S_MIN
         in_vain = 0
         for source in itertools.cycle(wanted.sources):
