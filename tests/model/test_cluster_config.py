@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.model.small_cluster import SMALL, write
 
 from ithaca.model.addresses import is_loopback, parse_address
 from ithaca.model.cluster_config import (
@@ -18,15 +19,6 @@ from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.view import Address
-
-SMALL = """\
-[[orderer]]
-server = 1
-address = "127.0.0.1:7600"
-[[shard]]
-shard = 0
-replicas = ["127.0.0.1:7603", "127.0.0.1:7604"]
-"""
 
 
 def at(port: int) -> Address:
@@ -46,12 +38,6 @@ FULL = ClusterFile(
     ),
     aggregators=(AggregatorPlace(1, at(20)), AggregatorPlace(2, at(21)), AggregatorPlace(7, at(22), 2)),
 )
-
-
-def write(tmp_path: Path, text: str) -> Path:
-    path = tmp_path / "cluster.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:

@@ -17,10 +17,9 @@ from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, StatusIs
 from ithaca.protocol.order import GetView, ViewIs
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection, OnlyAnswers, dial
 
 WELL = {"leader", "follower", "serving", "finalized", "reclaimed", "attached", "waiting", "removed"}
 """States in which a server does all that it is there for."""
@@ -136,16 +135,6 @@ def _shards_short_of_replicas(leader: dict[str, Any]) -> list[str]:
     ]
 
 
-class _Nobody:
-    """Takes what is said unasked, and needs none of it."""
-
-    def on_message(self, connection: Connection, received: Received) -> None:
-        raise ProtocolError(f"{type(received.message).__name__} was not asked for")
-
-    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        pass
-
-
 async def cluster_status(places: Sequence[ServerPlace]) -> ClusterStatus:
     """Ask every server, all at once."""
     return ClusterStatus(list(await asyncio.gather(*map(_server_status, places))))
@@ -225,4 +214,4 @@ async def _ask_view(address: Address) -> ViewIs:
 
 async def _dial(address: Address) -> Connection:
     hello = Hello(VERSION_MIN, VERSION_MAX, "client", "status", FEATURES)
-    return await dial(address, hello, _Nobody(), timeout=STATUS_TIMEOUT_S)
+    return await dial(address, hello, OnlyAnswers(), timeout=STATUS_TIMEOUT_S)

@@ -39,7 +39,7 @@
 | 43   | Behind        | back                  |                             |                    |
 | 44   | Subscribe     | client → replica      | a stream of Deliver, Finished |                  |
 | 45   | Deliver       | replica → client      |                             | batches            |
-| 46   | SeekTime      | client or leader → replica | TimeIs                      |                    |
+| 46   | SeekTime      | client, leader → replica | TimeIs                   |                    |
 | 47   | TimeIs        | back                  |                             |                    |
 | 92   | SeekBytes     | leader → replica      | KeptFrom                    |                    |
 | 93   | KeptFrom      | back                  |                             |                    |

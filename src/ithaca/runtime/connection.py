@@ -42,6 +42,16 @@ class Peer(Protocol):
         """The connection has ended, for this reason if there was one. Called once."""
 
 
+class OnlyAnswers(Peer):
+    """The other side is asked, and says nothing that was not asked for."""
+
+    def on_message(self, connection: "Connection", received: Received) -> None:
+        raise ProtocolError(f"{type(received.message).__name__} was not asked for")
+
+    def on_lost(self, connection: "Connection", error: IthacaError | None) -> None:
+        pass
+
+
 class Connection(asyncio.BufferedProtocol):
     """A connection. All methods belong to its event loop."""
 

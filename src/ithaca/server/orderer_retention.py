@@ -10,15 +10,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from ithaca.model.errors import IthacaError, Unavailable
+from ithaca.model.errors import IthacaError
 from ithaca.model.records import Retention
 from ithaca.model.view import Shard
 from ithaca.ordering.entries import TrimTo
 from ithaca.ordering.state import OrderingState
-from ithaca.protocol.codec import Message, Received
+from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import Hello
 from ithaca.protocol.reading import KeptFrom, SeekBytes, SeekTime, TimeIs
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import OnlyAnswers, dial
 from ithaca.runtime.machine import wall_us
 from ithaca.server.orderer_failures import Submit
 
@@ -81,7 +81,7 @@ class Retaining:
         """What one replica of the shard answers, whichever does; None when there is none."""
         for replica in shard.replicas:
             try:
-                connection = await dial(replica.address, self._hello(), _Asked())
+                connection = await dial(replica.address, self._hello(), OnlyAnswers())
                 try:
                     return (await connection.request(question)).message
                 finally:
@@ -93,13 +93,3 @@ class Retaining:
 
 def _not_trimmed(error: IthacaError) -> None:
     _log.info("retention: nothing was trimmed, which is tried again: %s", error)
-
-
-class _Asked:
-    """A replica that was asked says nothing but the answer."""
-
-    def on_message(self, connection: Connection, received: Received) -> None:
-        connection.abort(Unavailable(f"{connection.name} said {type(received.message).__name__}, and was not asked"))
-
-    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        pass
