@@ -20,6 +20,8 @@ TORTURE_EXAMPLES = examples(
     "ithaca torture --faults list",
     "ithaca torture --seconds 300 --seed 7 --faults kill,pause,partition --history history.jsonl",
     "ithaca torture --replicas 3 --masking --faults all --json",
+    "ithaca torture --soak",
+    "ithaca torture --soak --parts 1000 --segments 100 --restarts 100 --leader-changes 10 --rounds 20 --dir /dev/shm",
 )
 ENGINES = ("scalog",)
 SEED_MAX = (1 << 32) - 1
@@ -52,6 +54,18 @@ def torture(
         Path | None,
         typer.Option("--dir", "--directory", metavar="DIR", help="Where the cluster goes; else a temporary directory."),
     ] = None,
+    soak: Annotated[
+        bool, typer.Option("--soak", help="No faults but a year's wear in an hour; has anything grown?")
+    ] = False,
+    parts: Annotated[int, typer.Option(min=0, help="Of a soak: parts that are published.")] = 100_000,
+    segments: Annotated[int, typer.Option(min=0, help="Of a soak: segments that are filled.")] = 10_000,
+    restarts: Annotated[int, typer.Option(min=0, help="Of a soak: restarts of replicas.")] = 10_000,
+    leader_changes: Annotated[int, typer.Option(min=0, help="Of a soak: leaders that are killed.")] = 1_000,
+    rounds: Annotated[int, typer.Option(min=2, help="Of a soak: how often it is measured.")] = 100,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default="soak.png", help="Of a soak: draw its rounds into FILE.")
+    ] = None,
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="Of a soak: draw nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Break a cluster of real processes in many ways while clients use it, and judge what they saw.
@@ -61,7 +75,20 @@ def torture(
     At the end the whole history must show one order in which nothing that was
     acknowledged is missing or doubled. Exit status: 0 every promise held, 1 one
     did not, 2 nothing was proved.
+
+    With --soak, parts, segments, restarts and leader changes come by the
+    thousand, with retention all along, and memory, descriptors, start time and
+    latencies are compared between the first and the last rounds. Exit status: 1
+    if one has grown by more than 20 %.
     """
+    if soak:
+        from ithaca.cli.torture_soak import run_soak
+        from ithaca.torture.soak.plan import Counts
+        from ithaca.torture.soak.run import SoakOptions
+
+        picture = None if no_plot else plot or Path("soak.png")
+        wear = SoakOptions(Counts(parts, segments, restarts, leader_changes), rounds, durability)
+        raise typer.Exit(0 if run_soak(wear, directory, picture, as_json=as_json) else 1)
     if faults == "list":
         _print_faults(as_json)
         return

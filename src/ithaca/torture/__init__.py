@@ -10,6 +10,8 @@ clients, is `proxy`, our own network; under the servers are `disks`, if a disk i
 faults; they are in `process_faults`, `link_faults` and `disk_faults`. `crowd` keeps the clients:
 `session_producer`, `plain_producer` and `readers`, on what `client` gives them all; `batches` is what they append.
 
+`soak` is another kind of run: no faults to survive, but a year's wear in an hour.
+
 Invariants:
 
 1. A plan is a function of its seed, the faults chosen and the cluster's shape.
