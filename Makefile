@@ -7,9 +7,10 @@ WORKERS ?= 2
 FUZZER := $(VENV)/.fuzzer
 TARGET ?= all
 SECONDS ?= 60
+MUTANTS ?= --resume
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check generate format test campaign fuzz requirements clean
+.PHONY: help setup demo check generate format test campaign fuzz mutants requirements clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +53,9 @@ campaign: check ## The campaigns at their full counts
 
 fuzz: $(FUZZER) ## Decoders under a coverage-guided fuzzer: TARGET=all, SECONDS=60 for each
 	@$(BIN)/python tools/fuzz.py --target $(TARGET) --seconds $(SECONDS)
+
+mutants: setup ## Small mistakes in a sample of lines: who notices? Hours; MUTANTS="--by tests --limit 20" for the next 20
+	@$(BIN)/python -m tools.mutants $(MUTANTS)
 
 $(FUZZER): requirements/fuzz.txt | setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt

@@ -1,0 +1,193 @@
+"""The command: `python -m tools.mutants --help`."""
+
+import argparse
+import hashlib
+import marshal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.mutants import judging
+from tools.mutants.operators import Mutant, mutants, mutated
+from tools.mutants.probes import Judge, Recording, packed, prepare
+from tools.mutants.report import Excused, Results, Verdict, shown, survivors, tables
+from tools.mutants.sources import ROOT, Module, modules, package_of, sample
+
+DATA = ROOT / "campaign-data"
+SEEDS = range(1, 41)
+OWN_TESTS_S = 15.0
+"""How long the tests of a mutant's own package usually take in the first round."""
+NOT_JUDGES = ("apps", "bench", "cli", "cluster", "sim", "torture")
+"""Directories of tests that take long, of real processes mostly, and look at something else; seeds judge apart."""
+
+
+def main() -> int:
+    given = _arguments()
+    DATA.mkdir(exist_ok=True)
+    all_modules = modules()
+    chosen = sample(all_modules, given.sample, given.seed, given.only)
+    results, excused = Results(DATA / "mutants.json"), Excused()
+    every = [each for module in all_modules for each in mutants(module.name, module.source)]
+    for stale in excused.stale(every):
+        print(f"an excuse is not needed any more, its text is gone: {stale}", file=sys.stderr)
+    kinds = ["tests", "seeds"] if given.by == "both" else [given.by]
+    if not given.report:
+        judging.load_heavy()
+        if not given.resume and not given.survivors and given.limit is None:
+            results.forget()
+        for kind in kinds:
+            _judge_all(kind, chosen, all_modules, results, given)
+    for kind in kinds:
+        print(tables(chosen, results, excused, kind) + "\n")
+    if "tests" in kinds:
+        print(survivors(chosen, results, excused, "tests"))
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    arguments = argparse.ArgumentParser(prog="python -m tools.mutants", description="Who notices small mistakes?")
+    arguments.add_argument("--sample", type=int, default=300, help="how many mutants; 300 unless told otherwise")
+    arguments.add_argument("--seed", type=int, default=14, help="draws the sample")
+    arguments.add_argument("--only", metavar="MODULE", help="a module, or a package as ithaca.raft")
+    arguments.add_argument("--by", choices=("tests", "seeds", "both"), default="both", help="who judges")
+    arguments.add_argument("--resume", action="store_true", help="go on behind those that are judged already")
+    arguments.add_argument("--limit", type=int, metavar="N", help="resume, and stop after so many")
+    arguments.add_argument("--survivors", action="store_true", help="judge those again that lived")
+    arguments.add_argument("--most-s", type=float, default=60.0, help="of tests for one mutant, by their usual times")
+    arguments.add_argument("--record", action="store_true", help="record anew what each test and seed executes")
+    arguments.add_argument("--report", action="store_true", help="only print what is known")
+    return arguments.parse_args()
+
+
+def _judge_all(
+    kind: str, chosen: list[Mutant], all_modules: list[Module], results: Results, given: argparse.Namespace
+) -> None:
+    def is_due(mutant: Mutant) -> bool:
+        verdict = results.get(mutant, kind)
+        return not verdict.is_noticed if given.survivors and verdict is not None else verdict is None
+
+    due = [mutant for mutant in chosen if is_due(mutant)][: given.limit]
+    if not due:
+        return
+    recording = Recording.load(DATA / f"mutants-{kind}.json")
+    record = _record_tests if kind == "tests" else _record_seeds
+    record(recording, all_modules, given.record)
+    reaching = recording.reaching()
+    sources = {module.name: module for module in all_modules}
+    with _bar(f"mutants by {kind}", len(due)) as advance:
+        for mutant in due:
+            names = reaching.get(mutant.statement.key if mutant.statement.in_function else mutant.statement.module, [])
+            with judging.changed_modules() as changed:
+                module = sources[mutant.statement.module]
+                tree = mutated(module.name, module.source, mutant)
+                code = compile(tree, str(module.path), "exec", dont_inherit=True)
+                (changed / module.name).write_bytes(marshal.dumps(code))
+                usual_s = {name: recording.judges[name].seconds for name in names}
+                judge = _judged_by_tests if kind == "tests" else _judged_by_seeds
+                verdict = judge(mutant, usual_s, changed, given.most_s)
+            results.put(mutant, kind, verdict)
+            if not verdict.is_noticed:
+                print(f"{shown(mutant)}    {verdict.verdict}", file=sys.stderr)
+            advance()
+
+
+def _judged_by_tests(mutant: Mutant, usual_s: dict[str, float], changed: Path, most_s: float) -> Verdict:
+    """First the tests of the mutant's own package, then all others that reach it, as long as the time allows."""
+    own = f"tests/{package_of(mutant.statement.module)}/"
+    rounds: list[dict[str, float]] = [{}, {}]
+    spent_s = 0.0
+    for name in sorted(usual_s, key=lambda each: (not each.startswith(own), usual_s[each])):
+        spent_s += usual_s[name]
+        if spent_s <= most_s or not rounds[0]:
+            rounds[0 if name.startswith(own) and spent_s < OWN_TESTS_S else 1][name] = usual_s[name]
+    cpu_s = 0.0
+    for tests in filter(None, rounds):
+        ended = judging.run_tests(tests, changed)
+        cpu_s += ended.cpu_s
+        if ended.status != 0:
+            is_hung = ended.status is None or "Timeout" in ended.said.get("why", "")
+            why = ended.said.get("why") or ended.output[-300:]
+            return Verdict("hung" if is_hung else "killed", ended.said.get("by", ""), why, round(cpu_s, 1))
+    return Verdict("lived" if usual_s else "unreached", cpu_s=round(cpu_s, 1))
+
+
+def _judged_by_seeds(mutant: Mutant, usual_s: dict[str, float], changed: Path, most_s: float) -> Verdict:
+    if not usual_s:
+        return Verdict("unreached")
+    ended = judging.run_seeds({int(seed): usual_s[seed] for seed in sorted(usual_s, key=int)}, changed)
+    if ended.status == 0:
+        return Verdict("lived", cpu_s=round(ended.cpu_s, 1))
+    seed = next(reversed(ended.said), "")
+    rule = ended.said[seed]["rule"] if seed else None
+    return Verdict("hung" if rule is None else "killed", seed, rule or "", round(ended.cpu_s, 1))
+
+
+def _record_tests(recording: Recording, all_modules: list[Module], anew: bool) -> None:
+    """Record the files of tests that are new or changed; tests that fail without any mutant judge nobody."""
+    looks = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        if path.relative_to(ROOT / "tests").parts[0] not in NOT_JUDGES:
+            looks[str(path.relative_to(ROOT))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    for file in [file for file in recording.files if file not in looks]:
+        _forget(recording, file)
+    due = [file for file, look in looks.items() if anew or recording.files.get(file) != look]
+    if not due:
+        return
+    with judging.changed_modules() as changed, _bar("recording tests", len(due)) as advance:
+        table = prepare(all_modules, changed)
+        places = recording.interned(table)
+        for file in due:
+            ended = judging.record_tests(file, changed)
+            if not ended.said.get("tests") and ended.status not in (0, 5):
+                raise RuntimeError(f"{file} could not be recorded:\n{ended.output[-2000:]}")
+            _forget(recording, file)
+            for name, test in ended.said["tests"].items():
+                if test["outcome"] == "passed":
+                    hits = packed(places, bytes.fromhex(test["hits"]), len(recording.keys))
+                    recording.judges[name] = Judge(test["seconds"], hits)
+            failed = [name for name, test in ended.said["tests"].items() if test["outcome"] == "failed"]
+            print(f"{file}: {len(ended.said['tests'])} tests, {ended.seconds:.1f} s", *failed, file=sys.stderr)
+            recording.files[file] = looks[file]
+            recording.save()
+            advance()
+
+
+def _forget(recording: Recording, file: str) -> None:
+    recording.files.pop(file, None)
+    for name in [name for name in recording.judges if name.startswith(f"{file}::")]:
+        del recording.judges[name]
+
+
+def _record_seeds(recording: Recording, all_modules: list[Module], anew: bool) -> None:
+    due = [seed for seed in SEEDS if anew or str(seed) not in recording.judges]
+    if not due:
+        return
+    with judging.changed_modules() as changed, _bar("recording seeds", len(due)) as advance:
+        places = recording.interned(prepare(all_modules, changed))
+        for seed in due:
+            ended = judging.run_seeds({seed: 60.0}, changed)
+            said = ended.said.get(str(seed), {"rule": "it does not end"})
+            if said["rule"] is None:
+                hits = packed(places, bytes.fromhex(said["hits"]), len(recording.keys))
+                recording.judges[str(seed)] = Judge(said["seconds"], hits)
+            else:
+                print(f"seed {seed} judges nobody: {said['rule']} without any mutant", file=sys.stderr)
+            recording.save()
+            advance()
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Callable[[], object]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

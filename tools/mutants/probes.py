@@ -1,0 +1,123 @@
+"""Which statements each test and each seed executes, recorded once and kept.
+
+Every statement of the product gets a probe, which sets a byte of its own in a file that all processes of a run share:
+that costs some tens of nanoseconds, survives SIGKILL, and sees servers and Spark's workers in processes of their own.
+What is kept names statements by their text, so it stays useful while the sources change around them.
+"""
+
+import ast
+import base64
+import json
+import marshal
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from tools.mutants.operators import Statement, statements
+from tools.mutants.site.sitecustomize import HITS
+from tools.mutants.sources import Module
+
+
+@dataclass
+class Judge:
+    """A test, or a seed of the simulator."""
+
+    seconds: float
+    hits: str
+    """A bit for each statement that it executes, in base64."""
+
+
+@dataclass
+class Recording:
+    """Who executes what."""
+
+    path: Path
+    keys: list[str] = field(default_factory=list)
+    judges: dict[str, Judge] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+    """What each file of tests looked like when it was recorded."""
+
+    @classmethod
+    def load(cls, path: Path) -> "Recording":
+        if not path.exists():
+            return cls(path)
+        kept = json.loads(path.read_text())
+        judges = {name: Judge(**judge) for name, judge in kept["judges"].items()}
+        return cls(path, kept["keys"], judges, kept["files"])
+
+    def save(self) -> None:
+        judges = {name: vars(judge) for name, judge in self.judges.items()}
+        text = json.dumps({"keys": self.keys, "judges": judges, "files": self.files})
+        replacement = self.path.with_suffix(".new")
+        replacement.write_text(text)
+        replacement.replace(self.path)
+
+    def reaching(self) -> dict[str, list[str]]:
+        """For each statement's key, and for each module's name, who executes something of it; quickest first."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in sorted(self.judges, key=lambda each: (self.judges[each].seconds, each)):
+            executed = [self.keys[at] for at in executed_statements(self.judges[name].hits)]
+            for key in executed:
+                found[key].append(name)
+            for module in {key.partition("|")[0] for key in executed}:
+                found[module].append(name)
+        return found
+
+    def interned(self, table: list[Statement]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        """The place of each statement of a table among the keys that are kept."""
+        places = {key: at for at, key in enumerate(self.keys)}
+        for statement in table:
+            if statement.key not in places:
+                places[statement.key] = len(self.keys)
+                self.keys.append(statement.key)
+        return np.array([places[statement.key] for statement in table])
+
+
+def executed_statements(hits: str) -> Iterable[int]:
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(hits), np.uint8))
+    return (int(at) for at in np.flatnonzero(bits))
+
+
+def packed(places: "np.ndarray[tuple[int], np.dtype[np.int64]]", hit: bytes, size: int) -> str:
+    """What a run has hit, as bits over the keys that are kept."""
+    bits = np.zeros(size, np.uint8)
+    bits[places[np.flatnonzero(np.frombuffer(hit, np.uint8))]] = 1
+    return base64.b64encode(np.packbits(bits).tobytes()).decode()
+
+
+def prepare(modules: list[Module], directory: Path) -> list[Statement]:
+    """Write code with probes for all modules; the table says which byte belongs to which statement."""
+    table: list[Statement] = []
+    for module in modules:
+        tree = ast.parse(module.source)
+        named = statements(module.name, tree)
+        _insert(tree, named, table)
+        code = compile(ast.fix_missing_locations(tree), str(module.path), "exec", dont_inherit=True)
+        (directory / module.name).write_bytes(marshal.dumps(code))
+    (directory / "hits").write_bytes(bytes(len(table)))
+    return table
+
+
+def _insert(node: ast.AST, named: dict[int, Statement], table: list[Statement]) -> None:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(node, name, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            setattr(node, name, list(_probed(block, named, table)))
+    for child in ast.iter_child_nodes(node):
+        _insert(child, named, table)
+
+
+def _probed(block: list[ast.stmt], named: dict[int, Statement], table: list[Statement]) -> Iterator[ast.stmt]:
+    for at, node in enumerate(block):
+        is_docstring = at == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if id(node) in named and not is_docstring and ast.unparse(node)[:15] != "from __future__":
+            yield ast.copy_location(_probe(len(table)), node)
+            table.append(named[id(node)])
+        yield node
+
+
+def _probe(number: int) -> ast.stmt:
+    target = ast.Subscript(ast.Name(HITS, ast.Load()), ast.Constant(number), ast.Store())
+    return ast.Assign([target], ast.Constant(1))
