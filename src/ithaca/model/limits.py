@@ -203,6 +203,8 @@ RAFT_APPLY_ENTRIES_MAX = 4096
 """Entries in one Apply."""
 RAFT_SNAPSHOT_BYTES_MAX = 32 * MIB
 """A state machine's snapshot: it travels in one message."""
+RAFT_TERM_LEAP_MAX = 1 << 32
+"""Terms by which a message may be ahead of the server that gets it: they rise one by one, some a second at worst."""
 RAFT_MEMBERS_MAX = 64
 """Voters and learners of one group."""
 RAFT_LEARNER_LAG_ENTRIES_MAX = 1024
@@ -217,12 +219,22 @@ SHARD_NUMBER_MAX = (1 << 20) - 1
 REPLICA_NUMBER_MAX = (1 << 12) - 1
 INCARNATION_MAX = (1 << 31) - 1
 """Numbers of a lane: together they fit into one signed 64-bit key that sorts as the lane does."""
+BOOT_MAX = (1 << 62) - 2
+"""The last boot of a replica that can be written down with another one behind it."""
+BOOT_LEAP_MAX = 1 << 20
+BOOT_AHEAD_S_MAX = 100 * 365 * 86_400
+"""How far a boot may be ahead of the last one that is known, in starts that nobody heard of, or of the time, with which
+boots begin: of a clock that is wrong."""
 PART_INCARNATION_MIN = 1 << 30
 """Lanes from this incarnation on are prepared parts; starts of a replica are numbered below."""
 LANE_RECORDS_MAX = 1 << 46
 """Records of one lane; with this in every lane of a cut, positions still fit into 63 bits."""
 SHARD_REPLICAS_MAX = 15
 """Replicas of one shard, extra copies of a finalized one included."""
+SPARES_MAX = 4096
+"""Spares that wait at a leader, and learners that it knows; more are refused."""
+LEARNER_NUMBER_LEAP_MAX = 256
+"""How far a learner's number may be behind that of the last replica of its shard."""
 ORDERING_REPLICAS_MAX = 65_536
 """Replicas of all shards that are not finalized, and so lanes in one cut."""
 ORDERING_PIPELINE_CUTS = 4
@@ -296,6 +308,8 @@ at all was heard for the second; who does not answer for the third is left."""
 ORDERER_NUMBER_MAX = (1 << 15) - 1
 CLUSTER_NAME_CHARS_MAX = 100
 """What a cluster's file may say of an orderer's number, and of the cluster's name."""
+ORDERER_NUMBER_LEAP_MAX = 1024
+"""How far the number of a new orderer may be behind the last one: those that are skipped are never used."""
 ORDERER_RETRY_S = 0.02
 """Between attempts of a leader whose own proposal was not taken."""
 DETECTION_MS = 3000

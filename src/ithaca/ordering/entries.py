@@ -251,7 +251,11 @@ def cut(moved: LaneLengths, *, time_us: int, view: int, forget: tuple[int, ...] 
 
 
 def encode_entry(entry: OrderingEntry) -> bytes:
-    return _encoder.encode(entry)
+    """The payload of an entry, which can be decoded: one that cannot would stop every orderer for ever."""
+    data = _encoder.encode(entry)
+    if not isinstance(entry, Cut):  # cuts are many, and all there is to them is checked when they are made
+        decode_entry(data)
+    return data
 
 
 def decode_entry(data: bytes) -> OrderingEntry:

@@ -5,6 +5,7 @@ overtaken. A lane's durable length is the largest that f+1 replicas of the shard
 the minimum, with masking the (f+1)-th largest (§4.4.2).
 """
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -13,6 +14,7 @@ from msgspec import Meta
 from ithaca.model.cut import lane_key
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import (
+    BOOT_MAX,
     LANE_RECORDS_MAX,
     REPLICA_NUMBER_MAX,
     REPORT_LANES_MAX,
@@ -35,7 +37,7 @@ class Report(msgspec.Struct, frozen=True, array_like=True):
     shard: Annotated[int, Meta(ge=0, le=SHARD_NUMBER_MAX)]
     epoch: Annotated[int, Meta(ge=1)]
     replica: Annotated[int, Meta(ge=0, le=REPLICA_NUMBER_MAX)]
-    boot: Annotated[int, Meta(ge=1)]
+    boot: Annotated[int, Meta(ge=1, le=BOOT_MAX)]
     runs_cut: Annotated[int, Meta(ge=0)]
     lengths: Annotated[
         tuple[tuple[LaneId, Annotated[int, Meta(ge=0, le=LANE_RECORDS_MAX)]], ...], Meta(max_length=REPORT_LANES_MAX)
@@ -58,11 +60,14 @@ class _Held:
         self.runs_cut = 0
         self.lengths: dict[LaneId, int] = {}
 
-    def raise_to(self, report: Report) -> None:
+    def raise_to(self, report: Report, is_known: Callable[[LaneId], bool]) -> None:
+        """Of lanes that are not there, which may come, a bounded number is kept."""
         self.runs_cut = max(self.runs_cut, report.runs_cut)
         lengths = self.lengths
         for lane, length in report.lengths:
-            if length > lengths.get(lane, 0):
+            if length <= lengths.get(lane, 0):
+                continue
+            if lane in lengths or len(lengths) < REPORT_LANES_MAX or is_known(lane):
                 lengths[lane] = length
 
 
@@ -113,7 +118,7 @@ class Reports:
             held = group.held[report.replica] = _Held(report.boot)
         elif report.boot < held.boot:
             return False
-        held.raise_to(report)
+        held.raise_to(report, self._is_known)
         if group.shard.find(report.replica) is not None:
             self._forget_settled(held, report)
         return True
@@ -161,6 +166,9 @@ class Reports:
         lengths = held.lengths
         due = self._state.lengths_due(shard)
         return all(lengths.get(lane, 0) >= length for lane, length in due.items())
+
+    def _is_known(self, lane: LaneId) -> bool:
+        return lane in self._state.parts.by_lane or self._state.lanes.ordered_length(lane) is not None
 
     def _forget_settled(self, held: _Held, report: Report) -> None:
         """Of parts that were sealed or dropped while the report was on its way nobody asks any more."""

@@ -11,7 +11,14 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from ithaca.model.limits import ORDERING_REPLICAS_MAX, PART_INCARNATION_MIN, SHARD_REPLICAS_MAX
+from ithaca.model.limits import (
+    BOOT_AHEAD_S_MAX,
+    BOOT_LEAP_MAX,
+    BOOT_MAX,
+    ORDERING_REPLICAS_MAX,
+    PART_INCARNATION_MIN,
+    SHARD_REPLICAS_MAX,
+)
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard, View
 from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RegisterShard, RemoveReplica
@@ -229,6 +236,15 @@ class ShardTable:
         self.version += 1
         self.by_number[shard.shard] = shard
         return ViewChanged(self.version, shard.shard, shard)
+
+
+def boot_max(known: int, time_us: int) -> int:
+    """The highest boot that a start of a replica can have whose last one was `known`: more would leave none for later.
+
+    A new directory begins with the time, an old one counts on; so that not even a thousand starts that lie about it
+    use the numbers up.
+    """
+    return min(BOOT_MAX, max(known + BOOT_LEAP_MAX, time_us + BOOT_AHEAD_S_MAX * 1_000_000))
 
 
 def _with(shard: Shard, replica: Replica) -> Shard:

@@ -26,8 +26,8 @@ from ithaca.ordering.outcomes import (
 )
 from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.ordering.reports import Report
+from ithaca.protocol.fields import ReplicaNumber, ShardNumber
 
-_Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 AggregatorNumber = Annotated[int, Meta(ge=1, le=AGGREGATOR_NUMBER_MAX)]
 Suspects = Annotated[tuple[Address, ...], Meta(max_length=SUSPECTS_MAX)]
 """Aggregators that did not serve whoever says this."""
@@ -65,8 +65,8 @@ class Left(msgspec.Struct, frozen=True, array_like=True):
     """Upwards: this replica is not reached over this connection any more. Downwards: it has joined elsewhere, or
     shall go to `to`."""
 
-    shard: _Natural
-    replica: _Natural
+    shard: ShardNumber
+    replica: ReplicaNumber
     to: Address | None = None
 
 
@@ -109,4 +109,4 @@ class Alive(msgspec.Struct, frozen=True, array_like=True):
 class SignsOfLife(msgspec.Struct, frozen=True, array_like=True):
     """What these replicas have said as `SignOfLife`: shard, replica, and whether it lacks nothing."""
 
-    signs: Annotated[tuple[tuple[_Natural, _Natural, bool], ...], Meta(max_length=REPORTS_TOGETHER_MAX)]
+    signs: Annotated[tuple[tuple[ShardNumber, ReplicaNumber, bool], ...], Meta(max_length=REPORTS_TOGETHER_MAX)]

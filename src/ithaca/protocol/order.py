@@ -20,7 +20,7 @@ from ithaca.ordering.outcomes import (
     ViewChanged,
 )
 from ithaca.ordering.part_outcomes import PartOutcome
-from ithaca.protocol.fields import Counted, Natural
+from ithaca.protocol.fields import Counted, Natural, ShardNumber
 
 AppliedOutcome = (
     Configured
@@ -92,7 +92,7 @@ class SessionIs(msgspec.Struct, frozen=True, array_like=True):
 class Admit(msgspec.Struct, frozen=True, array_like=True):
     """The server at this address shall become a replica of the shard. Asked again and again until it has."""
 
-    shard: Natural
+    shard: ShardNumber
     address: Address
 
 

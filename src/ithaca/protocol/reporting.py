@@ -10,7 +10,7 @@ from ithaca.model.view import Address, Orderers
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.protocol.aggregation import Change, Suspects
-from ithaca.protocol.fields import Counted, Natural
+from ithaca.protocol.fields import Boot, Natural, ReplicaNumber, ShardNumber
 
 ShardNews = ShardCut | Change
 """What a replica is told of its shard, in the order in which it was agreed."""
@@ -22,9 +22,9 @@ class Join(msgspec.Struct, frozen=True, array_like=True):
     With its `address` it may be a learner: one that is not of the shard yet gets the news and no lane.
     """
 
-    shard: Natural
-    replica: Natural
-    boot: Counted
+    shard: ShardNumber
+    replica: ReplicaNumber
+    boot: Boot
     suspects: Suspects = ()
     via: Natural = 0
     """The number of the aggregator that it came to; 0 when it came to the leader itself."""
@@ -47,7 +47,7 @@ class Joined(msgspec.Struct, frozen=True, array_like=True):
 class BootIsKnown(msgspec.Struct, frozen=True, array_like=True):
     """The replica cannot join: a later start of it is known, and this is its boot."""
 
-    boot: int
+    boot: Boot
 
 
 class News(msgspec.Struct, frozen=True, array_like=True):
@@ -67,8 +67,8 @@ class Enlist(msgspec.Struct, frozen=True, array_like=True):
 class Enlisted(msgspec.Struct, frozen=True, array_like=True):
     """The spare is this replica from now on: one that the view has, or a learner."""
 
-    shard: Natural
-    replica: Natural
+    shard: ShardNumber
+    replica: ReplicaNumber
 
 
 class SignOfLife(msgspec.Struct, frozen=True, array_like=True):

@@ -23,8 +23,8 @@ and none of what waited is ever performed. A server that lost its disk is a new 
 Time: step `Tick(now_ms)` before other events as time passes, at the latest at `deadline_ms`. Reads: on
 `ReadReady(index)` wait until `index` is applied, then read. Proposals: an entry is chosen when `Apply` shows
 it at its index with its term; another term there means that it lost. Only the leader takes requests: others
-refuse with a hint, and forwarding is the shell's business. Messages are of servers that the transport
-has authenticated, and well-formed.
+refuse with a hint, and forwarding is the shell's business. Messages are of the servers that the transport says;
+what no server would say that follows the protocol is passed over, and `RaftCore.objection` says why.
 
 **What holds**, checked by `sim.raft_network` after every step:
 
@@ -40,5 +40,6 @@ has authenticated, and well-formed.
 9. One uncommitted configuration at a time, and only after the leader committed in its term (thesis §4.1).
 
 Read `messages` and `events` first, then `core`; `node` is the state, `persistence` the order of effects,
-`election`, `follower` and `leader` the roles; `log`, `membership`, `progress`, `reads` are their parts.
+`election`, `follower` and `leader` the roles; `log`, `membership`, `progress`, `reads` are their parts;
+`objections` is what stands between them and the wire.
 """

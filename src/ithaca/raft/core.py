@@ -35,6 +35,7 @@ from ithaca.raft.messages import (
     VoteReply,
 )
 from ithaca.raft.node import Node
+from ithaca.raft.objections import objection
 
 
 class RaftCore:
@@ -82,6 +83,10 @@ class RaftCore:
         if self.leadership is not None:
             return self.leadership.heartbeat_due_ms
         return self.node.election_deadline_ms
+
+    def objection(self, message: AnyMessage) -> str | None:
+        """Why `step` would not believe a message from the wire; None for one that may be true."""
+        return objection(self.node, self.leadership, message)
 
     def step(self, event: Event) -> list[Effect]:
         """Take one event; the effects are to be performed as the package's docstring says."""
@@ -150,6 +155,8 @@ class RaftCore:
 
     def _receive(self, message: AnyMessage) -> None:
         node = self.node
+        if self.objection(message) is not None:
+            return
         if isinstance(message, RequestVote):
             if node.hears_leader and not message.forced:
                 return  # whoever asks lost touch with the leader, or was removed (thesis §4.2.3)

@@ -23,6 +23,7 @@ from ithaca.model.errors import (
     LastOrderer,
     NoSuchOrderer,
     Overloaded,
+    ProtocolError,
     StorageFull,
     Unavailable,
 )
@@ -163,6 +164,13 @@ class RaftDriver:
         self._events.append(event)
         if not self._is_running:
             self._run()
+
+    def receive(self, message: AnyMessage) -> None:
+        """Take what another server says; `ProtocolError` for what it would not say if it followed the protocol."""
+        wrong = self._core.objection(message)
+        if wrong is not None:
+            raise ProtocolError(f"server {message.sender} is not believed: {wrong}")
+        self.step(Receive(message))
 
     def submit(self, payload: bytes, waiter: Waiter) -> None:
         """Propose an entry; `waiter.done` gets what applying it returned, from within the apply itself."""

@@ -176,7 +176,10 @@ class Relay:
 
     def _count(self, message: Join | Attach, change: int) -> None:
         if isinstance(message, Join):
-            self._joining[message.shard, message.replica] += change
+            key = message.shard, message.replica
+            self._joining[key] += change
+            if not self._joining[key]:
+                del self._joining[key]
         else:
             self._attaching[message.aggregator] += change
 

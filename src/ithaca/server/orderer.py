@@ -20,7 +20,7 @@ from ithaca.ordering.outcomes import OrderedCut, Outcome
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.protocol.members import OrderersAre, RaftSays
-from ithaca.raft.events import Receive, Role, RoleChanged, Settings, Unreachable
+from ithaca.raft.events import Role, RoleChanged, Settings, Unreachable
 from ithaca.raft.messages import AnyMessage, Configuration, ServerId
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
@@ -230,7 +230,7 @@ class OrdererServer:
 
     def hear(self, message: AnyMessage) -> None:
         if self._driver is not None:
-            self._driver.step(Receive(message))
+            self._driver.receive(message)
 
     def told_removed(self, by: ServerId) -> None:
         assert self._group is not None
@@ -309,7 +309,7 @@ class _RaftPeer:
             raise ProtocolError(f"orderer {self._server} sent {type(message).__name__} over its link")
         if message.message.sender != self._server:
             raise ProtocolError(f"orderer {self._server} speaks as server {message.message.sender}")
-        self._driver.step(Receive(message.message))
+        self._driver.receive(message.message)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         self._connections.discard(connection)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import IthacaError
-from ithaca.model.limits import FIRST_SIGN_S
+from ithaca.model.limits import FIRST_SIGN_S, SHARD_NUMBER_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Replica, Shard
 from ithaca.ordering.entries import CloseLane, Finalize, OrderingEntry, RegisterShard, RemoveReplica
@@ -136,6 +136,9 @@ class Failures:
             self._warn(f"{why} in shard {shard.shard}, and {len(self._spares)} spares wait: {shard.size} are needed")
             return
         number = self._next_shard = max(self._next_shard, *(each + 1 for each in self._state.shards.by_number))
+        if number > SHARD_NUMBER_MAX:
+            self._warn(f"{why} in shard {shard.shard}, and no number above {SHARD_NUMBER_MAX} is left for another")
+            return
         entry = RegisterShard(number, shard.f, shard.masking, tuple(enumerate(addresses)))
 
         def registered(outcomes: list[Outcome]) -> None:

@@ -14,12 +14,14 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Replica
 from ithaca.ordering.entries import OpenLane
 from ithaca.ordering.outcomes import LaneOpened, Outcome, Refused
+from ithaca.ordering.shards import boot_max
 from ithaca.protocol.aggregation import Assigned
 from ithaca.protocol.codec import Received
 from ithaca.protocol.members import OrderersAre
 from ithaca.protocol.order import Admit
 from ithaca.protocol.reporting import BootIsKnown, Enlist, Join, Joined, ReportIs, SignOfLife
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import wall_us
 from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_answers import Answers
 from ithaca.server.orderer_streams import NewsStreams
@@ -60,6 +62,11 @@ class JoinRequests:
             return
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
+            return
+        most = boot_max(replica.boot, max(self._answers.state.time_us, wall_us()))
+        if message.boot > most:
+            why = f"boot {message.boot} is too far ahead: the last one was {replica.boot}"
+            self._answers.fail(connection, request, InvalidInput(why))
             return
         if self._is_placed_elsewhere(connection, request, message):
             return

@@ -10,7 +10,7 @@ import asyncio
 import logging
 
 from ithaca.model.errors import AddressInUse, InvalidInput, IthacaError, LastOrderer, NoSuchOrderer, Unavailable
-from ithaca.model.limits import ORDERER_PROMOTE_S
+from ithaca.model.limits import ORDERER_NUMBER_LEAP_MAX, ORDERER_PROMOTE_S
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
@@ -78,6 +78,13 @@ class MemberChanges:
                 InvalidInput(
                     f"orderer {server} cannot be added: numbers up to {configuration.last} were used, and no number is "
                     f"used again; start it anew as orderer {configuration.last + 1} with an empty directory"
+                )
+            )
+        elif server > configuration.last + ORDERER_NUMBER_LEAP_MAX:
+            waiter.failed(
+                InvalidInput(
+                    f"orderer {server} cannot be added: the last one was {configuration.last}, and numbers that are "
+                    f"skipped cannot be used later; use one up to {configuration.last + ORDERER_NUMBER_LEAP_MAX}"
                 )
             )
         elif address in addresses.values():

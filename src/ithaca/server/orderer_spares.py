@@ -8,7 +8,8 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ithaca.model.errors import AddressInUse, IthacaError, NoSuchReplica, NoSuchShard
+from ithaca.model.errors import AddressInUse, IthacaError, NoSuchReplica, NoSuchShard, Overloaded
+from ithaca.model.limits import LEARNER_NUMBER_LEAP_MAX, REPLICA_NUMBER_MAX, SPARES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import AddReplica
@@ -60,6 +61,9 @@ class Spares:
     def enlist(self, connection: Connection, request: Received, address: Address) -> None:
         """A spare is there: it is told who it is, as soon as somebody says so."""
         former = self._waiting.get(address)
+        if former is None and len(self._waiting) >= SPARES_MAX:
+            connection.fail(request, Overloaded(f"{SPARES_MAX} spares wait already: use some of them first"))
+            return
         if former is not None and former[0] is not connection:
             former[0].close()
         self._waiting[address] = connection, request
@@ -107,6 +111,9 @@ class Spares:
         if address is None or address not in self._waiting:
             return False
         number = max(shard.replica_last, self._last.get(shard.shard, 0)) + 1
+        if number > _number_max(shard) or len(self._learners) >= SPARES_MAX:
+            _log.error("shard %d can have no replica %d, or too many learners are under way", shard.shard, number)
+            return False
         self._last[shard.shard] = number
         self._learners[address] = Learner(shard.shard, number, self._waiting[address][0])
         _log.info("the spare at %s is to be replica %d of shard %d", address, number, shard.shard)
@@ -130,6 +137,10 @@ class Spares:
                 f"there is no replica {replica} of shard {shard.shard}: it was removed, or never added; nobody counts "
                 "on what it holds"
             )
+        if replica > _number_max(shard):
+            return NoSuchReplica(f"no learner of shard {shard.shard} was told to be replica {replica}")
+        if address not in self._learners and len(self._learners) >= SPARES_MAX:
+            return Overloaded(f"{SPARES_MAX} learners are under way already: try again later")
         self._last[shard.shard] = max(replica, self._last.get(shard.shard, 0))
         self._learners[address] = Learner(shard.shard, replica, connection)
         return None
@@ -189,3 +200,8 @@ class Spares:
     def _tell(self, address: Address, shard: int, replica: int) -> None:
         connection, request = self._waiting.pop(address)
         connection.answer(request, Enlisted(shard, replica))
+
+
+def _number_max(shard: Shard) -> int:
+    """The highest number that a learner may have: numbers are used once, and there is an end to them."""
+    return min(REPLICA_NUMBER_MAX, shard.replica_last + LEARNER_NUMBER_LEAP_MAX)

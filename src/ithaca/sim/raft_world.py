@@ -39,7 +39,7 @@ from ithaca.raft.events import (
 )
 from ithaca.raft.messages import AnyMessage, DurableState, InstallSnapshot, ServerId
 from ithaca.sim.disk import PowerLoss, SimDisk
-from ithaca.sim.raft_checker import Checker
+from ithaca.sim.raft_checker import Checker, Violation
 from ithaca.storage.raftlog import RaftLog
 
 DIRECTORY = "/raft"
@@ -350,4 +350,6 @@ class World:
         if source.boot != boot and source.last_words_lost:
             self.note("messages lost", source.id, target.id)
             return
+        if target.core is not None and (wrong := target.core.objection(message)) is not None:
+            raise Violation(f"server {target.id} does not believe server {source.id}: {wrong}")
         self.step(target, target.boot, Receive(message))

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.model.errors import ConfigError, Corrupt, LogError
+from ithaca.model.limits import BOOT_MAX
 from ithaca.storage import checked_file, directory_lock
 from ithaca.storage.disk import Disk
 
@@ -72,6 +73,7 @@ def bind(disk: Disk, directory: str, log: UUID) -> ReplicaMeta:
 
 def skip_boots(disk: Disk, directory: str, boot: int) -> None:
     """Have the next start come after this boot."""
+    assert boot <= BOOT_MAX, boot
     known = _load(disk, directory)
     assert known is not None, "start comes first"
     _store(disk, directory, msgspec.structs.replace(known, boot=max(known.boot, boot)))
