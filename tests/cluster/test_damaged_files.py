@@ -174,7 +174,7 @@ def lanes_of(image: Image, replica: int) -> list[DamagedLane]:
 def kind_of(lane: DamagedLane, name: str) -> str:
     """Segments that are sealed are looked at by readers only; the last one is looked at when the lane is opened."""
     if not name.endswith(".seg"):
-        return name.split(".")[-1]
+        return "runs" if name.startswith("runs") else name.split(".")[-1]
     return "last segment" if name == max(other for other in lane.files if other.endswith(".seg")) else "sealed segment"
 
 

@@ -6,7 +6,7 @@ import google_crc32c
 from tests.storage.lanes import LANE
 from tests.wire.batches import resealed
 
-from ithaca.model.limits import FRAME_HEADER_BYTES_MAX
+from ithaca.model.limits import FRAME_HEADER_BYTES_MAX, RUNS_FILE_PAGES
 from ithaca.storage import checked_file
 from ithaca.wire import batch as batches
 from ithaca.wire.batch import HEAD_BYTES, lane_seed
@@ -15,6 +15,8 @@ from ithaca.wire.frame import PREFIX_BYTES
 PAGE_ENTRIES = 4
 """Of the runs files that are tried here."""
 _RUNS_BLOCK_BYTES = 56 + 32 * PAGE_ENTRIES
+RUNS_HEAD_BYTES = 512 + 2 * _RUNS_BLOCK_BYTES
+"""Of `runs` without pages, which stand in a file of their own."""
 _SEED = lane_seed(LANE)
 
 
@@ -122,7 +124,11 @@ def runs(data: bytes) -> bytes:
     if len(fixed) < 512 + 2 * _RUNS_BLOCK_BYTES:
         return data
     fixed[:16] = struct.pack("<8sII", b"ithacaru", _u32(fixed, 8), PAGE_ENTRIES)
-    fixed[16:20] = crc_of(fixed[:16])
+    if _u32(fixed, 8) == 1:
+        fixed[16:20] = crc_of(fixed[:16])
+    else:
+        fixed[16:20] = RUNS_FILE_PAGES.to_bytes(4, "little")
+        fixed[20:24] = crc_of(fixed[:20])
     fixed[64:68] = crc_of(fixed[72:80])
     for at in range(512, len(fixed) - _RUNS_BLOCK_BYTES + 1, _RUNS_BLOCK_BYTES):
         number = (at - 512) // _RUNS_BLOCK_BYTES - 2

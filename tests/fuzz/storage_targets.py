@@ -126,8 +126,14 @@ def _index_file() -> bytes:
 # Runs
 
 
+_PAGES = f"{runs_file.NAME}-{0:012d}"
+
+
 def _runs(data: bytes) -> tuple[int, int, list[Run]]:
-    disk = disk_of({runs_file.NAME: data})
+    """The pages behind the slots are in a file of their own, but for version 1."""
+    is_version_1 = data[8:12] == (1).to_bytes(4, "little")
+    at = len(data) if is_version_1 else repairs.RUNS_HEAD_BYTES
+    disk = disk_of({runs_file.NAME: data[:at], _PAGES: data[at:]})
     found = _looked_up(disk)
     disk.kill()
     assert _looked_up(disk) == found, "opening it once more finds something else"
@@ -145,18 +151,26 @@ def _looked_up(disk: SimDisk) -> tuple[int, int, list[Run]]:
     return runs.first_lsn, runs.end_lsn, listed
 
 
+def _runs_bytes(disk: SimDisk) -> bytes:
+    head = _file(disk, runs_file.NAME).ljust(repairs.RUNS_HEAD_BYTES, b"\0")
+    return head + (_file(disk, _PAGES) if disk.exists(f"{_PLACE}/{_PAGES}") else b"")
+
+
 def _runs_files() -> tuple[bytes, ...]:
     disk, found = disk_of(), []
     runs = Runs(disk, _PLACE, page_entries=repairs.PAGE_ENTRIES)
-    found.append(_file(disk, runs_file.NAME))
+    found.append(_runs_bytes(disk))
     for number in range(11):
         runs.append(Run(3 * number, 5 * number + 1, 3, 100 + number))
         if number % 4 == 1:
             runs.sync()
-            found.append(_file(disk, runs_file.NAME))
+            found.append(_runs_bytes(disk))
     runs.sync()
     runs.trim(15)
-    return (*found, _file(disk, runs_file.NAME))
+    runs.sync()
+    newest = _runs_bytes(disk)
+    of_version_1 = newest[:8] + (1).to_bytes(4, "little") + newest[12:]
+    return (*found, newest, repairs.runs(of_version_1))
 
 
 # The Raft log

@@ -1,5 +1,6 @@
 """A lane on the simulated disk and on the real one: what goes in comes out, through rolls, trims and reopening."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -22,6 +23,7 @@ from tests.storage.lanes import (
 from ithaca.model.errors import Corrupt, Trimmed
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
+from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor
 from ithaca.storage.recovery import inspect
@@ -201,3 +203,31 @@ def test_a_closed_lane_is_found_as_it_was_left(place: Place) -> None:
     again = open_lane(place.disk, place.directory)
     assert {name: place.disk.open(f"{place.directory}/{name}").size() for name in files(place, ".seg")} == before
     check_reads(again, NaiveLane(written), Random(8))
+
+
+class CountingDisk(OsDisk):
+    """Counts how often a directory is listed."""
+
+    lists = 0
+
+    def list(self, directory: str) -> list[str]:
+        self.lists += 1
+        return super().list(directory)
+
+
+def test_dropping_segments_does_not_look_at_those_that_stay(tmp_path: Path) -> None:
+    disk, directory = CountingDisk(), str(tmp_path / "lane")
+    make_lane(disk, directory)
+    opened, source = open_lane(disk, directory), Source(Random(8))
+    while len(opened.first_lsns) < 50:
+        write(opened, [source.records(5)])
+    disk.lists = 0
+    write(opened, [control(TrimmedTo(opened.first_lsns[40]))])
+    opened.drop_trimmed()
+    assert len(opened.first_lsns) < 12
+    assert disk.lists == 0
+    while len(opened.first_lsns) < 20:
+        write(opened, [source.records(5)])
+    assert disk.lists == 0
+    recycled = [name for name in disk.list(directory) if name.startswith("recycled-")]
+    assert recycled == [], "they were written over"

@@ -391,7 +391,8 @@ def test_a_damaged_newest_page_of_runs_has_the_lane_set_aside() -> None:
     for number in range(2 * RUNS_PAGE_ENTRIES):
         note(store, OWN, 1 + 2 * number, 1)
     store.close()
-    disk.flip_bit(f"/store/{OWN}/runs", disk.open(f"/store/{OWN}/runs").size() - 8)
+    pages = f"/store/{OWN}/runs-{0:012d}"
+    disk.flip_bit(pages, disk.open(pages).size() - 8)
     found = opened(disk)
     assert (found.lanes, [aside.lane for aside in found.set_aside]) == ({}, [OWN])
 

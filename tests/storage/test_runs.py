@@ -1,6 +1,7 @@
 """Runs against a naive list: look-ups, reopening, crashes at any operation, full disks, and every byte flipped."""
 
 import threading
+from contextlib import suppress
 from random import Random
 
 import numpy as np
@@ -20,6 +21,11 @@ from ithaca.wire.batch import crc32c
 PAGE = 4
 FILE = "/lane/runs"
 NEVER = 1 << 60
+
+
+@pytest.fixture(autouse=True)
+def small_page_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_file, "RUNS_FILE_PAGES", 2)
 
 
 def opened(disk: Disk, directory: str = "/lane") -> Runs:
@@ -293,9 +299,14 @@ def test_on_both_disks(place: Place) -> None:
     found.trim(found.end_lsn // 4 * 3)
     assert found.first_lsn > found.end_lsn // 2
     check(found, model)
+    found.sync()
     again = opened(place.disk, place.directory)
     assert again.first_lsn == found.first_lsn
     check(again, model)
+
+
+def used_bytes(disk: SimDisk) -> int:
+    return sum(disk.open(f"/lane/{name}").size() for name in disk.list("/lane"))
 
 
 def test_trimming_gives_space_back_and_memory_is_bounded() -> None:
@@ -303,13 +314,17 @@ def test_trimming_gives_space_back_and_memory_is_bounded() -> None:
     found = opened(disk)
     fill(found, model, random, 400)
     found.sync()
-    before = disk.open(FILE).size()
+    files, before = len(disk.list("/lane")), used_bytes(disk)
+    assert files > 20
     found.positions_of(np.arange(found.end_lsn))
     assert len(found._cache) == 2
-    found.trim(found.end_lsn // 3)
-    assert disk.open(FILE).size() == before
     found.trim(found.end_lsn * 2 // 3)
-    assert disk.open(FILE).size() < before // 2
+    assert len(disk.list("/lane")) == files, "not before the next sync"
+    operations = disk.operations
+    found.sync()
+    assert len(disk.list("/lane")) < files // 2
+    assert used_bytes(disk) < before // 2
+    assert disk.operations - operations < files, "nothing is rewritten"
     with pytest.raises(Trimmed) as caught:
         found.position_of(0)
     assert caught.value.first == model.positions[found.first_lsn]
@@ -447,10 +462,13 @@ def test_a_failed_sync_of_the_directory_is_not_laundered_either() -> None:
     found = opened(disk)
     fill(found, model, random, 40)
     found.sync()
+    synced = model.truncated(found.end_lsn)
     disk.fail_next_sync("/lane")
+    fill(found, model, random, 40)
     with pytest.raises(Fenced):
-        found.trim(found.end_lsn - 1)
+        found.sync()
     disk.kill()
+    model = synced
     found = opened(disk)
     fill(found, model, random, 3)
     found.sync()
@@ -473,7 +491,8 @@ def test_a_full_disk_loses_nothing_and_recovers() -> None:
     copy = SimDisk()  # a power loss now leaves what was synced before
     copy.make_directory("/lane")
     copy.sync_directory("/")
-    copy.open(FILE, create=True).write(0, [disk.open(FILE).read(0, 1 << 20)])
+    for name in disk.list("/lane"):
+        copy.open(f"/lane/{name}", create=True).write(0, [disk.open(f"/lane/{name}").read(0, 1 << 20)])
     assert opened(copy).end_lsn == synced
     disk.capacity_bytes = None
     found.sync()
@@ -481,55 +500,120 @@ def test_a_full_disk_loses_nothing_and_recovers() -> None:
     check(opened(disk), model)
 
 
-def small_file() -> tuple[bytes, NaiveRuns]:
-    """A file with full pages, two slots in use and its mark, as a process leaves it."""
+Files = dict[str, bytes]
+
+
+def small_files() -> tuple[Files, NaiveRuns]:
+    """Files with full pages, two slots in use and a mark, as a process leaves them."""
     disk, model, random = new_disk(), NaiveRuns(), Random(6)
     found = opened(disk)
     for count in (9, 3, 2):
         fill(found, model, random, count)
         found.sync()
-    return disk.open(FILE).read(0, 1 << 20), model
+    return {name: disk.open(f"/lane/{name}").read(0, 1 << 20) for name in disk.list("/lane")}, model
 
 
-def with_file(data: bytes) -> SimDisk:
+def with_files(files: Files) -> SimDisk:
     disk = new_disk()
-    file = disk.open(FILE, create=True)
-    file.write(0, [data])
-    file.sync()
+    for name, data in files.items():
+        file = disk.open(f"/lane/{name}", create=True)
+        file.write(0, [data])
+        file.sync()
     disk.sync_directory("/lane")
     return disk
 
 
 def test_every_flipped_byte_is_detected_or_harmless() -> None:
-    data, model = small_file()
+    files, model = small_files()
+    assert len(files) > 2
     detected = 0
-    for offset in range(len(data)):
-        for mask in (0xFF, 1 << offset % 8):
-            damaged = bytearray(data)
-            damaged[offset] ^= mask
-            try:
-                check(opened(with_file(bytes(damaged))), model)
-            except Corrupt as error:
-                detected += error.file == FILE
+    for name, data in files.items():
+        for offset in range(len(data)):
+            for mask in (0xFF, 1 << offset % 8):
+                damaged = bytearray(data)
+                damaged[offset] ^= mask
+                try:
+                    check(opened(with_files(files | {name: bytes(damaged)})), model)
+                except Corrupt as error:
+                    detected += error.file == f"/lane/{name}"
     assert detected > 1200  # the rest is unused space, the mark and the older slot
 
 
-def test_every_tear_is_refused_when_the_mark_is_there() -> None:
-    data, model = small_file()
-    for size in range(len(data) - 1):
+def test_no_tear_passes_for_fewer_runs_when_the_mark_is_there() -> None:
+    files, model = small_files()
+    for name, data in files.items():
+        refused = 0
+        for size in range(len(data) - 1):
+            try:
+                check(opened(with_files(files | {name: data[:size]})), model)
+            except Corrupt:
+                refused += 1
+        assert refused > len(data) // 2 if name == "runs" else refused == len(data) - 1
+
+
+def test_a_missing_file_of_pages_is_refused() -> None:
+    files, _ = small_files()
+    for name in files:
+        if name != "runs":
+            with pytest.raises(Corrupt):
+                opened(with_files({other: data for other, data in files.items() if other != name}))
+
+
+def version_1(files: Files) -> Files:
+    """The same runs as an earlier version kept them: pages behind the slots of one file."""
+    data = files["runs"]
+    head = data[:8] + (1).to_bytes(4, "little") + data[12:16]
+    pages = b"".join(files[name] for name in sorted(files) if name != "runs")
+    slots = data[24:].ljust(512 + 2 * (56 + 32 * PAGE) - 24, b"\0")
+    return {"runs": head + crc32c(head).to_bytes(4, "little") + data[20:24] + slots + pages}
+
+
+def test_files_of_version_1_are_read_and_become_version_2() -> None:
+    files, model = small_files()
+    disk = with_files(version_1(files))
+    for _ in range(2):
+        found = opened(disk)
+        check(found, model)
+        assert len(disk.list("/lane")) == len(files)
+        disk.crash(Random(1))
+    found = opened(disk)
+    fill(found, model, Random(7), 30)
+    found.sync()
+    disk.crash(Random(2))
+    check(opened(disk), model)
+
+
+def test_a_crash_while_version_1_becomes_version_2() -> None:
+    files, model = small_files()
+    for operations in range(40):
+        disk = with_files(version_1(files))
+        disk.power_fails_after(operations)
+        with suppress(PowerLoss):
+            opened(disk)
+        disk.crash(Random(operations))
+        check(opened(disk), model)
+
+
+def test_damage_to_version_1_is_refused() -> None:
+    files, model = small_files()
+    data = version_1(files)["runs"]
+    for offset in range(512 + 2 * (56 + 32 * PAGE), len(data), 7):
+        damaged = bytearray(data)
+        damaged[offset] ^= 0xFF
         with pytest.raises(Corrupt):
-            check(opened(with_file(data[:size])), model)
+            check(opened(with_files({"runs": bytes(damaged)})), model)
 
 
 def test_a_newer_format_is_refused_by_name() -> None:
-    data, _ = small_file()
-    head = data[:8] + (runs_file.VERSION + 1).to_bytes(4, "little") + data[12:16]
+    files, _ = small_files()
+    data = files["runs"]
+    head = data[:8] + (runs_file.VERSION + 1).to_bytes(4, "little") + data[12:20]
     with pytest.raises(FormatTooNew) as caught:
-        opened(with_file(head + crc32c(head).to_bytes(4, "little") + data[20:]))
+        opened(with_files(files | {"runs": head + crc32c(head).to_bytes(4, "little") + data[24:]}))
     assert (caught.value.found, caught.value.supported) == (runs_file.VERSION + 1, runs_file.VERSION)
 
 
 def test_pages_of_another_size_are_refused() -> None:
-    data, _ = small_file()
+    files, _ = small_files()
     with pytest.raises(Corrupt, match="pages hold 4 runs"):
-        Runs(with_file(data), "/lane")
+        Runs(with_files(files), "/lane")

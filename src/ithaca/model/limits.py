@@ -149,6 +149,8 @@ CACHED_BATCH_BYTES_MAX = 64 * KIB
 """Batches above this are not kept in memory: the page cache serves them as well."""
 RUNS_PAGE_ENTRIES = 128
 """Runs in one checksummed page of the runs file."""
+RUNS_FILE_PAGES = 4096
+"""Pages in one file of runs: what is trimmed goes by the file."""
 RUNS_PAGES_CACHED_MAX = 256
 """Pages of the runs file kept in memory."""
 IOV_MAX = 1024

@@ -65,7 +65,8 @@ def _lane_runs(disk: Disk, path: str, lane: LaneId) -> Iterator[tuple[int, list[
     """The ids from some position on, batch by batch."""
     set_aside.check_unmarked(disk, path)
     reader = _reader(disk, path, lane)
-    runs = Runs(PrivateCopy(disk, [f"{path}/{runs_file.NAME}"]), path)
+    copied = (f"{path}/{name}" for name in disk.list(path) if runs_file.is_runs_file(name))
+    runs = Runs(PrivateCopy(disk, copied), path)
     start, stop = max(reader.trim_lsn, runs.first_lsn), min(reader.length, runs.end_lsn)
     for batch in _batches(reader, start, stop):
         for run in runs.runs(max(start, batch.base_lsn), min(stop, batch.end_lsn)):

@@ -80,8 +80,9 @@ class LaneWriter:
         self._put(batch)
 
     def trim(self, before_lsn: int) -> None:
-        """Let go of the records below an LSN, durably, behind what is queued."""
+        """Let go of the records below an LSN, durably, behind what is queued; the thread removes their segments."""
         self._put(control_entry(TrimmedTo(before_lsn)))
+        self._queue.hand_over()
 
     async def close(self) -> None:
         """Write what is queued, as far as there is space for it, end the thread, close the lane. Idempotent."""

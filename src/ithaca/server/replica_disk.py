@@ -13,7 +13,7 @@ from ithaca.replica.events import Created, DiskFull, Event, RunsSynced, Synced, 
 from ithaca.runtime.lane_writer import LaneWriter
 from ithaca.runtime.metrics import ReplicaMetrics
 from ithaca.storage.lane_store import LaneStore, trim
-from ithaca.storage.runs import PendingRuns
+from ithaca.storage.runs import PendingRuns, Runs
 from ithaca.wire.batch import Batch
 
 _log = logging.getLogger("ithaca.replica.disk")
@@ -88,6 +88,7 @@ class LaneKeeper:
             for held in self._store.lanes.values():
                 lsn = min(held.runs.floor_position(first), held.lane.length)
                 held.runs.trim(lsn - 1)  # one trimmed record stays, by which peers see that those before it were
+                await self._sync_runs([held.runs])
                 if len(held.lane.first_lsns) < 2 or held.lane.first_lsns[1] > lsn:
                     continue
                 writer = self._writers.get(held.lane_id)
@@ -100,14 +101,17 @@ class LaneKeeper:
 
     def sync_runs(self, cut: int) -> None:
         async def work() -> None:
-            runs = [held.runs for held in self._store.lanes.values()]
-            pending = [(each, prepared) for each in runs if (prepared := each.prepare_sync()) is not None]
-            await asyncio.to_thread(_write_all, [prepared for _, prepared in pending])
-            for each, prepared in pending:
-                each.adopt(prepared)
+            await self._sync_runs([held.runs for held in self._store.lanes.values()])
             self._step(RunsSynced(cut))
 
         self._start(work)
+
+    async def _sync_runs(self, runs: list[Runs]) -> None:
+        pending = [(each, prepared) for each in runs if (prepared := each.prepare_sync()) is not None]
+        if pending:
+            await asyncio.to_thread(_write_all, [prepared for _, prepared in pending])
+        for each, prepared in pending:
+            each.adopt(prepared)
 
     async def close(self) -> None:
         """Write what is queued, then leave everything clean."""

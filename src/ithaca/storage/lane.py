@@ -17,6 +17,7 @@ Invariants:
 """
 
 import errno
+from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
@@ -103,12 +104,15 @@ class Lane(LaneReader):
         self.fenced: Fenced | None = None
         self._sync_failure: OSError | None = None
         self._roll_due = False
+        self._recycled: list[str] = []
+        """Trimmed segments that wait to be written over."""
         self._sealed_bytes: dict[int, int] = {}
         """How much a segment that is full holds, if it was asked for."""
         self.closed = False
         """Whether it was closed and nothing was committed since."""
         self._progress = ProgressFile(disk, directory, writable=True)
         found = inspect(disk, directory, lane, self._progress.load(), writable=True)
+        self._recycled = [name for name in disk.list(directory) if name.startswith(_RECYCLED_PREFIX)]
         self._adopt(settle(disk, directory, found, self._progress))
 
     def _adopt(self, found: Inspected) -> None:
@@ -282,11 +286,9 @@ class Lane(LaneReader):
             if self.disk.exists(self._writer.segment.index_path):
                 self.disk.remove(self._writer.segment.index_path)
         else:
-            recycled = next(iter(self._recycled()), None)
+            recycled = self._recycled[0] if self._recycled else None
+            self._recycled = self._recycled[1:]
         return _new_segment(self.disk, self.directory, self.seed, self.state, recycled)
-
-    def _recycled(self) -> list[str]:
-        return [name for name in self.disk.list(self.directory) if name.startswith(_RECYCLED_PREFIX)]
 
     def drop_trimmed(self) -> None:
         """Remove, or keep for recycling, the segments that lie wholly below the trim point."""
@@ -294,9 +296,9 @@ class Lane(LaneReader):
             return
         if self._durability == "os":
             self._sync()
-        while len(self.first_lsns) > 1 and self.first_lsns[1] <= self.trim_lsn:
-            first = self.first_lsns[0]
-            self.first_lsns = self.first_lsns[1:]
+        kept = max(1, bisect_right(self.first_lsns, self.trim_lsn)) - 1
+        gone, self.first_lsns = self.first_lsns[:kept], self.first_lsns[kept:]
+        for first in gone:
             with suppress(OSError):  # nobody reads it any more; what stays behind goes when the lane is opened next
                 self._drop(first)
 
@@ -305,8 +307,10 @@ class Lane(LaneReader):
         self._sealed_bytes.pop(first_lsn, None)
         self.forget_segment(first_lsn)
         path = f"{self.directory}/{name_of(first_lsn)}"
-        if len(self._recycled()) < RECYCLED_SEGMENTS_MAX and size * 2 >= self._segment_bytes:
-            self.disk.rename(path, f"{self.directory}/{_RECYCLED_PREFIX}{first_lsn:020d}")
+        if len(self._recycled) < RECYCLED_SEGMENTS_MAX and size * 2 >= self._segment_bytes:
+            name = f"{_RECYCLED_PREFIX}{first_lsn:020d}"
+            self.disk.rename(path, f"{self.directory}/{name}")
+            self._recycled = [*self._recycled, name]
         else:
             self.disk.remove(path)
         index_path = f"{self.directory}/{index_name_of(first_lsn)}"

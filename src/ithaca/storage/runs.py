@@ -49,6 +49,7 @@ class PendingRuns:
         self.in_progress = True
         try:
             self.pages_now = self._file.store(self.pages, self.runs, self._dead_pages, self._end_lsn)
+            self._file.drop_dead()
         finally:
             self.in_progress = False
 
@@ -74,7 +75,9 @@ class Runs:
     def _load(self) -> None:
         last = self._file.last
         self._pages, self._dead_pages = last.pages, last.dead_pages
+        self._heads_from = last.dead_pages
         self._heads = self._file.heads()
+        """What the pages from that number on begin with."""
         self._recent = list(last.tail)
         self._check_starts()
         self._recent_columns: Columns | None = None
@@ -85,7 +88,7 @@ class Runs:
 
     def _check_starts(self) -> None:
         """Pages and the runs in memory follow each other, by what each begins with."""
-        starts = self._heads[:, self._dead_pages :]
+        starts = self._live_heads
         if self._recent:
             starts = np.column_stack((starts, [self._recent[0][column] for column in (_LSN, _POSITION, _TIME)]))
         elif starts.size:
@@ -98,8 +101,12 @@ class Runs:
     def first_lsn(self) -> int:
         """The first LSN whose position is known."""
         if self._dead_pages < self._pages:
-            return int(self._heads[0, self._dead_pages])
+            return self._chunk_start(self._dead_pages)
         return self._recent[0].lsn if self._recent else self.end_lsn
+
+    @property
+    def _live_heads(self) -> Columns:
+        return self._heads[:, self._dead_pages - self._heads_from :]
 
     @property
     def end_position(self) -> int:
@@ -188,22 +195,20 @@ class Runs:
         self._store(number, runs, length)
 
     def trim(self, before_lsn: int) -> None:
-        """Forget the pages that lie wholly below an LSN; the file shrinks when more than half of it is dead."""
+        """Forget the pages that lie wholly below an LSN; the next `sync` removes the files that hold nothing else."""
         while self._dead_pages < self._pages and self._chunk_start(self._dead_pages + 1) <= before_lsn:
             self._cache.pop(self._dead_pages, None)
             self._dead_pages += 1
             self._synced = False
-        if self._dead_pages * 2 > self._pages and self._pending is None:
-            self.sync()
-            self._file.replace()
-            self._load()
+        if self._dead_pages - self._heads_from > len(self._live_heads[0]):
+            self._heads, self._heads_from = self._live_heads.copy(), self._dead_pages
 
     def _store(self, pages: int, runs: list[Run], end_lsn: int) -> None:
         """Make the runs behind the first `pages` pages durable, and all that there is."""
         now = self._file.store(pages, runs, self._dead_pages, end_lsn)
         for number in [number for number in self._cache if number >= pages]:
             del self._cache[number]
-        self._heads = self._heads[:, :pages]
+        self._heads = self._heads[:, : max(0, pages - self._heads_from)]
         self._recent, self.end_lsn, self._synced = runs, end_lsn, True
         self._page_out(pages, now, runs)
 
@@ -231,7 +236,7 @@ class Runs:
         if not len(lsns):
             return np.empty(0, np.int64)
         self._check_known(int(lsns.min()), int(lsns.max()))
-        numbers = np.searchsorted(self._heads[0, self._dead_pages :], lsns, "right") - 1 + self._dead_pages
+        numbers = np.searchsorted(self._live_heads[0], lsns, "right") - 1 + self._dead_pages
         if self._recent:
             numbers[lsns >= self._recent[0].lsn] = self._pages
         positions = np.empty(len(lsns), np.int64)
@@ -318,11 +323,11 @@ class Runs:
         if self._recent and self._recent[0][column] <= value:
             return self._pages
         row = 2 if column == _TIME else column
-        return int(np.searchsorted(self._heads[row, self._dead_pages :], value, "right")) - 1 + self._dead_pages
+        return int(np.searchsorted(self._live_heads[row], value, "right")) - 1 + self._dead_pages
 
     def _chunk_start(self, number: int) -> int:
         if number < self._pages:
-            return int(self._heads[0, number])
+            return int(self._heads[0, number - self._heads_from])
         return self._recent[0].lsn if self._recent else self.end_lsn
 
     def _chunk(self, number: int) -> Columns:

@@ -1,23 +1,27 @@
-"""The `runs` file of a lane: full pages of runs at fixed places, and the newest runs in one of two slots.
+"""The runs of a lane on disk: the newest in one of two slots of `runs`, full pages of older ones in files of their own.
 
-Little-endian, everything 8-aligned; P is the number of runs in a page, B = 56 + 32·P.
+Little-endian, everything 8-aligned; P is the number of runs in a page, F that of pages in a file, B = 56 + 32·P.
 
 ```
-head    0 magic 8 bytes "ithacaru" | 8 version u32 | 12 page_entries u32 (P) | 16 crc u32 over 0..16
+runs
+head    0 magic 8 bytes "ithacaru" | 8 version u32 | 12 page_entries u32 (P) | 16 file_pages u32 (F)
+       20 crc u32 over 0..20
 mark   64 crc u32 over bytes 72..80 | 68 zero u32 | 72 generation u64: this one was synced, and the file's name too
 slots 512 and 512 + B, generation g in slot g mod 2:
         0 magic u32 "ITHN" | 4 crc u32 over bytes 8..56 and the runs
         8 generation u64 | 16 pages u64 | 24 pages_before u64: those below were synced earlier | 32 dead_pages u64
        40 end_lsn u64 | 48 count u32 | 52 zero u32 | 56 count runs, at most P
-pages   i at 512 + B·(2 + i):
+runs-<n, 12 digits>
+pages   i = n·F + k at B·k:
         0 magic u32 "ITHR" | 4 head_crc u32 over bytes 8..56 | 8 number u64 (i) | 16 generation u64
        24 lsn, 32 position, 40 time_us i64: of its first run | 48 body_crc u32 over the runs | 52 zero u32 | 56 P runs
 run     0 lsn i64 | 8 position i64 | 16 count i64 | 24 time_us i64
 ```
 
-Each sync is a *generation*: it writes the pages that became full, then all newer runs into the slot that the
-last generation does not use, and syncs once. So the last generation stays whole whatever a crash does to
-the next. After the sync, and without another, the mark says that it came through.
+Each sync is a *generation*: it writes and syncs the pages that became full, then writes all newer runs into the slot
+that the last generation does not use, and syncs that. So the last generation stays whole whatever a crash does to
+the next. After the sync, and without another, the mark says that it came through. Pages that were trimmed are dead; a
+file of dead pages alone is removed once a generation says so. Nothing is ever rewritten to become smaller.
 
 **Torn or damaged?** A generation is written only when the one before is synced. So of two slots the older is
 synced for certain; the newer is, if the mark says so. Recovery takes the newest generation whose slot and
@@ -29,11 +33,14 @@ takes back the mark leaves damage to the newest generation looking like a torn o
 its place and synced before it counts; without any mark the name itself may not be durable, and the file is
 copied into a new one. Every opening then starts a generation of its own, so that a page which an unsynced
 generation of an earlier life left behind never passes for one of the next.
+
+**Version 1** had no file_pages (its crc is at 16), and its pages in `runs`: page i at 512 + B·(2 + i). It is read, and
+becomes version 2 when it is opened.
 """
 
 import errno
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -41,15 +48,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, StorageError, StorageFull
+from ithaca.model.limits import RUNS_FILE_PAGES
 from ithaca.storage.disk import Disk, File
 from ithaca.wire.batch import crc32c
 
 NAME = "runs"
-VERSION = 1
+VERSION = 2
 _NEW = NAME + ".new"
+_PAGES_PREFIX = NAME + "-"
 _MAGIC = b"ithacaru"
 _SLOT_MAGIC, _PAGE_MAGIC = 0x4E485449, 0x52485449
-_HEAD = struct.Struct("<8sII")
+_HEAD = struct.Struct("<8sIII")
+_HEAD_1 = struct.Struct("<8sII")
 _CHECKED = struct.Struct("<II")
 _MARK = struct.Struct("<IIQ")
 _SLOT = struct.Struct("<QQQQQII")
@@ -57,11 +67,18 @@ _PAGE = struct.Struct("<QQqqqII")
 _MARK_AT, _SLOTS_AT = 64, 512
 _BLOCK_HEAD_BYTES = _CHECKED.size + _SLOT.size
 _RUN_BYTES = 32
+_PAGE_FILES_OPEN_MAX = 2
+"""Of one lane: the one that is written, and one that is read."""
 _NUMBER_MAX = 1 << 62
 """Far above what can be counted, and two of them can be added."""
 
 Columns = NDArray[np.int64]
 """Runs as four rows: LSN, position, count, time."""
+
+
+def is_runs_file(name: str) -> bool:
+    """Whether a file of a lane's directory is one of its runs."""
+    return name == NAME or name.startswith(_PAGES_PREFIX)
 
 
 class Run(NamedTuple):
@@ -87,22 +104,33 @@ class Generation(NamedTuple):
 
 
 class RunsFile:
-    """The open file. One thread at a time."""
+    """The open files. One thread at a time."""
 
     def __init__(self, disk: Disk, directory: str, page_entries: int) -> None:
         self._disk = disk
         self._directory = directory
         self._path = f"{directory}/{NAME}"
         self._page_entries = page_entries
+        self._file_pages = RUNS_FILE_PAGES
         self._block_bytes = _BLOCK_HEAD_BYTES + page_entries * _RUN_BYTES
+        self._page_files: dict[int, File] = {}
+        """Those that were used last, by number."""
+        self._first_file = 0
+        """Files of pages before this one were removed."""
+        self._named_files = 0
+        """The names of files of pages before this one are durable."""
+        self._is_version_1 = False
+        self.last = Generation(0, 0, 0, 0, 0, ())
         self.fenced: Fenced | None = None
         if disk.exists(f"{directory}/{_NEW}"):
             disk.remove(f"{directory}/{_NEW}")
         if disk.exists(self._path):
             self._file: File = disk.open(self._path)
             self._recover()
+            self._named_files = -(-self.last.pages // self._file_pages)
+            self._first_file = min(map(_file_number, self._page_names()), default=0)
+            self.drop_dead()
         else:
-            self.last = Generation(0, 0, 0, 0, 0, ())
             self.replace()
 
     # Writing
@@ -114,31 +142,27 @@ class RunsFile:
         fresh = max(0, len(entries) - 1) // size
         tail = tuple(entries[fresh * size :])
         last = Generation(self.last.number + 1, pages + fresh, pages, dead_pages, end_lsn, tail)
+        chunks = (_columns(entries[at * size : (at + 1) * size]) for at in range(fresh))
+        self._write_pages(pages, last.number, chunks)
         try:
-            for at in range(fresh):
-                runs = _columns(entries[at * size : (at + 1) * size])
-                self._write_page(self._file, pages + at, last.number, runs)
             self._write_slot(self._file, last)
         except OSError as error:
             raise _translated(error, self._path) from error
-        self._sync()
+        self._sync(self._file)
         self.last = last
         self._mark()
         return last.pages
 
     def replace(self) -> None:
-        """Write a new file without the dead pages, and give it the name."""
+        """Write `runs` anew, and give the new file the name."""
         self._check_fence()
-        old = self.last
-        pages = old.pages - old.dead_pages
-        last = Generation(old.number + 1, pages, pages, 0, old.end_lsn, old.tail)
+        last = self.last._replace(number=self.last.number + 1, pages_before=self.last.pages)
         try:
             file = self._disk.open(f"{self._directory}/{_NEW}", create=True)
             file.truncate(0)
-            head = _HEAD.pack(_MAGIC, VERSION, self._page_entries)
-            file.write(0, [head, crc32c(head).to_bytes(4, "little"), bytes(self._at(0) - _HEAD.size - 4)])
-            for number in range(old.dead_pages, old.pages):
-                self._write_page(file, number - old.dead_pages, last.number, self.load_page(number))
+            head = _HEAD.pack(_MAGIC, VERSION, self._page_entries, self._file_pages)
+            blank = bytes(_SLOTS_AT + 2 * self._block_bytes - _HEAD.size - 4)
+            file.write(0, [head, crc32c(head).to_bytes(4, "little"), blank])
             self._write_slot(file, last)
             file.sync()  # a failure costs nothing: the old file still has the name
         except OSError as error:
@@ -150,6 +174,51 @@ class RunsFile:
             raise self._fence(error) from error
         self._file, self.last = file, last
         self._mark()
+
+    def drop_dead(self) -> None:
+        """Remove the files whose pages are all dead, as the last generation says."""
+        stop = self.last.dead_pages // self._file_pages
+        while self._first_file < stop:
+            self._page_files.pop(self._first_file, None)
+            path = self._pages_path(self._first_file)
+            with suppress(OSError):  # nobody reads it any more; the next opening tries again
+                if self._disk.exists(path):
+                    self._disk.remove(path)
+            self._first_file += 1
+
+    def _write_pages(self, start: int, generation: int, chunks: Iterable[Columns]) -> None:
+        """Make pages durable, from number `start` on, and the names of their files."""
+        written: dict[int, File] = {}
+        try:
+            for number, runs in enumerate(chunks, start):
+                at = number // self._file_pages
+                file = written[at] = self._pages_file(at, create=True)
+                self._write_page(file, number, generation, runs)
+        except OSError as error:
+            raise _translated(error, self._path) from error
+        for file in written.values():
+            self._sync(file)
+        if max(written, default=-1) >= self._named_files:
+            try:
+                self._disk.sync_directory(self._directory)
+            except OSError as error:
+                raise self._fence(error) from error
+            self._named_files = max(written) + 1
+
+    def _pages_file(self, at: int, *, create: bool = False) -> File:
+        file = self._page_files.pop(at, None)
+        if file is None:
+            file = self._disk.open(self._pages_path(at), create=create)
+        self._page_files[at] = file
+        while len(self._page_files) > _PAGE_FILES_OPEN_MAX:
+            del self._page_files[next(iter(self._page_files))]
+        return file
+
+    def _page_names(self) -> list[str]:
+        return [name for name in self._disk.list(self._directory) if name.startswith(_PAGES_PREFIX)]
+
+    def _pages_path(self, at: int) -> str:
+        return f"{self._directory}/{_PAGES_PREFIX}{at:012d}"
 
     def _write_page(self, file: File, number: int, generation: int, runs: Columns) -> None:
         body = np.ascontiguousarray(runs.T).astype("<i8").tobytes()
@@ -167,9 +236,9 @@ class RunsFile:
         with suppress(OSError):  # it is sooner or later written anew
             self._file.write(_MARK_AT, [crc32c(number).to_bytes(8, "little"), number])
 
-    def _sync(self) -> None:
+    def _sync(self, file: File) -> None:
         try:
-            self._file.sync()
+            file.sync()
         except OSError as error:
             raise self._fence(error) from error
 
@@ -188,21 +257,28 @@ class RunsFile:
 
     def load_page(self, number: int) -> Columns:
         """The runs of a page; raises `Corrupt`."""
-        found = self._parse_page(number, self._file.read(self._at(number), self._block_bytes))
+        found = self._parse_page(number, self._read_page(number, self._block_bytes))
         if found is None:
-            raise self._damaged(self._at(number), f"page {number} of the runs")
+            raise self._page_damaged(number, f"page {number} of the runs")
         return found[1]
 
     def heads(self) -> Columns:
-        """LSN, position and time of the first run of each page, as three rows; those of dead pages are 0."""
-        heads = np.zeros((3, self.last.pages), np.int64)
+        """LSN, position and time of the first run of each page that is not dead, as three rows."""
+        heads: list[tuple[int, ...]] = []
         for number in range(self.last.dead_pages, self.last.pages):
-            at = self._at(number)
-            said = _page_head(number, self._file.read(at, _BLOCK_HEAD_BYTES))
+            said = _page_head(number, self._read_page(number, _BLOCK_HEAD_BYTES))
             if said is None:
-                raise self._damaged(at, f"the head of page {number} of the runs")
-            heads[:, number] = said[2:5]
-        return heads
+                raise self._page_damaged(number, f"the head of page {number} of the runs")
+            heads.append(said[2:5])
+        return np.array(heads, np.int64).reshape(-1, 3).T
+
+    def _read_page(self, number: int, count: int) -> bytes:
+        if self._is_version_1:
+            return self._file.read(_SLOTS_AT + self._block_bytes * (2 + number), count)
+        try:
+            return self._pages_file(number // self._file_pages).read(self._at(number), count)
+        except FileNotFoundError:
+            return b""
 
     def _parse_page(self, number: int, data: bytes) -> tuple[int, Columns] | None:
         """A page's generation and runs, None when it does not check out."""
@@ -231,32 +307,53 @@ class RunsFile:
     # Recovery
 
     def _recover(self) -> None:
-        self._check_head()
-        crc, _, number = _MARK.unpack(self._file.read(_MARK_AT, _MARK.size).ljust(_MARK.size, b"\0"))
+        version = self._check_head()
+        if version == 1:
+            self._adopt_version_1()
+            return
+        marked = self._find_last()
+        if not marked or marked < self.last.number:
+            self._store_again(self.last)
+        if not marked:
+            self.replace()
+            return
+        self.store(self.last.pages, self.last.tail, self.last.dead_pages, self.last.end_lsn)
+
+    def _find_last(self) -> int:
+        """Find the newest generation that counts; returns the one that is marked as synced, 0 if none is."""
+        read = self._file.read
+        crc, _, number = _MARK.unpack(read(_MARK_AT, _MARK.size).ljust(_MARK.size, b"\0"))
         marked = number if crc == crc32c(number.to_bytes(8, "little")) else 0
-        parsed = [self._parse_slot(self._file.read(self._slot_at(slot), self._block_bytes)) for slot in (0, 1)]
+        parsed = [self._parse_slot(read(self._slot_at(slot), self._block_bytes)) for slot in (0, 1)]
         found = sorted((slot for slot in parsed if slot is not None), key=lambda slot: -slot.number)
         if not found or marked > found[0].number:
             raise self._damaged(self._slot_at(marked), "the newest generation of runs")
         bad = self._torn_page(found[0])
         if bad is not None:
             if marked >= found[0].number or len(found) < 2:
-                raise self._damaged(self._at(bad), f"page {bad} of the runs")
+                raise self._page_damaged(bad, f"page {bad} of the runs")
             del found[0]
         self.last = found[0]
-        if self._at(self.last.pages) > self._file.size():
-            raise self._damaged(self._file.size(), f"the end of {self.last.pages} pages of runs")
-        if not marked:
-            self.replace()
-            return
-        if marked < self.last.number:
-            self._store_again(self.last)
-        self.store(self.last.pages, self.last.tail, self.last.dead_pages, self.last.end_lsn)
+        return marked
 
-    def _check_head(self) -> None:
+    def _adopt_version_1(self) -> None:
+        """Move the pages out of `runs`, which stays as it is until they are durable."""
+        self._is_version_1 = True
+        self._find_last()
+        last = self.last
+        if _SLOTS_AT + self._block_bytes * (2 + last.pages) > self._file.size():
+            raise self._damaged(self._file.size(), f"the end of {last.pages} pages of runs")
+        pages = (self.load_page(number) for number in range(last.dead_pages, last.pages))
+        self._write_pages(last.dead_pages, last.number + 1, pages)
+        self.replace()
+        self._is_version_1 = False
+
+    def _check_head(self) -> int:
+        """The version of the file."""
         data = self._file.read(0, _HEAD.size + 4).ljust(_HEAD.size + 4, b"\0")
-        magic, version, page_entries = _HEAD.unpack_from(data)
-        if magic != _MAGIC or data[_HEAD.size :] != crc32c(data[: _HEAD.size]).to_bytes(4, "little"):
+        magic, version, page_entries = _HEAD_1.unpack_from(data)
+        size = _HEAD_1.size if version == 1 else _HEAD.size
+        if magic != _MAGIC or data[size : size + 4] != crc32c(data[:size]).to_bytes(4, "little"):
             raise self._damaged(0, "the head of the file")
         if version > VERSION:
             raise FormatTooNew(
@@ -266,24 +363,28 @@ class RunsFile:
             )
         if page_entries != self._page_entries:
             raise Corrupt(f"pages hold {page_entries} runs, not {self._page_entries}", file=self._path, offset=12)
+        if version > 1:
+            self._file_pages = max(1, _HEAD.unpack_from(data)[3])
+        return int(version)
 
     def _torn_page(self, last: Generation) -> int | None:
         """The first page of a generation that did not come through with it."""
         for number in range(last.pages_before, last.pages):
-            found = self._parse_page(number, self._file.read(self._at(number), self._block_bytes))
+            found = self._parse_page(number, self._read_page(number, self._block_bytes))
             if found is None or found[0] != last.number:
                 return number
         return None
 
     def _store_again(self, last: Generation) -> None:
         """Make a generation durable that may be in the page cache only."""
-        for number in range(last.pages_before, last.pages):
-            self._write_page(self._file, number, last.number, self.load_page(number))
+        fresh = range(last.pages_before, last.pages)
+        self._write_pages(fresh.start, last.number, [self.load_page(number) for number in fresh])
         self._write_slot(self._file, last)
-        self._sync()
+        self._sync(self._file)
 
     def _at(self, number: int) -> int:
-        return _SLOTS_AT + self._block_bytes * (2 + number)
+        """Where a page is in its file."""
+        return self._block_bytes * (number % self._file_pages)
 
     def _slot_at(self, generation: int) -> int:
         return _SLOTS_AT + self._block_bytes * (generation % 2)
@@ -292,8 +393,16 @@ class RunsFile:
         """The parts of the file check out one by one, and not together."""
         return Corrupt(what, file=self._path)
 
+    def _page_damaged(self, number: int, what: str) -> Corrupt:
+        path = self._pages_path(number // self._file_pages)
+        return Corrupt(f"{what} does not check out, though it was synced", file=path, offset=self._at(number))
+
     def _damaged(self, offset: int, what: str) -> Corrupt:
         return Corrupt(f"{what} does not check out, though it was synced", file=self._path, offset=offset)
+
+
+def _file_number(name: str) -> int:
+    return int(name.removeprefix(_PAGES_PREFIX))
 
 
 def _columns(runs: Sequence[Run]) -> Columns:
