@@ -27,7 +27,6 @@ from ithaca.ordering.entries import (
     OrderingEntry,
     RegisterShard,
     cut,
-    decode_entry,
 )
 from ithaca.ordering.outcomes import (
     LaneClosed,
@@ -43,6 +42,7 @@ from ithaca.protocol.appending import Acks
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Failure, Welcome
 from ithaca.protocol.reading import Deliver, Delivered, Filter
+from ithaca.protocol.requests import Request, entry_of
 from ithaca.replica.appends import position_gone
 from ithaca.replica.sessions import HomeSessions
 from ithaca.runtime.connection import Connection
@@ -151,8 +151,8 @@ class FakeOrderer(Server):
                 connection.answer(received, answer)
             case order.GetSession(producer_id):
                 connection.answer(received, order.SessionIs(state.sessions.by_id.get(producer_id)))
-            case order.Propose(entry):
-                outcomes = self.cluster.apply(decode_entry(entry))
+            case _ if isinstance(message, Request):
+                outcomes = self.cluster.apply(entry_of(message))
                 if self.losing_answers:
                     self.losing_answers -= 1
                     connection.abort()

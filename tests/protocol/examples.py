@@ -38,7 +38,7 @@ from ithaca.ordering.part_outcomes import (
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.protocol import aggregation as a
-from ithaca.protocol import appending, copying, greeting, members, order, reading, reporting
+from ithaca.protocol import appending, copying, greeting, members, order, reading, reporting, requests
 from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.raft import messages as raft
 
@@ -104,6 +104,16 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     order.GetTail(),
     order.TailIs(120, 1, 1_700_000_000_000_000, 6),
     order.Propose(b"entry"),
+    requests.BeginSession("orders", LANE),
+    requests.RelocateSession(5, 2, LANE, OTHER, b"carried"),
+    requests.EndSession(5, 2),
+    requests.TrimBefore(7),
+    requests.BeginPart(LANE, bytes(16), 1_000_000),
+    requests.PublishParts("w", 3, "me", ((LaneId(1, 0, 1 << 30), bytes(16)),)),
+    requests.DropParts(((LaneId(1, 0, 1 << 30), bytes(16)),)),
+    requests.AddShard(3, 0, False, ((0, AT),)),
+    requests.FinalizeShard(3, 2, 9, True),
+    requests.DismissReplica(3, 1, 0),
     order.Applied(OUTCOMES),
     order.GetSession(5),
     order.SessionIs(SESSION),

@@ -120,9 +120,7 @@ class SimulatedClient:
         placed = None if server is None else placed_of(server, session.home, session.producer_id)
         if placed is not None:
             carried = encode_carried(merged_carried(decode_carried(session.carried), placed))
-            world.send(
-                MoveSession(session.producer_id, session.epoch, session.home, target, fence=None, carried=carried)
-            )
+            world.send(MoveSession(session.producer_id, session.epoch, session.home, target, carried=carried))
 
     def _ask_next_seq(self, session: Session) -> None:
         server = self.world.servers[session.home[:2]]

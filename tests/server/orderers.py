@@ -16,11 +16,13 @@ from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.ordering.entries import OrderingEntry, encode_entry
+from ithaca.ordering.outcomes import Outcome
 from ithaca.ordering.reports import Report
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Redirect, Role
-from ithaca.protocol.order import Applied, AppliedOutcome, GetTail, GetView, Propose, TailIs, ViewIs
+from ithaca.protocol.order import Applied, AppliedOutcome, GetTail, GetView, TailIs, ViewIs
 from ithaca.protocol.reporting import Join, Joined, News, ReportIs, ShardNews
+from ithaca.protocol.requests import request_of
 from ithaca.raft.events import Settings
 from ithaca.runtime.connection import Connection, dial
 from ithaca.server.orderer import OrdererServer
@@ -189,7 +191,15 @@ async def ask(address: Address, message: Message, kind: type[_M]) -> _M:
 
 
 async def propose(address: Address, entry: OrderingEntry) -> tuple[AppliedOutcome, ...]:
-    return (await ask(address, Propose(encode_entry(entry)), Applied)).outcomes
+    """Ask for an entry, as clients do."""
+    return (await ask(address, request_of(entry), Applied)).outcomes
+
+
+async def agree(server: OrdererServer, entry: OrderingEntry) -> list[Outcome]:
+    """Have the leader agree on an entry of its own, which no client can ask for."""
+    assert server._driver is not None
+    outcomes: list[Outcome] = await server._driver.propose(encode_entry(entry))
+    return outcomes
 
 
 async def view(address: Address, at_least: int = 0) -> ViewIs:

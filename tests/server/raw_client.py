@@ -7,13 +7,14 @@ from typing import Any
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.ordering.entries import OpenSession, OrderingEntry, encode_entry
+from ithaca.ordering.entries import OpenSession, OrderingEntry
 from ithaca.ordering.outcomes import Session, SessionOpened
 from ithaca.protocol.appending import Acks, Append
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Failure, Hello
-from ithaca.protocol.order import Applied, GetTail, GetView, Propose, TailIs, ViewIs
+from ithaca.protocol.order import Applied, GetTail, GetView, TailIs, ViewIs
+from ithaca.protocol.requests import request_of
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
@@ -74,7 +75,7 @@ class RawClient:
 
     async def propose(self, entry: OrderingEntry) -> Any:
         """The first outcome."""
-        answer: Applied = await self.ask(Propose(encode_entry(entry)))
+        answer: Applied = await self.ask(request_of(entry))
         return answer.outcomes[0]
 
     async def open_session(self, name: str, lane: LaneId) -> Session:

@@ -2,10 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from tests.server.orderers import (
     FakeReplica,
+    agree,
     ask,
     client,
     cluster_file,
@@ -20,12 +22,14 @@ from tests.server.orderers import (
 
 from ithaca.model.cut import LaneLengths, LaneRun, ShardCut
 from ithaca.model.errors import InvalidInput, NoSuchShard, StorageFull, Unavailable, VersionMismatch, WrongLane
+from ithaca.model.limits import PART_INCARNATION_MIN, PARTS_MAX
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Address
+from ithaca.model.view import Address, ClusterConfiguration
 from ithaca.ordering import entries, sessions
 from ithaca.ordering.entries import (
     AddReplica,
     CloseLane,
+    Configure,
     ExpireSession,
     Finalize,
     Lost,
@@ -40,7 +44,6 @@ from ithaca.ordering.entries import (
 from ithaca.ordering.outcomes import (
     LaneClosed,
     LaneOpened,
-    RangeLost,
     Refused,
     SessionExpired,
     SessionMoved,
@@ -49,8 +52,12 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
+from ithaca.ordering.part_entries import ExpireParts, SealPart
+from ithaca.ordering.part_outcomes import PartsUnfit
 from ithaca.protocol.order import Applied, GetSession, GetTail, GetView, Propose, SessionIs, TailIs, ViewIs
 from ithaca.protocol.reporting import BootIsKnown, Join, Joined
+from ithaca.protocol.requests import BeginSession, PublishParts, TrimBefore
+from ithaca.replica.sessions import encode_carried
 from ithaca.server import orderer_views
 from ithaca.server.orderer import OrdererServer
 from ithaca.sim.disk import SimDisk
@@ -63,7 +70,7 @@ async def test_the_view_is_unavailable_until_the_log_is_configured(tmp_path: Pat
     try:
         with pytest.raises(Unavailable, match="not ready"):
             await view(alone.address)
-        for message in (GetTail(), Join(0, 0, 1), GetSession(1), Propose(encode_entry(TrimTo(1)))):
+        for message in (GetTail(), Join(0, 0, 1), GetSession(1), TrimBefore(1)):
             assert await redirected(alone.address, message) is None
     finally:
         await alone.stop()
@@ -114,9 +121,6 @@ async def test_clients_propose_and_are_told_the_outcome(tmp_path: Path) -> None:
             assert await propose(leader, TrimTo(3)) == (TrimmedTo(3),)
             assert await propose(leader, TrimTo(99)) == (Refused(TrimTo(99), "beyond the tail"),)
             assert (await ask(leader, GetTail(), TailIs)).first == 3
-            assert await propose(leader, Lost(one.lane, 3, 5)) == (RangeLost(one.lane, 3, 5),)
-            closed = await propose(leader, CloseLane(one.lane))
-            assert closed[0] == LaneClosed(one.lane, 5)
             final = await propose(leader, Finalize(1))
             assert ShardFinalized(1, 1) in final
 
@@ -127,6 +131,11 @@ async def test_clients_propose_and_are_told_the_outcome(tmp_path: Path) -> None:
         entries.cut(LaneLengths.of({LaneId(0, 0, 1): 5}), time_us=1, view=1),
         OpenLane(0, 0, 9),
         AddReplica(0, 1, 7, Address("127.0.0.1", 9)),
+        CloseLane(LaneId(0, 0, 1)),
+        Lost(LaneId(0, 0, 1), 0, 1),
+        Configure(ClusterConfiguration(UUID(int=1), "scalog")),
+        SealPart(LaneId(0, 0, 1 << 30), bytes(16), 1, 1),
+        ExpireParts((LaneId(0, 0, 1 << 30),), 1),
     ],
     ids=lambda entry: type(entry).__name__,
 )
@@ -135,7 +144,7 @@ async def test_what_is_the_leaders_own_is_refused(entry: OrderingEntry, tmp_path
         leader = group.address(await group.leader())
         applied = group.up[1].status()["applied"]
         with pytest.raises(InvalidInput, match=f"may not propose {type(entry).__name__}"):
-            await propose(leader, entry)
+            await ask(leader, Propose(encode_entry(entry)), Applied)
         with pytest.raises(VersionMismatch):
             await ask(leader, Propose(b"\x92\xa6future\x01"), Applied)
         assert group.up[1].status()["applied"] == applied
@@ -146,7 +155,8 @@ async def test_what_is_the_leaders_own_is_refused(entry: OrderingEntry, tmp_path
 
 async def test_sessions_are_opened_moved_and_expired(tmp_path: Path) -> None:
     async with orderers(cluster_file(orderers=3), tmp_path) as group:
-        leader = group.address(await group.leader())
+        number = await group.leader()
+        leader = group.address(number)
         one, other = FakeReplica(0, 0), FakeReplica(0, 1)
         async with joined(leader, [one, other]):
             (opened,) = await propose(leader, OpenSession("orders", one.lane))
@@ -157,13 +167,18 @@ async def test_sessions_are_opened_moved_and_expired(tmp_path: Path) -> None:
             (again,) = await propose(leader, OpenSession("orders", one.lane))
             assert isinstance(again, SessionOpened)
             assert again.session.epoch == 2
-            await propose(leader, CloseLane(one.lane))
-            (moved,) = await propose(leader, MoveSession(1, 2, one.lane, other.lane, carried=b"known"))
+            carried = encode_carried([(1, 2, 17, 0)])
+            move = MoveSession(1, 2, one.lane, other.lane, carried=carried)
+            assert await propose(leader, move) == (Refused(move, "the source is not closed"),)
+            await agree(group.up[number], CloseLane(one.lane))
+            with pytest.raises(InvalidInput, match="carries"):
+                await propose(leader, MoveSession(1, 2, one.lane, other.lane, carried=b"nonsense"))
+            (moved,) = await propose(leader, move)
             assert isinstance(moved, SessionMoved)
             found = (await ask(leader, GetSession(1), SessionIs)).session
             assert found == moved.session
             assert found is not None
-            assert (found.home, found.carried) == (other.lane, b"known")
+            assert (found.home, found.carried) == (other.lane, carried)
             (expired,) = await propose(leader, ExpireSession(1, 2))
             assert expired == SessionExpired(found)
             assert (await ask(leader, GetSession(1), SessionIs)).session is None
@@ -179,8 +194,7 @@ async def test_anonymous_sessions_make_room_for_new_ones(tmp_path: Path, monkeyp
                 await propose(leader, OpenSession(name, replica.lane))
 
             async def open_session(name: str) -> tuple[object, ...]:
-                request = Propose(encode_entry(OpenSession(name, replica.lane)))
-                answer = (await asking.request(request)).message
+                answer = (await asking.request(BeginSession(name, replica.lane))).message
                 assert isinstance(answer, Applied)
                 return answer.outcomes
 
@@ -224,7 +238,7 @@ async def test_each_start_of_a_replica_has_its_lane(tmp_path: Path) -> None:
             assert (first.lane, second.lane) == (LaneId(0, 0, 1), LaneId(0, 0, 2))
             assert await peer.hear(LaneClosed) == LaneClosed(LaneId(0, 0, 1), 0)
             assert await ask(leader, Join(0, 0, 5), BootIsKnown) == BootIsKnown(6)
-            await propose(leader, CloseLane(LaneId(0, 0, 2)))
+            await agree(group.up[1], CloseLane(LaneId(0, 0, 2)))
             with pytest.raises(WrongLane, match="higher boot"):
                 await ask(leader, Join(0, 0, 6), Joined)
 
@@ -274,16 +288,17 @@ async def test_a_full_disk_refuses_proposals_and_answers_reads(tmp_path: Path) -
         await until(lambda: bool(server.status()["shards"]))
         disk.capacity_bytes = 0
         async with client(server.address) as asking:
-            big = RegisterShard(5, 0, False, ((0, Address("h" * 2_000_000, 9)),))
-            waiting = asyncio.create_task(asking.request(Propose(encode_entry(big))))
+            names = tuple((LaneId(0, 0, PART_INCARNATION_MIN + number), bytes(16)) for number in range(PARTS_MAX))
+            big = PublishParts("w", 1, "", names)
+            waiting = [asyncio.create_task(asking.request(big)) for _ in range(6)]
             await until(lambda: bool(server.status()["full"]))
             with pytest.raises(StorageFull):
                 await propose(server.address, TrimTo(1))
             assert await tail(server.address) == 1
             disk.capacity_bytes = None
-            answer = (await waiting).message
-            assert isinstance(answer, Applied)
-            assert isinstance(answer.outcomes[0], ViewChanged)
+            for answer in await asyncio.gather(*waiting):
+                assert isinstance(answer.message, Applied)
+                assert isinstance(answer.message.outcomes[0], PartsUnfit)
             assert await propose(server.address, TrimTo(1)) == (TrimmedTo(1),)
     finally:
         await server.stop()

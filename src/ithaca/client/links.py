@@ -60,6 +60,13 @@ class Link:
         assert self._connection is not None
         return await self._connection.request(message, payload, timeout=timeout_s)
 
+    @property
+    def version(self) -> int:
+        """Of the protocol, as both sides speak it."""
+        welcome = None if self._connection is None else self._connection.welcome
+        assert welcome is not None
+        return welcome.version
+
     def use(self, appender: Appender) -> None:
         """Have an appender told when the link ends."""
         self._users[appender] = None

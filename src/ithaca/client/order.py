@@ -40,6 +40,7 @@ from ithaca.protocol.order import (
     TailIs,
     ViewIs,
 )
+from ithaca.protocol.requests import Request, entry_of, request_of
 from ithaca.runtime.machine import chance
 
 
@@ -111,10 +112,11 @@ class Order:
         return answer
 
     async def propose(self, entry: OrderingEntry, deadline: Deadline) -> tuple[AppliedOutcome, ...]:
-        """Have an entry ordered, at least once; what came of it."""
-        answer = await self._ask(Propose(encode_entry(entry)), deadline)
+        """Have an entry ordered that a client may ask for, at least once; what came of it."""
+        request = request_of(entry)
+        answer = await self._ask(request, deadline)
         if not isinstance(answer, Applied):
-            raise ProtocolError(f"an orderer answered Propose with {type(answer).__name__}")
+            raise ProtocolError(f"an orderer answered {type(request).__name__} with {type(answer).__name__}")
         return answer.outcomes
 
     async def admission(self, shard: int, address: Address, deadline: Deadline) -> AdmissionIs:
@@ -213,6 +215,8 @@ class Order:
         # Where only one can be asked, there is nobody to go on to: it gets all the time there is.
         left_s = deadline.left_s if len(self.orderers) == 1 else min(deadline.left_s, ATTEMPT_TIMEOUT_S)
         link = await self._links.link(address, max(left_s, 0.001))
+        if isinstance(message, Request) and link.version == 1:
+            message = Propose(encode_entry(entry_of(message)))
         return (await link.request(message, max(left_s, 0.001))).message
 
     def _places(self, to_leader: bool) -> list[Address]:

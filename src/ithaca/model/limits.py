@@ -248,8 +248,6 @@ ORDERING_SESSIONS_MAX = 16_384
 """Sessions of one cluster; opening one more is refused until another has expired."""
 SESSION_CARRIED_BYTES_MAX = 512
 """What a session's former home hands over to the next one."""
-SESSION_LEFT_LANES_MAX = 64
-"""Live lanes that have refused a session; a further move waits until one of them is closed."""
 PART_TOKEN_BYTES = 16
 """What a part's maker alone knows: drawn at random, so that no two parts have the same."""
 PART_TTL_S = 3600.0

@@ -14,7 +14,7 @@ Every entry is a msgpack array: its tag, then its fields in the order below.
 | `add-replica`    | shard, epoch, replica, address                                             | Scalog §4.4.2 |
 | `trim`           | position                                                                   | Scalog §4.3   |
 | `open-session`   | name, lane                                                                 | §5            |
-| `move-session`   | producer id, epoch, source, target, fence, carried                         | §5            |
+| `move-session`   | producer id, epoch, source, target, nil, carried                           | §5            |
 | `expire-session` | producer id, epoch                                                         | §5            |
 | `lost`           | lane, start, stop                                                          | §5            |
 
@@ -179,18 +179,16 @@ class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open-sessio
 
 
 class MoveSession(msgspec.Struct, frozen=True, array_like=True, tag="move-session"):
-    """Give the session another home.
-
-    `fence` is the length of the source up to which the session may have records there, as the source named
-    it when it began to refuse the session for the rest of its incarnation; None says that the source is
-    closed. `carried` is what the source knew of the session at the end, for the target alone to understand.
+    """Give the session another home, because the one that it has is closed. `carried` is what the source knew of the
+    session at the end, for the target alone to understand.
     """
 
     producer_id: _Counted
     epoch: _Counted
     source: LaneId
     target: LaneId
-    fence: _Length | None = None
+    unused: _Length | None = None
+    """Older versions had a field here that nobody used; entries of theirs are still read."""
     carried: Annotated[bytes, Meta(max_length=SESSION_CARRIED_BYTES_MAX)] = b""
 
     def __post_init__(self) -> None:

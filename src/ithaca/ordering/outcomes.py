@@ -52,10 +52,7 @@ Reason = Literal[
     "no such session",
     "the session was opened again",
     "the session lives elsewhere",
-    "the lane refuses this session",
-    "the session has left too many lanes",
-    "the source is neither fenced nor closed",
-    "the fence is not ordered yet",
+    "the source is not closed",
 ]
 
 
@@ -99,8 +96,8 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     name: str
     epoch: int
     home: LaneId
-    left: tuple[LaneId, ...] = ()
-    """Lanes that refuse the session for the rest of their incarnation."""
+    unused: tuple[LaneId, ...] = ()
+    """Older versions had a field here that nobody used; it is empty."""
     carried: bytes = b""
     """What the home before this one knew of it."""
 

@@ -1,13 +1,13 @@
 """Sessions: who may append as whom, and where (design §5 "Exactly once").
 
 The ordering layer decides epochs, homes and expiry; which numbers of a session a lane holds is known to the
-lane alone (`storage.sessions`). A session moves only when its former home can order nothing more of it:
-because that lane is closed, or because it refuses the session since a fence and has ordered all up to it.
+lane alone (`storage.sessions`). A session moves only when its former home can order nothing more of it, because that
+lane is closed.
 """
 
 import msgspec
 
-from ithaca.model.limits import ORDERING_SESSIONS_MAX, SESSION_LEFT_LANES_MAX
+from ithaca.model.limits import ORDERING_SESSIONS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import ExpireSession, MoveSession, OpenSession
 from ithaca.ordering.lanes import LaneTable
@@ -59,8 +59,7 @@ class SessionTable:
         reason = self._unmovable(session, entry)
         if reason is not None:
             return [Refused(entry, reason)]
-        left = tuple(lane for lane in (*session.left, entry.source) if self._lanes.is_open(lane))
-        moved = msgspec.structs.replace(session, home=entry.target, left=left, carried=entry.carried)
+        moved = msgspec.structs.replace(session, home=entry.target, carried=entry.carried)
         return [SessionMoved(self._put(moved), entry.source)]
 
     def expire(self, entry: ExpireSession) -> list[Outcome]:
@@ -97,17 +96,7 @@ class SessionTable:
         reason = self._unfit(entry.target)
         if reason is not None:
             return reason
-        if entry.target in session.left:
-            return "the lane refuses this session"
-        if not self._lanes.is_open(entry.source):
-            return None
-        if entry.fence is None:
-            return "the source is neither fenced nor closed"
-        if (self._lanes.ordered_length(entry.source) or 0) < entry.fence:
-            return "the fence is not ordered yet"
-        if sum(map(self._lanes.is_open, session.left)) >= SESSION_LEFT_LANES_MAX:
-            return "the session has left too many lanes"
-        return None
+        return "the source is not closed" if self._lanes.is_open(entry.source) else None
 
     def _unfit(self, lane: LaneId) -> Reason | None:
         """Why the lane cannot be a home."""

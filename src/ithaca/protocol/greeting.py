@@ -12,8 +12,8 @@ from ithaca.model.view import Address, Orderers
 from ithaca.protocol.fields import Natural, Text
 
 VERSION_MIN = 1
-
-VERSION_MAX = 1
+VERSION_MAX = 2
+"""Since version 2 clients ask for what they want (`protocol.requests`); before, they proposed entries."""
 
 FEATURES: tuple[str, ...] = ("lz4", "zstd")
 """What this version can do beyond the protocol's version; peers use only what both name."""

@@ -13,10 +13,20 @@
 | 11   | ViewIs        | back                  |                             |                    |
 | 12   | GetTail       | client → leader       | TailIs                      |                    |
 | 13   | TailIs        | back                  |                             |                    |
-| 14   | Propose       | client → leader       | Applied                     |                    |
+| 14   | Propose       | client of version 1 → leader | Applied              |                    |
 | 15   | Applied       | back                  |                             |                    |
 | 16   | GetSession    | client → leader       | SessionIs                   |                    |
 | 17   | SessionIs     | back                  |                             |                    |
+| 94   | BeginSession  | client → leader       | Applied                     |                    |
+| 95   | RelocateSession | client → leader       | Applied                     |                    |
+| 96   | EndSession    | client → leader       | Applied                     |                    |
+| 97   | TrimBefore    | client → leader       | Applied                     |                    |
+| 98   | BeginPart     | client → leader       | Applied                     |                    |
+| 99   | PublishParts  | client → leader       | Applied                     |                    |
+| 100  | DropParts     | client → leader       | Applied                     |                    |
+| 101  | AddShard      | client → leader       | Applied                     |                    |
+| 102  | FinalizeShard | client → leader       | Applied                     |                    |
+| 103  | DismissReplica | client → leader       | Applied                     |                    |
 | 20   | Join          | replica → leader      | Assigned, or Joined and a stream of News |       |
 | 21   | Joined        | back                  |                             |                    |
 | 22   | News          | leader → replica      |                             |                    |
@@ -132,6 +142,18 @@ from ithaca.protocol.reading import (
     TimeIs,
 )
 from ithaca.protocol.reporting import BootIsKnown, Enlist, Enlisted, Join, Joined, News, ReportIs, SignOfLife
+from ithaca.protocol.requests import (
+    AddShard,
+    BeginPart,
+    BeginSession,
+    DismissReplica,
+    DropParts,
+    EndSession,
+    FinalizeShard,
+    PublishParts,
+    RelocateSession,
+    TrimBefore,
+)
 
 TYPES: dict[int, type[msgspec.Struct]] = {
     1: Hello,
@@ -202,5 +224,15 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     87: Probe,
     88: Alive,
     89: SignsOfLife,
+    94: BeginSession,
+    95: RelocateSession,
+    96: EndSession,
+    97: TrimBefore,
+    98: BeginPart,
+    99: PublishParts,
+    100: DropParts,
+    101: AddShard,
+    102: FinalizeShard,
+    103: DismissReplica,
 }
 """Numbers are never given to another message."""

@@ -1,4 +1,4 @@
-"""What clients ask the ordering layer: the view, the tail, entries to be agreed on, sessions."""
+"""What clients ask the ordering layer: the view, the tail, sessions; what they want agreed on is in `requests`."""
 
 from typing import Literal
 
@@ -68,7 +68,10 @@ class TailIs(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Propose(msgspec.Struct, frozen=True, array_like=True):
-    """An ordered entry (`ordering.entries.encode_entry`) of a kind that clients may propose."""
+    """What version 1 says instead of a message of `protocol.requests`: the ordered entry that it leads to.
+
+    It is taken for that message; an entry that no client can ask for is refused.
+    """
 
     entry: bytes
 

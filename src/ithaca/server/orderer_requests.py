@@ -11,26 +11,20 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import SESSION_ROOM_TRIES_MAX
 from ithaca.ordering.entries import (
-    CloseLane,
     ExpireSession,
-    Finalize,
-    Lost,
-    MoveSession,
     OpenSession,
-    RegisterShard,
-    RemoveReplica,
-    TrimTo,
     decode_entry,
     encode_entry,
 )
 from ithaca.ordering.outcomes import Outcome, Refused, Session
-from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
 from ithaca.protocol.appending import FinishPart, GetPart, PartIs
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.protocol.order import Admit, GetSession, GetTail, GetView, Propose, SessionIs, TailIs
 from ithaca.protocol.reporting import Enlist, Join, ReportIs, SignOfLife
+from ithaca.protocol.requests import REQUESTS, RelocateSession, Request, entry_of, request_of
+from ithaca.replica.sessions import decode_carried
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
@@ -49,12 +43,6 @@ from ithaca.server.orderer_views import ViewRequests
 
 ANONYMOUS = "~"
 """Names of sessions that nobody will ask for again begin with this."""
-
-_PROPOSABLE = (
-    *(OpenSession, MoveSession, ExpireSession, TrimTo, CloseLane, Finalize, RegisterShard, RemoveReplica, Lost),
-    *(OpenPart, Publish, AbortParts),
-)
-"""What clients may propose; the rest is the leader's own."""
 
 
 class Requests:
@@ -95,6 +83,7 @@ class Requests:
             GetMembers: self._members,
             GetStatus: self._get_status,
         }
+        self._handlers |= dict.fromkeys(REQUESTS, self._asked)
         self._handlers |= CarriedRequests(self._answers, streams, aggregators).handlers
 
     # What connections call
@@ -150,15 +139,24 @@ class Requests:
         self._answers.read(connection, request, answer)
 
     def _propose(self, connection: Connection, request: Received, message: Propose) -> None:
+        """A client of version 1 of the protocol: its entry is taken for the request that leads to it."""
+        if self._answers.may_lead(connection, request):
+            try:
+                asked = request_of(decode_entry(message.entry))
+            except IthacaError as error:
+                self._answers.fail(connection, request, error)
+            else:
+                self._asked(connection, request, asked)
+
+    def _asked(self, connection: Connection, request: Received, message: Request) -> None:
         if not self._answers.may_lead(connection, request):
             return
         try:
-            entry = decode_entry(message.entry)
-            if not isinstance(entry, _PROPOSABLE):
-                allowed = ", ".join(kind.__name__ for kind in _PROPOSABLE)
-                raise InvalidInput(f"clients may not propose {type(entry).__name__}, only {allowed}")
+            _check(message)
+            entry = entry_of(message)
+            encode_entry(entry)
         except IthacaError as error:
-            self._answers.fail(connection, request, error)
+            self._answers.fail(connection, request, InvalidInput(str(error)))
             return
 
         def done(outcomes: list[Outcome]) -> None:
@@ -220,6 +218,12 @@ class Requests:
         if isinstance(message, GetMembers) or self._answers.has_room(connection, request):
             waiter = self._answers.waiter(connection, request, lambda members: connection.answer(request, members))
             self._changes.take(message, waiter)
+
+
+def _check(message: Request) -> None:
+    """What a session carries must mean something to its next home, or nothing could be told from a repeat there."""
+    if isinstance(message, RelocateSession):
+        decode_carried(message.carried)
 
 
 def _lacks_room(outcomes: list[Outcome]) -> bool:
