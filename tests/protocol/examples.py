@@ -76,6 +76,8 @@ RAFT: tuple[raft.AnyMessage, ...] = (
     raft.VoteReply(2, 4, True),
     raft.AppendEntries(1, 4, 10, 3, (raft.Entry(11, 4, raft.EntryKind.PAYLOAD, b"entry"),), 10, 5),
     raft.InstallSnapshot(1, 4, raft.Snapshot(10, 3, raft.Configuration((1, 2, 3)), b"state")),
+    raft.SnapshotChunk(1, 4, 10, 3, raft.Configuration((1, 2, 3)), 1000, 5, b"state"),
+    raft.ChunkReply(2, 4, 10, 3, 5, 10),
     raft.AppendReply(2, 4, False, 10, 8, 3),
     raft.TimeoutNow(1, 4),
 )

@@ -7,12 +7,14 @@ from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,
     AppendReply,
+    ChunkReply,
     Configuration,
     Entry,
     EntryKind,
     InstallSnapshot,
     RequestVote,
     Snapshot,
+    SnapshotChunk,
     TimeoutNow,
     VoteReply,
     configuration_entry,
@@ -25,6 +27,8 @@ MESSAGES: list[AnyMessage] = [
     AppendEntries(1, 2, 3, 4, (Entry(4, 2, EntryKind.PAYLOAD, b"\0\xff"),), 5, 6),
     AppendReply(1, 2, accepted=False, index=3, hint_index=2, hint_term=1, round=9),
     InstallSnapshot(1, 2, Snapshot(3, 2, Configuration((1, 2), (3,)), b"state"), 4),
+    SnapshotChunk(1, 2, 3, 2, Configuration((1, 2), (3,)), 9, 4, b"state"),
+    ChunkReply(1, 2, 3, 2, 4, 9),
     TimeoutNow(1, 2),
 ]
 

@@ -203,8 +203,12 @@ RAFT_PERSISTS_MAX = 2
 """Persists handed out and not yet reported; what comes meanwhile goes into the next one."""
 RAFT_APPLY_ENTRIES_MAX = 4096
 """Entries in one Apply."""
-RAFT_SNAPSHOT_BYTES_MAX = 32 * MIB
-"""A state machine's snapshot: it travels in one message."""
+RAFT_SNAPSHOT_BYTES_MAX = 320 * MIB
+"""A state machine's snapshot."""
+RAFT_SNAPSHOT_CHUNK_BYTES = MIB
+"""A larger one travels in chunks of this size, one after the other."""
+RAFT_HELD_BACK_ENTRIES_MAX = 65_536
+"""Entries that a leader keeps behind a snapshot while a follower is being sent an earlier one."""
 RAFT_TERM_LEAP_MAX = 1 << 32
 """Terms by which a message may be ahead of the server that gets it: they rise one by one, some a second at worst."""
 RAFT_MEMBERS_MAX = 64

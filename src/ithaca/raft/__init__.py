@@ -41,5 +41,5 @@ what no server would say that follows the protocol is passed over, and `RaftCore
 
 Read `messages` and `events` first, then `core`; `node` is the state, `persistence` the order of effects,
 `election`, `follower` and `leader` the roles; `log`, `membership`, `progress`, `reads` are their parts;
-`objections` is what stands between them and the wire.
+`chunks` is a snapshot on its way, `objections` what stands between them and the wire.
 """

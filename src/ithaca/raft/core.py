@@ -27,10 +27,12 @@ from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,
     AppendReply,
+    ChunkReply,
     DurableState,
     InstallSnapshot,
     RequestVote,
     ServerId,
+    SnapshotChunk,
     TimeoutNow,
     VoteReply,
 )
@@ -151,7 +153,8 @@ class RaftCore:
                 f"a snapshot of {len(event.data)} bytes is over the limit of {RAFT_SNAPSHOT_BYTES_MAX}; "
                 "keep large state outside it and refer to it"
             )
-        self.node.compact(event.index, event.data)
+        needed_after = None if self.leadership is None else self.leadership.needed_after
+        self.node.compact(event.index, event.data, needed_after)
 
     def _receive(self, message: AnyMessage) -> None:
         node = self.node
@@ -181,6 +184,11 @@ class RaftCore:
                 self._count_votes()
             case InstallSnapshot():
                 follower.on_snapshot(node, message)
+            case SnapshotChunk():
+                follower.on_chunk(node, message)
+            case ChunkReply():
+                if self.leadership is not None:
+                    self.leadership.on_chunk_reply(message)
             case TimeoutNow():
                 if node.may_campaign and node.role is not Role.LEADER:
                     self._election.start(forced=True)
@@ -189,7 +197,7 @@ class RaftCore:
         """Tell a sender of an earlier term about this one, so that it follows (§5.1)."""
         node = self.node
         match message:
-            case AppendEntries() | InstallSnapshot():
+            case AppendEntries() | InstallSnapshot() | SnapshotChunk():
                 node.send_durably(message.sender, AppendReply(node.id, node.term, accepted=False, index=0))
             case RequestVote():
                 node.send_durably(message.sender, VoteReply(node.id, node.term, False, pre=message.pre))

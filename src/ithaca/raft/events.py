@@ -27,6 +27,7 @@ class Settings(msgspec.Struct, frozen=True):
     """Entries applied since the last snapshot that make the next one due."""
     trailing_entries: int = 1024
     """Entries kept in memory below a snapshot, so that followers a little behind need no snapshot."""
+    snapshot_chunk_bytes: int = limits.RAFT_SNAPSHOT_CHUNK_BYTES
     append_bytes_max: int = limits.RAFT_APPEND_BYTES_MAX
     append_entries_max: int = limits.RAFT_APPEND_ENTRIES_MAX
     inflight_appends_max: int = limits.RAFT_INFLIGHT_APPENDS_MAX

@@ -1,10 +1,20 @@
 """How a follower takes the leader's entries and snapshots (figure 2, "Receiver implementation"; §5.3, §7).
 
-Both functions are called with a message of the current term, whose sender is therefore the leader. Their
-answers are promises, and wait for the disk.
+All functions are called with a message of the current term, whose sender is therefore the leader. Their
+answers are promises, and wait for the disk, but for those to chunks of a snapshot that is not whole yet.
 """
 
-from ithaca.raft.messages import AppendEntries, AppendReply, Entry, InstallSnapshot
+from ithaca.raft.chunks import IncomingSnapshot
+from ithaca.raft.messages import (
+    AppendEntries,
+    AppendReply,
+    ChunkReply,
+    Entry,
+    InstallSnapshot,
+    ServerId,
+    Snapshot,
+    SnapshotChunk,
+)
 from ithaca.raft.node import Node
 
 
@@ -43,14 +53,35 @@ def store(node: Node, entries: tuple[Entry, ...]) -> None:
 
 def on_snapshot(node: Node, message: InstallSnapshot) -> None:
     node.hear_leader(message.sender)
-    snapshot = message.snapshot
+    _take_snapshot(node, message.snapshot, message.sender, message.round)
+
+
+def on_chunk(node: Node, message: SnapshotChunk) -> None:
+    node.hear_leader(message.sender)
+    index, term = message.index, message.snapshot_term
+    if node.log.term_at(index) == term or index <= node.commit_index:
+        node.incoming = None
+        _take_snapshot(
+            node, Snapshot(index, term, message.configuration), message.sender, 0
+        )  # nothing of it is missing
+        return
+    if node.incoming is None or not node.incoming.is_of(message):
+        node.incoming = IncomingSnapshot(message)
+    snapshot = node.incoming.take(message)
+    if snapshot is None:
+        node.send(message.sender, ChunkReply(node.id, node.term, index, term, message.offset, node.incoming.held))
+    else:
+        node.incoming = None
+        _take_snapshot(node, snapshot, message.sender, 0)
+
+
+def _take_snapshot(node: Node, snapshot: Snapshot, leader: ServerId, answered_round: int) -> None:
     if node.log.term_at(snapshot.index) == snapshot.term:
         node.commit(snapshot.index)  # the log holds all of it: only the commitment is news
     elif snapshot.index > node.commit_index:
         node.install(snapshot)
     node.send_durably(
-        message.sender,
-        AppendReply(node.id, node.term, accepted=True, index=node.commit_index, round=message.round),
+        leader, AppendReply(node.id, node.term, accepted=True, index=node.commit_index, round=answered_round)
     )
 
 

@@ -20,11 +20,14 @@ from ithaca.raft.membership import changed
 from ithaca.raft.messages import (
     AppendEntries,
     AppendReply,
+    ChunkReply,
     Configuration,
     Entry,
     EntryKind,
     InstallSnapshot,
     ServerId,
+    Snapshot,
+    SnapshotChunk,
     TimeoutNow,
     configuration_entry,
 )
@@ -140,7 +143,7 @@ class Leadership:
         for server, progress in self.progress.items():
             resend_ms = progress.snapshot_sent_ms + node.settings.election_timeout_ms
             if progress.stage is Stage.SNAPSHOT and node.now_ms >= resend_ms:
-                progress.back_to_probe()
+                self._repeat_snapshot(server, progress)
             if progress.stage is Stage.PROBE:
                 progress.probe_sent = False
                 self._replicate(server)
@@ -165,6 +168,15 @@ class Leadership:
         self._replicate(reply.sender)
         self._confirm_reads()
         self._hand_over()
+
+    def on_chunk_reply(self, reply: ChunkReply) -> None:
+        progress = self.progress.get(reply.sender)
+        if progress is None:
+            return  # no longer a member
+        progress.heard_ms = self.node.now_ms
+        offset = progress.chunk_held(reply)
+        if offset is not None and progress.snapshot is not None:
+            self._send_snapshot(reply.sender, progress.snapshot, offset)
 
     def on_unreachable(self, server: ServerId) -> None:
         progress = self.progress.get(server)
@@ -226,14 +238,42 @@ class Leadership:
         while progress.may_send:
             previous_term = node.log.term_at(progress.next_index - 1)
             if previous_term is None:
-                node.send(server, InstallSnapshot(node.id, node.term, node.snapshot, self.reads.round))
-                progress.sent_snapshot(node.snapshot.index, node.now_ms)
+                self._send_snapshot(server, node.snapshot, 0)
                 return
             entries = node.log.batch(progress.next_index, settings.append_entries_max, settings.append_bytes_max)
             if not entries and progress.stage is Stage.REPLICATE:
                 return
             self._send_append(server, progress.next_index - 1, previous_term, entries)
             progress.sent(entries)
+
+    def _send_snapshot(self, server: ServerId, snapshot: Snapshot, offset: int) -> None:
+        """Send a snapshot, or the chunk of it that begins here."""
+        node, chunk_bytes = self.node, self.node.settings.snapshot_chunk_bytes
+        if len(snapshot.data) <= chunk_bytes:
+            node.send(server, InstallSnapshot(node.id, node.term, snapshot, self.reads.round))
+        else:
+            of = snapshot.index, snapshot.term, snapshot.configuration, len(snapshot.data)
+            data = snapshot.data[offset : offset + chunk_bytes]
+            node.send(server, SnapshotChunk(node.id, node.term, *of, offset, data))
+        self.progress[server].sent_snapshot(snapshot, offset, node.now_ms)
+
+    def _repeat_snapshot(self, server: ServerId, progress: Progress) -> None:
+        """Nothing has come of what was sent: send it again, as long as somebody is there and could go on behind it."""
+        snapshot = progress.snapshot
+        if snapshot is not None and self._hears(server) and self.node.log.term_at(snapshot.index) is not None:
+            self._send_snapshot(server, snapshot, progress.snapshot_offset)
+        else:
+            progress.back_to_probe()
+
+    @property
+    def needed_after(self) -> int | None:
+        """Where those go on who are being sent a snapshot: without the entries behind it they would need another."""
+        sent = [
+            progress.snapshot.index
+            for server, progress in self.progress.items()
+            if progress.snapshot is not None and self._hears(server)
+        ]
+        return min(sent, default=None)
 
     def _send_heartbeat(self, server: ServerId) -> None:
         """An append without entries, where the next one would go: it also shows whether one was lost."""

@@ -6,6 +6,8 @@
 | VoteReply       | §5.2                       | back                 |
 | AppendEntries   | §5.3, also the heartbeat   | leader to all        |
 | InstallSnapshot | §7, in one piece           | leader to a laggard  |
+| SnapshotChunk   | §7, a larger one in pieces | leader to a laggard  |
+| ChunkReply      | §7, how much of it is there | back                |
 | AppendReply     | §5.3, answers both         | back                 |
 | TimeoutNow      | thesis §3.10               | leader to successor  |
 """
@@ -132,6 +134,26 @@ class InstallSnapshot(Message, frozen=True):
     round: int = 0
 
 
+class SnapshotChunk(Message, frozen=True):
+    """Bytes of a snapshot from `offset` on; `size` is how many there are in all. The rest is as in `Snapshot`."""
+
+    index: int
+    snapshot_term: int
+    configuration: Configuration
+    size: int
+    offset: int
+    data: bytes
+
+
+class ChunkReply(Message, frozen=True):
+    """The chunk at `offset` has come, and of this snapshot the first `held` bytes are there. It promises nothing."""
+
+    index: int
+    snapshot_term: int
+    offset: int
+    held: int
+
+
 class AppendReply(Message, frozen=True):
     """Accepted: the log equals the leader's up to `index`, durably. Else `index` is the `previous_index`
     that did not match, and the hint is the last place where the logs might agree (see `Log.last_at_most`).
@@ -148,7 +170,9 @@ class TimeoutNow(Message, frozen=True):
     """Start an election at once: you are the chosen successor."""
 
 
-AnyMessage = RequestVote | VoteReply | AppendEntries | InstallSnapshot | AppendReply | TimeoutNow
+AnyMessage = (
+    RequestVote | VoteReply | AppendEntries | InstallSnapshot | SnapshotChunk | ChunkReply | AppendReply | TimeoutNow
+)
 
 _configuration_decoder = msgspec.msgpack.Decoder(Configuration)
 

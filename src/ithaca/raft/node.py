@@ -4,7 +4,8 @@ from random import Random
 
 import msgspec
 
-from ithaca.model.limits import RAFT_APPLY_ENTRIES_MAX
+from ithaca.model.limits import RAFT_APPLY_ENTRIES_MAX, RAFT_HELD_BACK_ENTRIES_MAX
+from ithaca.raft.chunks import IncomingSnapshot
 from ithaca.raft.events import Apply, Effect, Restore, Role, RoleChanged, Send, Settings, TakeSnapshot
 from ithaca.raft.log import Log
 from ithaca.raft.membership import Membership
@@ -38,6 +39,8 @@ class Node:
         self.applied_index = snapshot.index
         self._restoring: Snapshot | None = None
         self._snapshot_due = False
+        self.incoming: IncomingSnapshot | None = None
+        """What has come so far of the leader's snapshot."""
         self._reported = RoleChanged(self.role, self.term, self.leader)
         self.reset_election_timer()
 
@@ -73,6 +76,7 @@ class Node:
         assert term > self.term, (term, self.term)
         self.term = term
         self.vote = None
+        self.incoming = None
         self.become(Role.FOLLOWER, None)
 
     def hear_leader(self, leader: ServerId) -> None:
@@ -138,8 +142,10 @@ class Node:
         self.snapshot = self._restoring = snapshot
         self.commit_index = snapshot.index
 
-    def compact(self, index: int, data: bytes) -> None:
-        """The state machine gave its snapshot at `index`: the log up to there is no longer needed (§7)."""
+    def compact(self, index: int, data: bytes, needed_after: int | None) -> None:
+        """The state machine gave its snapshot at `index`: the log up to there is no longer needed (§7), but for what
+        follows an earlier snapshot that somebody is being sent.
+        """
         assert index <= self.applied_index, (index, self.applied_index)
         self._snapshot_due = False
         if index <= self.snapshot.index:
@@ -149,7 +155,10 @@ class Node:
         self.snapshot = Snapshot(index, term, self.membership.at(index), data)
         self.membership.compact(index)
         self.persistence.replace(self.snapshot)
-        self.log.compact(index - self.settings.trailing_entries)
+        keep_after = index - self.settings.trailing_entries
+        if needed_after is not None:
+            keep_after = min(keep_after, max(needed_after, index - RAFT_HELD_BACK_ENTRIES_MAX))
+        self.log.compact(keep_after)
 
     def flush(self) -> list[Effect]:
         """End a step: what it did to role and state machine comes first, in order."""

@@ -18,11 +18,13 @@ from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,
     AppendReply,
+    ChunkReply,
     Configuration,
     EntryKind,
     InstallSnapshot,
     RequestVote,
     Snapshot,
+    SnapshotChunk,
     configuration_of,
 )
 from ithaca.raft.node import Node
@@ -43,12 +45,16 @@ def objection(node: Node, leadership: Leadership | None, message: AnyMessage) ->
             return _second_leader(node, message) or _not_entries(message)
         case InstallSnapshot():
             return _second_leader(node, message) or _no_snapshot(message.snapshot, message.term)
+        case SnapshotChunk():
+            return _second_leader(node, message) or _no_chunk(message)
+        case ChunkReply():
+            return _not_numbers(message.index, message.snapshot_term, message.offset, message.held)
         case AppendReply() if leadership is not None and message.term == node.term:
             return _not_sent(node, leadership, message)
     return None
 
 
-def _second_leader(node: Node, message: AppendEntries | InstallSnapshot) -> str | None:
+def _second_leader(node: Node, message: AppendEntries | InstallSnapshot | SnapshotChunk) -> str | None:
     if node.role is Role.LEADER and message.term == node.term:
         return f"server {message.sender} speaks as the leader of term {node.term}, and this server is that"
     return None
@@ -80,6 +86,14 @@ def _no_snapshot(snapshot: Snapshot, term: int) -> str | None:
     if len(snapshot.data) > RAFT_SNAPSHOT_BYTES_MAX:
         return f"a snapshot has {len(snapshot.data)} bytes, and {RAFT_SNAPSHOT_BYTES_MAX} is the most"
     return _not_numbers(snapshot.index, snapshot.term) or _no_group(snapshot.configuration)
+
+
+def _no_chunk(chunk: SnapshotChunk) -> str | None:
+    if not 0 < chunk.size <= RAFT_SNAPSHOT_BYTES_MAX:
+        return f"a snapshot has {chunk.size} bytes, and {RAFT_SNAPSHOT_BYTES_MAX} is the most"
+    if not chunk.data or chunk.offset < 0 or chunk.offset + len(chunk.data) > chunk.size:
+        return f"{len(chunk.data)} bytes at {chunk.offset} are no part of a snapshot of {chunk.size}"
+    return _no_snapshot(Snapshot(chunk.index, chunk.snapshot_term, chunk.configuration), chunk.term)
 
 
 def _not_sent(node: Node, leadership: Leadership, message: AppendReply) -> str | None:

@@ -3,7 +3,7 @@
 ```
 PROBE ──accepted──▶ REPLICATE ──rejected, unreachable──▶ PROBE     next_index falls back towards the match
   │                     │
-  └─ next entry was compacted away: SNAPSHOT ──accepted──▶ REPLICATE ; timed out ──▶ PROBE
+  └─ next entry was compacted away: SNAPSHOT ──accepted──▶ REPLICATE ; silent ──▶ PROBE
 ```
 
 PROBE sends one append and waits for its answer, or for the next heartbeat. REPLICATE is the pipeline: it
@@ -16,7 +16,7 @@ from enum import Enum
 
 from ithaca.raft.events import Settings
 from ithaca.raft.log import entry_bytes
-from ithaca.raft.messages import Entry
+from ithaca.raft.messages import ChunkReply, Entry, Snapshot
 
 
 class Stage(Enum):
@@ -37,7 +37,8 @@ class Progress:
         "next_index",
         "probe_sent",
         "round",
-        "snapshot_index",
+        "snapshot",
+        "snapshot_offset",
         "snapshot_sent_ms",
         "stage",
     )
@@ -51,7 +52,10 @@ class Progress:
         self.heard_ms = now_ms
         self.round = 0
         """The newest round of heartbeats that it answered."""
-        self.snapshot_index = 0
+        self.snapshot: Snapshot | None = None
+        """The one that it is being sent."""
+        self.snapshot_offset = 0
+        """Where the part of it begins that was sent last."""
         self.snapshot_sent_ms = 0
         self._inflight: deque[tuple[int, int]] = deque()  # (last index, bytes) of each unanswered append
         self._inflight_bytes = 0
@@ -76,10 +80,18 @@ class Progress:
             self._inflight_bytes += size
             self.next_index = entries[-1].index + 1
 
-    def sent_snapshot(self, index: int, now_ms: int) -> None:
+    def sent_snapshot(self, snapshot: Snapshot, offset: int, now_ms: int) -> None:
         self.stage = Stage.SNAPSHOT
-        self.snapshot_index = index
+        self.snapshot = snapshot
+        self.snapshot_offset = offset
         self.snapshot_sent_ms = now_ms
+
+    def chunk_held(self, reply: ChunkReply) -> int | None:
+        """Where the next chunk begins, if this answers the last one, as no late answer or second copy does."""
+        snapshot = self.snapshot
+        if snapshot is None or (snapshot.index, snapshot.term) != (reply.index, reply.snapshot_term):
+            return None
+        return reply.held if reply.offset == self.snapshot_offset and reply.held < len(snapshot.data) else None
 
     def accepted(self, index: int) -> bool:
         """The log agrees up to `index`; tells whether that is news."""
@@ -88,8 +100,10 @@ class Progress:
         news = index > self.match_index
         self.match_index = max(self.match_index, index)
         self.next_index = max(self.next_index, self.match_index + 1)
-        if self.stage is Stage.PROBE or (self.stage is Stage.SNAPSHOT and self.match_index >= self.snapshot_index):
+        has_snapshot = self.snapshot is not None and self.match_index >= self.snapshot.index
+        if self.stage is Stage.PROBE or (self.stage is Stage.SNAPSHOT and has_snapshot):
             self.stage = Stage.REPLICATE
+            self.snapshot = None
             self.next_index = self.match_index + 1
         return news
 
@@ -106,6 +120,7 @@ class Progress:
         """What is in flight may be lost: start again from what is known."""
         self.stage = Stage.PROBE
         self.probe_sent = False
+        self.snapshot = None
         self.next_index = self.match_index + 1
         self._inflight.clear()
         self._inflight_bytes = 0

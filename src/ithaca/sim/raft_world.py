@@ -37,7 +37,7 @@ from ithaca.raft.events import (
     Transferring,
     Unreachable,
 )
-from ithaca.raft.messages import AnyMessage, DurableState, InstallSnapshot, ServerId
+from ithaca.raft.messages import AnyMessage, DurableState, InstallSnapshot, ServerId, SnapshotChunk
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.sim.raft_checker import Checker, Violation
 from ithaca.storage.raftlog import RaftLog
@@ -335,7 +335,7 @@ class World:
             if random.random() < 0.05:
                 self.at(1, self.step, source, source.boot, Unreachable(to))
             return
-        if isinstance(message, InstallSnapshot):
+        if isinstance(message, InstallSnapshot) or (isinstance(message, SnapshotChunk) and not message.offset):
             self.note("snapshots sent", sender, to)
         copies = 1
         if random.random() < conditions.duplicates:
