@@ -121,7 +121,7 @@ def _rows(batch: Batch) -> list[Row]:
     assert table.column("key").to_pylist() == [key for _, key in rows]
     if batch.flags & KEYS:
         for where in (KeyFilter.prefix(b""), KeyFilter.hash_range(0, 1 << 64)):
-            selected = keys.select(where, *batch.key_vectors()).tolist()
+            selected = keys.select(where, *batch.columns().key_vectors()).tolist()
             assert selected == [at for at, (_, key) in enumerate(rows) if key is not None]
     again = build([value for value, _ in rows], [key for _, key in rows], timestamp_us=batch.timestamp_us)
     assert rows_of(again.records(1, 0)) == rows

@@ -1,11 +1,15 @@
 """The tail cache against a list that is cut from the front."""
 
+import gc
+import tracemalloc
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.wire.batches import data_of
 
 from ithaca.model.positions import LaneId
 from ithaca.storage.cache import TailCache
-from ithaca.wire.batch import Batch, lane_seed
+from ithaca.wire.batch import Batch, lane_seed, parse
 from ithaca.wire.build import build
 
 SEED = lane_seed(LaneId(0, 0, 1))
@@ -15,7 +19,7 @@ SEED = lane_seed(LaneId(0, 0, 1))
 @given(
     start=st.integers(0, 5),
     shapes=st.lists(st.tuples(st.integers(1, 5), st.integers(0, 200)), max_size=300),
-    bytes_max=st.integers(0, 3000),
+    bytes_max=st.integers(0, 30_000),
 )
 def test_the_cache_holds_the_newest_batches_that_fit(start: int, shapes: list[tuple[int, int]], bytes_max: int) -> None:
     cache, model, lsn = TailCache(bytes_max), list[Batch](), start
@@ -25,10 +29,33 @@ def test_the_cache_holds_the_newest_batches_that_fit(start: int, shapes: list[tu
         cache.add(batch)  # known already
         lsn = batch.end_lsn
         model.append(batch)
-        while model and sum(kept.total_bytes for kept in model) > bytes_max:
+        while model and sum(kept.kept_bytes for kept in model) > bytes_max:
             model.pop(0)
     for probe in range(max(0, start - 1), lsn + 2):
         expected = [batch for batch in model if batch.end_lsn > probe]
         held = bool(expected) and expected[0].base_lsn <= probe
         assert cache.get(probe, 1 << 30) == (expected if held else [])
         assert cache.get(probe, 0) == (expected[:1] if held else [])
+
+
+def test_the_bound_is_on_what_is_kept_in_memory() -> None:
+    """Small batches are mostly the objects around them, and compressed ones are looked at, but not kept, as columns."""
+    bytes_max = 1 << 20
+    cache = TailCache(bytes_max)
+    tiny = [data_of(build([b"x"], [b"k"], timestamp_us=1 << 50).placed(lsn, SEED)) for lsn in range(4000)]
+    large = build([bytes(1 << 20)], [b"k"], timestamp_us=1 << 50, compress="zstd")
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for data in tiny:
+            cache.add(parse(data))
+        for lsn in range(len(tiny), len(tiny) + 200):
+            cache.add(parse(data_of(large.placed(lsn, SEED))))
+            (newest,) = cache.get(lsn, 0)
+            newest.columns()
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(cache.get(len(tiny) - 1, 1 << 30)) > 200, "some of the small ones are left"
+    assert kept < bytes_max

@@ -53,7 +53,7 @@ def read_all(data: Buffer) -> list[Record]:
         return []
     batch.to_arrow(np.arange(batch.count, dtype=np.int64), 0).validate(full=True)
     if batch.has_keys:
-        batch.key_vectors()
+        batch.columns().key_vectors()
     return batch.records(1, 0)
 
 

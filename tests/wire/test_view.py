@@ -10,7 +10,7 @@ from ithaca.model.records import HASH_SPACE, Compression, KeyFilter, Record
 from ithaca.wire import batch as batches
 from ithaca.wire import build as building
 from ithaca.wire.keys import hash_key
-from ithaca.wire.view import PositionedBatch
+from ithaca.wire.view import AnyPositioned, PositionedBatch
 
 
 def view_of(rows: list[Row], compress: Compression, keyed: bool, low: int, high: int) -> PositionedBatch:
@@ -42,7 +42,7 @@ def matches(key_filter: KeyFilter, key: bytes | None) -> bool:
     return key_filter.low <= hash_key(key) < key_filter.high
 
 
-def agrees(view: PositionedBatch, records: list[Record]) -> None:
+def agrees(view: AnyPositioned, records: list[Record]) -> None:
     assert len(view) == len(records)
     assert view.records() == records
     assert view.positions() == [record.position for record in records]

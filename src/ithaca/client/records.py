@@ -323,13 +323,11 @@ class AsyncClusterSubscription(AsyncClusterRecords, interface_aio.Subscription):
         deadline = None if timeout is None else Deadline(timeout)
         if self._closed or max_records < 1:
             return []
-        found = [] if self._ahead is None else self._ahead.take(max_records)
+        # Taking awaits nothing: a poll that is cancelled must not take records with it.
+        found = [] if self._ahead is None else self._ahead.take(max_records, self._ahead.fill)
         while not found and await self._advance(deadline):
             assert self._ahead is not None
-            found = self._ahead.take(max_records)
-        # No await from here on: a poll that is cancelled must not take records with it.
-        while self._ahead is not None and 0 < len(found) < max_records and self._ahead.fill():
-            found += self._ahead.take(max_records - len(found))
+            found = self._ahead.take(max_records, self._ahead.fill)
         return found
 
     async def _settled(self, tail: TailIs, deadline: Deadline) -> tuple[int, int | None]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.scan import Scan
 from ithaca.model import interface, interface_aio
+from ithaca.model.errors import IthacaError
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
 from ithaca.model.records import Record
 from ithaca.runtime.read_ahead import ReadAhead
@@ -80,13 +81,17 @@ class AsyncEmbeddedSubscription(AsyncEmbeddedRecords, interface_aio.Subscription
         deadline_s = None if timeout is None else asyncio.get_running_loop().time() + timeout
         if self._closed or max_records < 1:
             return []
-        found = self._ahead.take(max_records)
+        # Taking awaits nothing: a poll that is cancelled must not take records with it.
+        found = self._ahead.take(max_records, self._fills)
         while not found and await self._advance(deadline_s):
-            found = self._ahead.take(max_records)
-        # No await from here on: a poll that is cancelled must not take records with it.
-        while 0 < len(found) < max_records and self._ahead.source.in_memory and self._ahead.fill():
-            found += self._ahead.take(max_records - len(found))
+            found = self._ahead.take(max_records, self._fills)
         return found
+
+    def _fills(self) -> bool:
+        try:
+            return self._ahead.source.in_memory and self._ahead.fill()
+        except IthacaError:
+            return False  # what was found before it is delivered first; the next call meets it again
 
     async def _advance(self, deadline_s: float | None) -> bool:
         while not await super()._advance(deadline_s):

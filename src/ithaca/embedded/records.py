@@ -68,11 +68,9 @@ class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
         deadline_s = None if timeout is None else time.monotonic() + timeout
         if self._closed or max_records < 1:
             return []
-        found = self._ahead.take(max_records)
+        found = self._ahead.take(max_records, self._fills)
         while not found and self._advance(deadline_s):
-            found = self._ahead.take(max_records)
-        while 0 < len(found) < max_records and self._fills():
-            found += self._ahead.take(max_records - len(found))
+            found = self._ahead.take(max_records, self._fills)
         return found
 
     def _fills(self) -> bool:

@@ -1,9 +1,12 @@
 """Reading forward by position: from the lane's batches to batches at positions, cut and filtered."""
 
+from collections import deque
+
+from ithaca.model.limits import READ_CHUNK_BYTES
 from ithaca.model.positions import position_of
 from ithaca.model.records import KeyFilter
 from ithaca.storage.reader import Cursor, LaneReader
-from ithaca.wire.batch import DATA
+from ithaca.wire.batch import DATA, Batch
 from ithaca.wire.view import AnyPositioned, PositionedBatch
 
 
@@ -15,16 +18,15 @@ class Scan:
         self._cursor = Cursor(reader, lsn)
         self._stop = stop
         self._where = where
-
-    @property
-    def lsn(self) -> int:
-        """Everything below was read."""
-        return self._cursor.lsn
+        self._batches: deque[Batch] = deque()
+        """Read, as they are stored, and not looked at yet."""
+        self.lsn = lsn
+        """Everything below was looked at."""
 
     @property
     def position(self) -> int:
-        """Everything below was read."""
-        return position_of(self._cursor.lsn)
+        """Everything below was looked at."""
+        return position_of(self.lsn)
 
     @property
     def finished(self) -> bool:
@@ -33,27 +35,37 @@ class Scan:
     @property
     def in_memory(self) -> bool:
         """Whether `read` would not touch the disk."""
-        return self.lsn >= self._reader.length or bool(self._reader.cache.get(self.lsn, 0))
+        return bool(self.lsn >= self._reader.length or self._batches or self._reader.cache.get(self.lsn, 0))
 
     def read(self) -> list[AnyPositioned]:
-        """The next batches, about a chunk of them; empty at the tail, and when a chunk has no match."""
+        """The next batches, about a chunk of them; empty at the tail, and when a chunk has no match.
+
+        What a filter selects is not compressed any more, and so a chunk of stored batches is looked at in several
+        calls where it becomes more.
+        """
         stop = self._reader.length if self._stop is None else min(self._stop, self._reader.length)
-        low = self._cursor.lsn
-        if low >= stop:
+        if self.lsn >= stop:
             return []
+        if not self._batches:
+            self._batches.extend(self._cursor.read(stop))
         found: list[AnyPositioned] = []
-        shard = self._reader.lane.shard
-        for batch in self._cursor.read(stop):
-            if batch.kind != DATA:
-                continue
-            first, last = max(low, batch.base_lsn), min(stop, batch.end_lsn)
-            view = PositionedBatch(
-                batch, position_of(batch.base_lsn), shard, first - batch.base_lsn, last - batch.base_lsn
-            )
-            if self._where is not None:
-                view = view.where(self._where)
-            if len(view):
+        size = 0
+        while self._batches and (self._where is None or size < READ_CHUNK_BYTES):
+            view = self._view(self._batches[0], stop)
+            self.lsn = min(stop, self._batches.popleft().end_lsn)
+            if view is not None:
                 found.append(view)
-        if self._cursor.lsn > stop:
+                size += view.raw_bytes
+        if not self._batches and self._cursor.lsn > stop:
             self._cursor = Cursor(self._reader, stop)
         return found
+
+    def _view(self, batch: Batch, stop: int) -> AnyPositioned | None:
+        """What is wanted of a batch."""
+        if batch.kind != DATA:
+            return None
+        base = batch.base_lsn
+        low, high = max(self.lsn, base) - base, min(stop, batch.end_lsn) - base
+        view = PositionedBatch(batch, position_of(base), self._reader.lane.shard, low, high)
+        found = view if self._where is None else view.where(self._where)
+        return found if len(found) else None

@@ -62,7 +62,7 @@ CALL_TIMEOUT_S = 30.0
 LANE_PENDING_BYTES_MAX = 64 * MIB
 """Accepted into a lane and not yet ordered; more is refused as `Overloaded`."""
 LANE_RECENT_BYTES_MAX = 32 * MIB
-"""The newest batches of a replica's own lane, in memory for the peers that follow it."""
+"""The newest batches of a replica's own lane, in memory for the peers that follow it, with the objects around them."""
 APPEND_REPEATS_MAX = 64
 """Requests that wait for the answer of one batch, each a repeat of the one before; more are refused."""
 REPORTS_OUTSTANDING_MAX = 2
@@ -83,7 +83,11 @@ RUNS_ANSWERED_MAX = 4096
 MACHINE_NAME_BYTES_MAX = 256
 """By which a machine is known to those who run on it."""
 DELIVER_BYTES_MAX = 2 * MIB
-"""Batches in one delivery; a larger batch goes alone."""
+"""Batches in one delivery; a larger batch goes alone, and records that a filter selects in several deliveries."""
+DECOMPRESSED_BYTES_MAX = 2 * BATCH_BYTES_MAX
+"""Batches that a replica keeps decompressed, for the filters that look at them next."""
+FILTER_STEP_BYTES = MIB
+"""What a filter looks at, decompressed, before others have their turn; a larger batch is looked at in a thread."""
 
 INFLIGHT_BYTES_MAX = 64 * MIB
 """Appended and not yet acknowledged, per handle or connection; more makes the producer wait."""
@@ -98,7 +102,7 @@ LANE_STALLED_S = 5.0
 VIEW_AGE_S_MAX = 10.0
 """A client that appends looks for new shards this often."""
 STREAM_BUFFER_BYTES_MAX = 4 * MIB
-"""Received from one shard and not yet taken; the shard's replica waits while there is more."""
+"""Received from one shard and not yet taken, compressed as it came; the shard's replica waits while there is more."""
 STREAM_SILENT_S = 10.0
 """A subscription that waits for so long asks the leader whether it should have got something."""
 SEEN_RANGES_MAX = 4096
@@ -144,7 +148,7 @@ INDEX_STRIDE_BYTES = 64 * KIB
 READ_CHUNK_BYTES = MIB
 """One cold read."""
 TAIL_CACHE_BYTES_MAX = 8 * MIB
-"""The newest batches of a lane, kept in memory."""
+"""The newest batches of a lane, kept in memory as they are stored, with the objects around them."""
 CACHED_BATCH_BYTES_MAX = 64 * KIB
 """Batches above this are not kept in memory: the page cache serves them as well."""
 RUNS_PAGE_ENTRIES = 128
@@ -166,6 +170,8 @@ SESSION_BATCHES_MAX = 8
 
 POLL_RECORDS_MAX = 1000
 """Records that one poll returns unless told otherwise."""
+POLL_BYTES_MAX = BATCH_BYTES_MAX
+"""A poll that has decompressed so much returns what it has, be it fewer records than it may return."""
 FOLLOW_POLL_MS_MIN = 0.5
 FOLLOW_POLL_MS_MAX = 10.0
 """A follower in another process looks for news this often: the first while busy, the second when idle."""

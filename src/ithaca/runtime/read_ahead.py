@@ -1,7 +1,9 @@
 """What was read and nobody has taken yet: batches at positions, decoded one at a time."""
 
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
+from ithaca.model.limits import POLL_BYTES_MAX
 from ithaca.model.records import Record
 from ithaca.wire.view import AnyPositioned
 
@@ -58,10 +60,20 @@ class ReadAhead(Generic[SourceT]):
         self.records.reverse()
         return True
 
-    def take(self, count: int) -> list[Record]:
-        """Up to `count` records of those that were read."""
+    def take(self, count: int, read_on: Callable[[], bool] = lambda: False) -> list[Record]:
+        """Up to `count` records of those that were read, and of what `read_on` reads once there were some.
+
+        It ends before that once it has decoded `POLL_BYTES_MAX`.
+        """
         taken: list[Record] = []
-        while count > len(taken) and (self.records or self.decode()):
+        size = 0
+        while count > len(taken):
+            if not self.records:
+                if size >= POLL_BYTES_MAX or not (self._batches or (taken and read_on())):
+                    break
+                if self.decode():
+                    assert self._decoded is not None
+                    size += self._decoded.raw_bytes
             missing = count - len(taken)
             taken += self.records[: -missing - 1 : -1]
             del self.records[-missing:]

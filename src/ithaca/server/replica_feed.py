@@ -52,11 +52,11 @@ class OwnLaneFeed:
     def add(self, batch: Batch) -> None:
         """The lane's next batch: it goes to the followers in this turn of the loop."""
         self._recent.append(batch)
-        self._recent_bytes += batch.total_bytes
+        self._recent_bytes += batch.kept_bytes
         self._end = batch.end_lsn
         synced = self._storage.length
         while self._recent_bytes > self._recent_bytes_max and self._recent[0].end_lsn <= synced:
-            self._recent_bytes -= self._recent.popleft().total_bytes
+            self._recent_bytes -= self._recent.popleft().kept_bytes
         if not self._fresh:
             self._loop.call_soon(self._flush)
         self._fresh.append(batch)

@@ -9,17 +9,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ithaca.model.errors import IthacaError, Lost, Trimmed, Unavailable
-from ithaca.model.limits import WATERMARK_INTERVAL_S
+from ithaca.model.limits import DELIVER_BYTES_MAX, WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import HASH_SPACE, Buffer, KeyFilter
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import Finished
 from ithaca.protocol.reading import Behind, Deliver, Delivered, Elsewhere, Filter, Found, Subscribe
 from ithaca.runtime.connection import Connection
+from ithaca.server.filtering import Filtering
 from ithaca.storage.lane_store import LaneStore
 from ithaca.storage.shard_reader import PositionedEntry, ShardCursor, find
-from ithaca.wire.batch import DATA, Batch
-from ithaca.wire.selection import selected
 
 Ranges = tuple[tuple[int, int], ...]
 _CATCH_UP_S = 1.0
@@ -52,6 +51,7 @@ class Shelf:
         self.order = order
         self._waiting: list[asyncio.Future[None]] = []
         self._closed: IthacaError | None = None
+        self.filtering = Filtering()
 
     def close(self, error: IthacaError) -> None:
         """Nothing can be read here any more: whoever asks, or waits, is told this."""
@@ -158,7 +158,11 @@ class Stream:
                 shelf.check_not_trimmed(cursor.position)
                 view = order.view_version
                 entries = await shelf.entries(cursor, limit)
-                items, payload = self._selected(entries)
+                if self._where is None:
+                    items = [Delivered(lane, position, low, high) for lane, _, position, low, high in entries]
+                    payload = [buffer for entry in entries for buffer in entry.batch.buffers()]
+                else:
+                    items, payload = await self._select(entries, self._where, view)
                 if items or cursor.position == self._stop:
                     self._say(items, payload, cursor.position, view)
                 await connection.drained()
@@ -187,32 +191,31 @@ class Stream:
         self._told_at = asyncio.get_running_loop().time()
         self._sent(sum(map(len, payload)))
 
-    def _selected(self, entries: list[PositionedEntry]) -> tuple[list[Delivered], list[Buffer]]:
+    async def _select(
+        self, entries: list[PositionedEntry], where: KeyFilter, view: int
+    ) -> tuple[list[Delivered], list[Buffer]]:
+        """What the filter selects; as soon as it is too much for one delivery, what is there is said."""
         items: list[Delivered] = []
         payload: list[Buffer] = []
+        size = 0
         for lane, batch, position, low, high in entries:
-            if batch.kind != DATA and self._where is not None:
-                continue
-            item: Delivered | None = Delivered(lane, position, low, high)
-            chosen: Batch = batch
-            if self._where is not None:
-                item, chosen = _filtered(lane, batch, position, low, high, self._where)
-            if item is not None:
-                items.append(item)
+            while found := await self._shelf.filtering.select(batch, low, high, where):
+                chosen, rows, stop = found
+                if items and size + chosen.total_bytes > DELIVER_BYTES_MAX:
+                    self._say(items, payload, position + low, view)
+                    items, payload, size = [], [], 0
+                    if not self._connection.is_writable:
+                        del found, chosen  # whoever waits keeps as little as possible, and selects it again
+                        await self._connection.drained()
+                        continue
+                if rows is None:
+                    items.append(Delivered(lane, position, low, high))
+                else:
+                    items.append(Delivered(lane, position, 0, chosen.count, rows.astype("<u4").tobytes()))
                 payload += chosen.buffers()
+                size += chosen.total_bytes
+                low = stop
         return items, payload
-
-
-def _filtered(
-    lane: LaneId, batch: Batch, position: int, low: int, high: int, where: KeyFilter
-) -> tuple[Delivered | None, Batch]:
-    found = selected(batch, low, high, where)
-    if found is None:
-        return None, batch
-    chosen, rows = found
-    if rows is None:
-        return Delivered(lane, position, low, high), chosen
-    return Delivered(lane, position, 0, chosen.count, rows.astype("<u4").tobytes()), chosen
 
 
 def key_filter(sent: Filter) -> KeyFilter:

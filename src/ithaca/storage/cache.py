@@ -1,7 +1,8 @@
 """The newest batches of a lane, in memory: what followers that keep up read.
 
 Large batches are left to the page cache: keeping them would have each append build into cold memory, which
-costs it more than a positioned read costs the follower.
+costs it more than a positioned read costs the follower. Batches stay as they are stored: nothing here decompresses
+them, nor keeps what others have decompressed.
 """
 
 from bisect import bisect_right
@@ -27,7 +28,7 @@ class _Window(NamedTuple):
 
 
 class TailCache:
-    """Bounded by bytes. One writer, any number of readers."""
+    """Bounded by what it keeps in memory (`Batch.kept_bytes`). One writer, any number of readers."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -45,12 +46,12 @@ class TailCache:
         bases.append(batch.base_lsn)
         batches.append(batch)
         stop += 1
-        size += batch.total_bytes
+        size += batch.kept_bytes
         start = first
         while size > self._bytes_max and start < stop:
             dropped = batches[start]
             assert dropped is not None
-            size -= dropped.total_bytes
+            size -= dropped.kept_bytes
             start += 1
         if start > 64 and start * 2 > stop:
             kept = batches[start:stop]

@@ -55,7 +55,8 @@ class Segment:
         self.index = Index()
         self.seed = seed
         if disk.exists(self.index_path):
-            data = disk.open(self.index_path, writable=False).read(0, SEGMENT_BYTES_MAX)
+            stored = disk.open(self.index_path, writable=False)
+            data = stored.read(0, min(stored.size(), SEGMENT_BYTES_MAX))
             self.index, _ = indexes.load(data, segment_bytes=self.file.size())
 
     def walk(self, offset: int, lsn: int, *, chunk_bytes: int = READ_CHUNK_BYTES) -> Iterator[tuple[int, Batch]]:

@@ -33,6 +33,8 @@ from ithaca.wire import arrow, compression
 MAGIC: Final = 0x41485449  # "ITHA"
 VERSION: Final = 1
 HEAD_BYTES: Final = 64
+OBJECT_BYTES: Final = 1024
+"""What a batch in memory takes beside its stored bytes, generously: small ones are mostly that."""
 
 DATA, NOOPS, CONTROL, MARK, SNAPSHOT = 1, 2, 3, 4, 5
 BOOKKEEPING: Final = frozenset({CONTROL, MARK, SNAPSHOT})
@@ -61,12 +63,20 @@ class Columns(NamedTuple):
     key_offsets: Offsets | None
     keys_at: int
 
+    def key_vectors(self) -> tuple[Offsets, NDArray[np.uint8], NDArray[np.bool_]]:
+        """Key offsets, key bytes and which records have a key; for `keys.select`."""
+        assert self.key_offsets is not None
+        rows = len(self.value_offsets) - 1
+        everything = np.frombuffer(self.raw, np.uint8)
+        bitmap = everything[self.key_valid_at : self.key_valid_at + (rows + 7) // 8]
+        valid = np.unpackbits(bitmap, count=rows, bitorder="little").astype(np.bool_)
+        return self.key_offsets, everything[self.keys_at :], valid
+
 
 class Batch:
     """A parsed or built batch. `data[start:start + body_bytes]` is the stored body; nothing is copied."""
 
     __slots__ = (
-        "_columns",
         "base_lsn",
         "body_bytes",
         "body_crc",
@@ -126,7 +136,15 @@ class Batch:
         self.start = start
         self.end_lsn = self.base_lsn + self.count
         self.total_bytes = HEAD_BYTES + self.body_bytes
-        self._columns: Columns | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """About what it takes to keep this batch in memory: its stored bytes and the objects around them."""
+        return self.total_bytes + OBJECT_BYTES
+
+    @property
+    def is_compressed(self) -> bool:
+        return bool(self.flags & _COMPRESSION_MASK)
 
     @property
     def has_keys(self) -> bool:
@@ -166,12 +184,10 @@ class Batch:
         return bytes(memoryview(self.data)[self.start : self.start + self.raw_bytes])
 
     def columns(self) -> Columns:
-        """Keys and values as vectors, decompressed if need be, with every offset checked."""
-        if self._columns is None:
-            self._columns = self._decode_columns()
-        return self._columns
+        """Keys and values as vectors, decompressed if need be, with every offset checked.
 
-    def _decode_columns(self) -> Columns:
+        They are not kept here: few stored bytes may become many, and whoever keeps a batch counts what is stored.
+        """
         code = self.flags & _COMPRESSION_MASK
         raw, at = self.data, self.start
         if code:
@@ -191,15 +207,6 @@ class Batch:
             raise Corrupt(f"the columns of a batch end at byte {at} of {end}")
         return Columns(raw, value_offsets, values_at, key_valid_at, key_offsets, keys_at)
 
-    def key_vectors(self) -> tuple[Offsets, NDArray[np.uint8], NDArray[np.bool_]]:
-        """Key offsets, key bytes and which records have a key; for `keys.select`."""
-        columns = self.columns()
-        assert columns.key_offsets is not None
-        everything = np.frombuffer(columns.raw, np.uint8)
-        bitmap = everything[columns.key_valid_at : columns.key_valid_at + (self.count + 7) // 8]
-        valid = np.unpackbits(bitmap, count=self.count, bitorder="little").astype(np.bool_)
-        return columns.key_offsets, everything[columns.keys_at :], valid
-
     def records(self, position: int, shard: int, rows: slice | NDArray[np.int64] = slice(None)) -> list[Record]:
         """Some records of the batch, whose first record has the given position."""
         columns = self.columns()
@@ -209,7 +216,7 @@ class Batch:
         values = _cut(raw, columns.values_at, columns.value_offsets, rows)
         if columns.key_offsets is None:
             return [Record(place, value, None, stamp, shard) for place, value in zip(places, values, strict=True)]
-        valid = self.key_vectors()[2][rows].tolist()
+        valid = columns.key_vectors()[2][rows].tolist()
         keys = _cut(raw, columns.keys_at, columns.key_offsets, rows)
         return [
             Record(place, value, key if has_key else None, stamp, shard)

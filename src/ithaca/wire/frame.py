@@ -21,14 +21,20 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ithaca.model.errors import BatchTooLarge, InvalidInput, ProtocolError
-from ithaca.model.limits import FRAME_BYTES_MAX, FRAME_HEADER_BYTES_MAX, HELLO_BYTES_MAX, RECEIVE_BLOCK_BYTES
+from ithaca.model.limits import (
+    CACHED_BATCH_BYTES_MAX,
+    FRAME_BYTES_MAX,
+    FRAME_HEADER_BYTES_MAX,
+    HELLO_BYTES_MAX,
+    RECEIVE_BLOCK_BYTES,
+)
 from ithaca.model.records import Buffer
 
 PREFIX_BYTES: Final = 16
 ROOM_BYTES_MIN: Final = 4096
 """A read into less than this is not worth its system call."""
-COPIED_BYTES_MAX: Final = 16 * 1024
-"""A payload up to this is copied, so that whoever keeps it does not keep a whole block."""
+COPIED_BYTES_MAX: Final = CACHED_BATCH_BYTES_MAX
+"""A payload up to this is copied, so that whoever keeps it, as a lane's cache does, does not keep a whole block."""
 _PREFIX = struct.Struct("<IBBHII")
 
 

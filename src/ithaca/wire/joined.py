@@ -68,7 +68,7 @@ def _keys(pa: Any, stretches: Sequence[Stretch], columns: Sequence[Columns], row
             valid.append(np.zeros(count, np.bool_))
             parts.append((np.zeros(count + 1, np.int32), memoryview(b"")))
         else:
-            valid.append(stretch.batch.key_vectors()[2][stretch.low : stretch.high])
+            valid.append(each.key_vectors()[2][stretch.low : stretch.high])
             parts.append(
                 (each.key_offsets[stretch.low : stretch.high + 1], memoryview(each.raw)[each.keys_at :]),
             )

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from ithaca.model.records import Buffer, KeyFilter
 from ithaca.wire import keys
-from ithaca.wire.batch import Batch, Offsets
+from ithaca.wire.batch import Batch, Columns, Offsets
 from ithaca.wire.build import build_columns
 
 Rows = NDArray[np.int64]
@@ -19,20 +19,32 @@ def selected(batch: Batch, low: int, high: int, key_filter: KeyFilter) -> tuple[
     """
     if not batch.has_keys:
         return None
-    rows = keys.select(key_filter, *batch.key_vectors())
-    if low or high < batch.count:
-        rows = rows[np.searchsorted(rows, low) : np.searchsorted(rows, high)]
+    columns = batch.columns()
+    rows = matching(columns, low, high, key_filter)
     if not len(rows):
         return None
     if len(rows) == high - low:
         return batch, None
-    return taken(batch, rows), rows
+    return taken(batch, columns, rows), rows
 
 
-def taken(batch: Batch, rows: Rows) -> Batch:
-    """A batch with keys cut down to these rows."""
-    columns = batch.columns()
-    key_offsets, _, valid = batch.key_vectors()
+def matching(columns: Columns, low: int, high: int, key_filter: KeyFilter) -> Rows:
+    """The rows among `[low, high)` of a batch with keys that the filter selects, ascending."""
+    offsets, data, valid = columns.key_vectors()
+    return keys.select(key_filter, offsets[low : high + 1], data, valid[low:high]) + low
+
+
+def fitting(columns: Columns, rows: Rows, bytes_max: int) -> int:
+    """How many of the rows, from the first on, make a batch of about so many bytes with their numbers; at least one."""
+    sizes = 12 + np.diff(columns.value_offsets)[rows].astype(np.int64)
+    if columns.key_offsets is not None:
+        sizes += np.diff(columns.key_offsets)[rows]
+    return max(1, int(np.searchsorted(np.cumsum(sizes), bytes_max, side="right")))
+
+
+def taken(batch: Batch, columns: Columns, rows: Rows) -> Batch:
+    """A batch with keys cut down to these rows; `columns` are its own."""
+    key_offsets, _, valid = columns.key_vectors()
     raw = memoryview(columns.raw)
     bounds = _bounds(rows)
     bitmap = np.packbits(valid[rows], bitorder="little").tobytes()

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from ithaca.model import interface
 from ithaca.model.records import KeyFilter, Record
 from ithaca.wire import batch as batches
-from ithaca.wire import keys
-from ithaca.wire.selection import taken
+from ithaca.wire.selection import selected
 
 
 class Stretch(NamedTuple):
@@ -24,76 +23,61 @@ class Stretch(NamedTuple):
     @property
     def raw_bytes(self) -> int:
         """About how many bytes keys and values have."""
-        return self.batch.raw_bytes * (self.high - self.low) // max(self.batch.count, 1)
+        return _raw_bytes(self.batch, self.high - self.low)
 
 
 class PositionedBatch(interface.Batch):
-    """The records `[low, high)` of a batch whose first record is at `base`, or some rows of those."""
+    """The records `[low, high)` of a batch whose first record is at `base`."""
 
-    __slots__ = ("_base", "_batch", "_high", "_low", "_rows", "shard", "timestamp_us")
+    __slots__ = ("_base", "_batch", "_high", "_low", "shard", "timestamp_us")
 
-    def __init__(
-        self,
-        batch: batches.Batch,
-        base: int,
-        shard: int,
-        low: int,
-        high: int,
-        rows: NDArray[np.int64] | None = None,
-    ) -> None:
+    def __init__(self, batch: batches.Batch, base: int, shard: int, low: int, high: int) -> None:
         self._batch = batch
         self._base = base
         self._low = low
         self._high = high
-        self._rows = rows
         self.shard = shard
         self.timestamp_us = batch.timestamp_us
 
     def __len__(self) -> int:
-        return self._high - self._low if self._rows is None else len(self._rows)
+        return self._high - self._low
+
+    @property
+    def raw_bytes(self) -> int:
+        """About how many bytes the records have when they are decompressed."""
+        return _raw_bytes(self._batch, len(self))
 
     @property
     def first_position(self) -> int:
-        return self._base + (self._low if self._rows is None else int(self._rows[0]))
+        return self._base + self._low
 
     def since(self, position: int) -> "PositionedBatch":
         """The records at this position and behind it."""
         low = max(self._low, position - self._base)
-        rows = None if self._rows is None else self._rows[self._rows >= low]
-        return PositionedBatch(self._batch, self._base, self.shard, low, self._high, rows)
+        return PositionedBatch(self._batch, self._base, self.shard, low, self._high)
 
-    def where(self, key_filter: KeyFilter) -> "PositionedBatch":
-        """Only the records that the filter selects."""
-        assert self._rows is None
-        rows = np.empty(0, np.int64)
-        if self._batch.has_keys:
-            rows = keys.select(key_filter, *self._batch.key_vectors())
-            rows = rows[(rows >= self._low) & (rows < self._high)]
-        return PositionedBatch(self._batch, self._base, self.shard, self._low, self._high, rows)
+    def where(self, key_filter: KeyFilter) -> "AnyPositioned":
+        """Only the records that the filter selects, copied unless these are all."""
+        found = selected(self._batch, self._low, self._high, key_filter)
+        if found is None:
+            return PositionedBatch(self._batch, self._base, self.shard, self._low, self._low)
+        chosen, rows = found
+        return self if rows is None else ScatteredBatch(chosen, rows + self._base, self.shard)
 
     def stretch(self) -> Stretch:
-        """The records and where they are; chosen rows are copied out first."""
-        if self._rows is not None:
-            chosen = taken(self._batch, self._rows)
-            return Stretch(chosen, 0, chosen.count, self._rows + self._base, self.shard)
+        """The records and where they are."""
         positions = np.arange(self._base + self._low, self._base + self._high, dtype=np.int64)
         return Stretch(self._batch, self._low, self._high, positions, self.shard)
 
     def positions(self) -> list[int]:
-        if self._rows is None:
-            return list(range(self._base + self._low, self._base + self._high))
-        return (self._rows + self._base).tolist()  # type: ignore[no-any-return]
+        return list(range(self._base + self._low, self._base + self._high))
 
     def records(self) -> list[Record]:
-        rows = slice(self._low, self._high) if self._rows is None else self._rows
-        return self._batch.records(self._base, self.shard, rows)
+        return self._batch.records(self._base, self.shard, slice(self._low, self._high))
 
     def to_arrow(self) -> Any:
         positions = np.arange(self._base, self._base + self._batch.count, dtype=np.int64)
-        table = self._batch.to_arrow(positions, self.shard)
-        if self._rows is not None:
-            return table.take(self._rows)
-        return table.slice(self._low, self._high - self._low)
+        return self._batch.to_arrow(positions, self.shard).slice(self._low, self._high - self._low)
 
 
 class ScatteredBatch(interface.Batch):
@@ -110,6 +94,11 @@ class ScatteredBatch(interface.Batch):
 
     def __len__(self) -> int:
         return len(self._places) - self._start
+
+    @property
+    def raw_bytes(self) -> int:
+        """About how many bytes the records have when they are decompressed."""
+        return _raw_bytes(self._batch, len(self))
 
     @property
     def first_position(self) -> int:
@@ -140,3 +129,7 @@ class ScatteredBatch(interface.Batch):
 
 
 AnyPositioned: TypeAlias = PositionedBatch | ScatteredBatch
+
+
+def _raw_bytes(batch: batches.Batch, rows: int) -> int:
+    return batch.raw_bytes * rows // max(batch.count, 1)

@@ -1,0 +1,137 @@
+"""Streams of a replica, without sockets: what a filter selects, in how large pieces, and what is kept meanwhile."""
+
+import asyncio
+import gc
+import tracemalloc
+from pathlib import Path
+from typing import Any, cast
+
+from tests.server.test_replica_server import records_of
+
+from ithaca.model.cut import LaneRun
+from ithaca.model.limits import BATCH_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DELIVER_BYTES_MAX, KIB, MIB
+from ithaca.model.positions import LaneId
+from ithaca.protocol.greeting import Finished
+from ithaca.protocol.reading import Deliver, Filter, Subscribe
+from ithaca.runtime.connection import Connection
+from ithaca.server.replica_streams import Shelf, Stream
+from ithaca.storage.disk import OsDisk
+from ithaca.storage.lane_store import LaneStore
+from ithaca.wire.batch import Batch
+from ithaca.wire.build import build
+
+LANE = LaneId(0, 0, 1)
+
+
+class Order:
+    """An order that has reached `readable`."""
+
+    def __init__(self, readable: int) -> None:
+        self.tail = self.readable = readable
+        self.first = 1
+        self.view_version = 1
+
+    def lost(self, lane: LaneId) -> tuple[tuple[int, int], ...]:
+        return ()
+
+
+class Sent:
+    """A connection whose peer reads everything at once, or not before it is let."""
+
+    is_open = True
+
+    def __init__(self, *, is_kept: bool = True) -> None:
+        self.messages: list[tuple[Any, bytes]] = []
+        self.payload_bytes: list[int] = []
+        self.said = asyncio.Event()
+        self.reading = asyncio.Event()
+        self.reading.set()
+        self._is_kept = is_kept
+
+    @property
+    def is_writable(self) -> bool:
+        return self.reading.is_set()
+
+    async def drained(self) -> None:
+        await self.reading.wait()
+
+    def send(self, message: Any, *, payload: Any = ()) -> None:
+        self.said.set()
+        self.payload_bytes.append(sum(map(len, payload)))
+        if self._is_kept:
+            self.messages.append((message, b"".join(payload)))
+
+
+def shelf_of(directory: Path, batches: list[Batch]) -> Shelf:
+    """A replica's store with these batches, all of them in memory and at the positions from 1 on."""
+    (directory / "lanes").mkdir()
+    store = LaneStore(OsDisk(), str(directory / "lanes"), durability="os")
+    held = store.create(LANE)
+    for batch in batches:
+        held.lane.commit(held.lane.prepare([batch]))
+    count = sum(batch.count for batch in batches)
+    store.note((LaneRun(LANE, 0, 1, count),), 1)
+    return Shelf(store, Order(1 + count))
+
+
+async def stream(shelf: Shelf, sent: Sent, where: Filter) -> None:
+    request = Subscribe(1, stop=shelf.order.readable, where=where)
+    await Stream(shelf, cast(Connection, sent), request, lambda _: None).run()
+
+
+async def test_what_a_filter_decompresses_is_kept_up_to_a_bound(tmp_path: Path) -> None:
+    """Of 40 KB stored, which are all in memory, and 480 MiB decompressed."""
+    raw_bytes = BATCH_BYTES_MAX // 2
+    batches = [build([bytes(raw_bytes // 4)] * 4, [b"a", b"b"] * 2, timestamp_us=1, compress="zstd") for _ in range(30)]
+    assert sum(batch.total_bytes for batch in batches) < 64 * KIB
+    shelf, sent = shelf_of(tmp_path, batches), Sent(is_kept=False)
+    del batches
+    gc.collect()
+    tracemalloc.start()
+    try:
+        await stream(shelf, sent, Filter("equals", b"a"))
+        gc.collect()
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(sent.payload_bytes) > 30 * raw_bytes // 2
+    assert kept < DECOMPRESSED_BYTES_MAX + MIB
+    assert most < DECOMPRESSED_BYTES_MAX + 2 * BATCH_BYTES_MAX
+
+
+async def test_selected_records_leave_in_deliveries_of_a_bounded_size(tmp_path: Path) -> None:
+    """A batch as large as there are, of whose records all but one match: with their positions they fill no frame."""
+    count = 30_000
+    keys: list[bytes | None] = [b"a"] * count
+    keys[count - 1] = b"b"
+    batch = build([b"%d" % row + bytes(KIB - 24) for row in range(count)], keys, timestamp_us=1)
+    assert batch.total_bytes > BATCH_BYTES_MAX * 9 // 10
+    shelf, sent = shelf_of(tmp_path, [batch]), Sent()
+    await stream(shelf, sent, Filter("equals", b"a"))
+    last, _ = sent.messages.pop()
+    assert last == Finished()
+    found, up_to = [], 1
+    for message, payload in sent.messages:
+        assert isinstance(message, Deliver)
+        assert len(payload) <= DELIVER_BYTES_MAX
+        records = records_of(message, payload)
+        assert all(up_to <= position < message.up_to for position, _ in records)
+        up_to = message.up_to
+        found += [(position, int(value.rstrip(b"\0"))) for position, value in records]
+    assert found == [(1 + row, row) for row in range(count - 1)]
+    assert up_to == 1 + count
+
+
+async def test_a_reader_that_does_not_read_is_sent_one_delivery(tmp_path: Path) -> None:
+    batches = [build([bytes(MIB)] * 8, [b"a", b"b"] * 4, timestamp_us=1, compress="lz4") for _ in range(4)]
+    shelf, sent = shelf_of(tmp_path, batches), Sent()
+    sent.reading.clear()
+    streaming = asyncio.ensure_future(stream(shelf, sent, Filter("equals", b"a")))
+    await sent.said.wait()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(sent.messages) == 1
+    sent.reading.set()
+    await streaming
+    records = [each for message, payload in sent.messages[:-1] for each in records_of(message, payload)]
+    assert [position for position, _ in records] == list(range(1, 33, 2))
