@@ -34,7 +34,7 @@ def shrink_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment, "_ZEROS", bytes(1000))
     monkeypatch.setattr(lane, "CHECKPOINT_BYTES", 900)
     monkeypatch.setattr(index, "INDEX_STRIDE_BYTES", 200)
-    monkeypatch.setattr(reader, "TAIL_CACHE_BYTES_MAX", 600)
+    monkeypatch.setattr(reader, "TAIL_CACHE_BYTES_MAX", 6000)
     monkeypatch.setattr(reader, "OPEN_SEGMENTS_MAX", 3)
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
 
