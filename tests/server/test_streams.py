@@ -9,6 +9,7 @@ from typing import Any, cast
 from tests.server.test_replica_server import records_of
 
 from ithaca.model.cut import LaneRun
+from ithaca.model.errors import Unavailable
 from ithaca.model.limits import BATCH_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DELIVER_BYTES_MAX, KIB, MIB
 from ithaca.model.positions import LaneId
 from ithaca.protocol.greeting import Finished
@@ -135,3 +136,42 @@ async def test_a_reader_that_does_not_read_is_sent_one_delivery(tmp_path: Path) 
     await streaming
     records = [each for message, payload in sent.messages[:-1] for each in records_of(message, payload)]
     assert [position for position, _ in records] == list(range(1, 33, 2))
+
+
+async def test_a_cut_wakes_the_reads_that_it_passes_and_no_others(tmp_path: Path) -> None:
+    order = Order(1)
+    shelf = Shelf(LaneStore(OsDisk(), str(tmp_path), durability="os"), order)
+    near = asyncio.ensure_future(shelf.wait_readable(1, 60))
+    far = [asyncio.ensure_future(shelf.wait_readable(1000 + number, 60)) for number in range(100)]
+    await asyncio.sleep(0)
+    assert len(shelf.readers) == 101
+    order.tail = 2
+    shelf.advanced()
+    await asyncio.sleep(0)
+    assert not near.done(), "what is ordered and not here cannot be read"
+    order.readable = 2
+    shelf.advanced()
+    assert len(shelf.readers) == 100
+    assert await near
+    order.tail = order.readable = 1051
+    shelf.advanced()
+    assert len(shelf.readers) == 49
+    assert all(await asyncio.gather(*far[:51]))
+    shelf.close(Unavailable("it ends"))
+    ends = await asyncio.gather(*far[51:], return_exceptions=True)
+    assert {type(each) for each in ends} == {Unavailable}
+
+
+async def test_a_stream_says_when_another_view_holds_though_nothing_was_ordered(tmp_path: Path) -> None:
+    shelf, sent = shelf_of(tmp_path, [build([b"a"], timestamp_us=1)]), Sent()
+    order = cast(Order, shelf.order)
+    streaming = asyncio.ensure_future(Stream(shelf, cast(Connection, sent), Subscribe(2), lambda _: None).run())
+    await sent.said.wait()
+    while not len(shelf.streams):  # noqa: ASYNC110  # it says its watermark, and then waits
+        await asyncio.sleep(0)
+    order.view_version = 2
+    sent.said.clear()
+    shelf.advanced()
+    await sent.said.wait()
+    assert [message.view for message, _ in sent.messages] == [1, 2]
+    streaming.cancel()

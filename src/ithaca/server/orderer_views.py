@@ -16,6 +16,8 @@ class ViewRequests:
     def __init__(self, answers: Answers) -> None:
         self._answers = answers
         self._waits: dict[tuple[Connection, int], _ViewWait] = {}
+        self._looked_at = 0
+        """The version with which those that wait were looked at last."""
 
     def get(self, connection: Connection, request: Received, message: GetView) -> None:
         key = connection, request.correlation
@@ -32,8 +34,12 @@ class ViewRequests:
 
     def applied(self) -> None:
         """Entries were applied: whoever waits for this view is answered."""
-        for key, wait in list(self._waits.items()) if self._waits else ():
-            if wait.at_least <= self._version:
+        version = self._version
+        if version == self._looked_at:
+            return
+        self._looked_at = version
+        for key, wait in list(self._waits.items()):
+            if wait.at_least <= version:
                 del self._waits[key]
                 wait.timer.cancel()
                 self._answer(wait.connection, wait.request)

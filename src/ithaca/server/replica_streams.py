@@ -17,6 +17,7 @@ from ithaca.protocol.greeting import Finished
 from ithaca.protocol.reading import Behind, Deliver, Delivered, Elsewhere, Filter, Found, Subscribe
 from ithaca.runtime.connection import Connection
 from ithaca.server.filtering import Filtering
+from ithaca.server.position_waits import PositionWaits
 from ithaca.storage.lane_store import LaneStore
 from ithaca.storage.shard_reader import PositionedEntry, ShardCursor, find
 
@@ -49,35 +50,38 @@ class Shelf:
     def __init__(self, store: LaneStore, order: Order) -> None:
         self.store = store
         self.order = order
-        self._waiting: list[asyncio.Future[None]] = []
+        self.readers = PositionWaits()
+        """Who waits until a position can be read."""
+        self.streams = PositionWaits()
+        """Who has read everything, and waits until a position is ordered or another view holds."""
+        self._view = order.view_version
         self._closed: IthacaError | None = None
         self.filtering = Filtering()
 
     def close(self, error: IthacaError) -> None:
         """Nothing can be read here any more: whoever asks, or waits, is told this."""
         self._closed = error
-        self.advanced()
+        self.readers.wake_all()
+        self.streams.wake_all()
 
     def check_open(self) -> None:
         if self._closed is not None:
             raise self._closed
 
     def advanced(self) -> None:
-        """The order or the readable limit has moved."""
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
-
-    async def wait_advance(self, timeout_s: float | None = None) -> None:
-        """Until something has moved, or for so long."""
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        if timeout_s is None:
-            await future
+        """The order or the readable limit has moved, or another view holds."""
+        order = self.order
+        self.readers.passed(order.readable)
+        if order.view_version != self._view:
+            self._view = order.view_version
+            self.streams.wake_all()
         else:
-            await asyncio.wait([future], timeout=timeout_s)
-            future.cancel()
+            self.streams.passed(order.tail)
+
+    async def wait_ordered(self, position: int, timeout_s: float | None = None) -> None:
+        """Until the position, which is the tail or beyond it, is ordered, another view holds, or for so long."""
+        self.check_open()
+        await self.streams.wait(position, timeout_s)
 
     async def wait_readable(self, position: int, timeout_s: float) -> bool:
         """Whether the position can be read within this time."""
@@ -88,7 +92,7 @@ class Shelf:
             left_s = deadline - loop.time()
             if left_s <= 0:
                 return False
-            await self.wait_advance(left_s)
+            await self.readers.wait(position, left_s)
         return True
 
     def check_not_trimmed(self, position: int) -> None:
@@ -174,11 +178,11 @@ class Stream:
             elif (cursor.position, order.view_version) != self._told:
                 left_s = self._told_at + WATERMARK_INTERVAL_S - loop.time()
                 if left_s > 0:
-                    await shelf.wait_advance(left_s)
+                    await shelf.wait_ordered(cursor.position, left_s)
                 else:
                     self._say([], [], cursor.position, order.view_version)
             else:
-                await shelf.wait_advance()
+                await shelf.wait_ordered(cursor.position)
 
     async def _catch_up(self, position: int) -> None:
         """Wait for what is ordered and not here, but not for long: another replica may have it."""

@@ -212,6 +212,7 @@ class Invariants:
         self._same_tail(host, core.cut_number, core.tail)
         if core.state == "removed" and core.tail != self._removed_at.setdefault(f"{host.name} {host.lives}", core.tail):
             raise Violation("removed", f"{host.name} was removed, and follows the order on to {core.tail}")
+        self._are_woken(host, server)
         if core.readable > core.tail:
             raise Violation("readable-bound", f"{host.name} serves up to {core.readable}, the tail is {core.tail}")
         who = f"{host.name} as {server._name}"  # a spare may become one after the other
@@ -226,6 +227,12 @@ class Invariants:
                         f"{host.name} has {durable} records of lane {lane} ({ordered} ordered, open: {is_open}), which "
                         f"was finalized at {final}",
                     )
+
+    def _are_woken(self, host: Host, server: ReplicaServer) -> None:
+        """Nobody waits for what is there."""
+        for waits, limit in ((server.shelf.readers, server.core.readable), (server.shelf.streams, server.core.tail)):
+            if waits.first is not None and waits.first < limit:
+                raise Violation("woken", f"{host.name} lets somebody wait for {waits.first}, and is at {limit}")
 
     def _takes_no_more(self, host: Host, core: ReplicaCore, who: str) -> None:
         lane = core.own_lane

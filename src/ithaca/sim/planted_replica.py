@@ -99,6 +99,13 @@ REPLICA = (
         "if last in ():",
     ),
     Bug(
+        "replica-waiter-not-woken",
+        "whoever waits for the very position that a cut reaches is not woken",
+        "ithaca.server.position_waits",
+        "while heap and heap[0][0] < limit:",
+        "while heap and heap[0][0] < limit - 1:",
+    ),
+    Bug(
         "replica-gap-accepted",
         "a session goes on with a number that does not follow",
         "ithaca.replica.sessions",
