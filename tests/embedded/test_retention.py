@@ -1,14 +1,17 @@
 """Retention by bytes and by age: the oldest records go, the rest stays where it is."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import ithaca
-from ithaca.embedded import engine
+from ithaca.embedded import retention
 from ithaca.model.errors import InvalidInput, Trimmed
+from ithaca.model.limits import RETENTION_STEPS, RETENTION_WAIT_S
 from ithaca.model.records import Retention
+from ithaca.runtime import machine
 
 RECORD_BYTES = 16 << 10
 SEGMENT_BYTES = 8 * RECORD_BYTES
@@ -17,7 +20,7 @@ RECORDS = 100
 
 @pytest.fixture(autouse=True)
 def _checked_always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "RETENTION_CHECK_S", 0.0)
+    monkeypatch.setattr(retention, "RETENTION_CHECK_S", 0.0)
 
 
 def disk_bytes(directory: Path) -> int:
@@ -84,3 +87,104 @@ def test_senseless_retention_is_refused() -> None:
             Retention(bytes=kept_bytes)
     with pytest.raises(InvalidInput, match="retention"):
         Retention(age=timedelta(0))
+
+
+class _Clock(machine.Machine):
+    """A machine whose clock can be set, and on which time also passes when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ahead_s = 0.0
+        self.passed_s = 0.0
+
+    def wall_us(self) -> int:
+        return super().wall_us() + int((self.ahead_s + self.passed_s) * 1e6)
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + int(self.passed_s * 1e9)
+
+
+@pytest.fixture
+def clock() -> Iterator[_Clock]:
+    made = _Clock()
+    before = machine.use(made)
+    yield made
+    machine.use(before)
+
+
+DAY_S = 86_400.0
+A_DAY = Retention(age=timedelta(days=1))
+
+
+@pytest.mark.parametrize("ahead_s", [25 * 3600.0, 365 * DAY_S])
+def test_a_clock_that_is_ahead_for_a_moment_trims_nothing(
+    tmp_path: Path, clock: _Clock, ahead_s: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        for n in range(RECORDS):
+            log.append(b"%d" % n)
+        clock.ahead_s = ahead_s
+        for _ in range(3):
+            log.append(b"while it was wrong")
+        clock.ahead_s = 0.0
+        clock.passed_s = 3600.0
+        for _ in range(3):
+            log.append(b"after that")
+        assert log.first() == 1
+    assert "are too old by this machine's clock" in caplog.text
+
+
+@pytest.mark.parametrize("ahead_s", [25 * 3600.0, 365 * DAY_S])
+def test_a_clock_that_was_ahead_at_the_opening_trims_nothing(tmp_path: Path, clock: _Clock, ahead_s: float) -> None:
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        log.append(b"a")
+    clock.ahead_s = ahead_s
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        log.append(b"b")
+        assert log.first() == 1
+    clock.ahead_s = 0.0
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        log.append(b"c")
+        assert log.first() == 1
+
+
+def test_a_clock_that_stays_ahead_is_believed_after_a_while(tmp_path: Path, clock: _Clock) -> None:
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        for n in range(RECORDS):
+            log.append(b"%d" % n)
+        clock.ahead_s = 25 * 3600.0
+        log.append(b"announced")
+        clock.passed_s += RETENTION_WAIT_S
+        firsts = []
+        for _ in range(RETENTION_STEPS + 1):  # a trim goes with the next commit
+            log.append(b"another")
+            firsts.append(log.first())
+        assert firsts[0] <= RECORDS // RETENTION_STEPS + 2, "in steps"
+        assert firsts == sorted(firsts)
+        assert firsts[-1] == RECORDS + 1
+
+
+def test_what_grew_old_while_nobody_was_there_goes_after_a_while(tmp_path: Path, clock: _Clock) -> None:
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        log.append_many([b"old"] * RECORDS)
+        clock.passed_s += DAY_S / 2
+        log.append_many([b"older than a day soon"] * RECORDS)
+    clock.passed_s += DAY_S / 4 * 3
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        log.append(b"new")
+        assert log.first() == 1, "it was not too old when the last process wrote"
+        clock.passed_s += RETENTION_WAIT_S
+        for _ in range(RETENTION_STEPS + 1):  # a trim goes with the next commit
+            log.append(b"new")
+        assert log.first() == RECORDS + 1
+    clock.passed_s += DAY_S
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        log.append(b"newer")
+    clock.passed_s += 1
+    with ithaca.open(tmp_path / "log", retention=A_DAY) as log:
+        log.append(b"newer")
+        assert log.first() == 1 + RECORDS, "more than half of the log waits"
+        clock.passed_s += RETENTION_WAIT_S
+        for _ in range(RETENTION_STEPS + 1):  # a trim goes with the next commit
+            log.append(b"newer")
+        assert log.first() > 2 * RECORDS

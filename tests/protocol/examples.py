@@ -181,4 +181,5 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     reporting.SignOfLife(True),
     copying.RunsAre(((10, 100, 12, 1_700_000_000_000_000),)),
     *(members.RaftSays(said) for said in RAFT),
+    members.RaftSays(RAFT[0], members.Clocks(1_700_000_000_000_000, 1_700_000_000_000_001)),
 )

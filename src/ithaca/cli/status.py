@@ -100,6 +100,7 @@ def _report(found: "ClusterStatus", children: "dict[str, ChildState]", supervise
     return {
         "healthy": not problems,
         "problems": problems,
+        "warnings": found.warnings(),
         "log": found.log,
         "first": found.first,
         "tail": found.tail,
@@ -145,5 +146,7 @@ def _print(report: dict[str, Any]) -> None:
         console.print(f"log {report['log']}: first {report['first']}, tail {report['tail']}")
     if report["healthy"]:
         console.print("healthy")
+    for warning in report["warnings"]:
+        console.print(f"- warning: {warning}", markup=False, soft_wrap=True)
     for problem in report["problems"]:
         console.print(f"- {problem}", markup=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from ithaca.cluster.layout import ServerPlace
 from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
-from ithaca.model.limits import STATUS_TIMEOUT_S
+from ithaca.model.limits import CLOCK_WARNED_S, STATUS_TIMEOUT_S
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, StatusIs
 from ithaca.protocol.order import GetView, ViewIs
@@ -90,6 +90,11 @@ class ClusterStatus:
             found.append(f"servers belong to different logs: {', '.join(map(str, logs))}")
         return found
 
+    def warnings(self) -> list[str]:
+        """What people should know of although nothing is wrong, a sentence each."""
+        said = {} if self.leader is None or self.leader.said is None else self.leader.said
+        return _trims_announced(said) + _clocks_apart(said)
+
     def _counts(self, place: ServerPlace) -> bool:
         """Whether anybody waits for this server: not for a replica that was removed."""
         said = None if self.leader is None else self.leader.said
@@ -115,6 +120,28 @@ def _damage(server: ServerStatus) -> list[str]:
         elif not damaged["repaired"]:
             found.append(f"{name} lacks lane {lane}, which was damaged, until a peer has sent it")
     return found
+
+
+def _trims_announced(leader: dict[str, Any]) -> list[str]:
+    """What retention is about to trim although it did not grow old before the leader's eyes."""
+    said = leader.get("retention")
+    if not said:
+        return []
+    return [
+        f"retention trims {said['records']} records, those before position {said['before']}, from {said['in_s']} s on: "
+        "they are too old by the orderers' clocks"
+    ]
+
+
+def _clocks_apart(leader: dict[str, Any]) -> list[str]:
+    """Clocks that are far from what a majority of the orderers' clocks say."""
+    said = leader.get("clocks") or {"order_ahead_s": 0.0, "voters": []}
+    clocks = [(f"the clock of orderer {each['server']}", each["ahead_s"]) for each in said["voters"]]
+    return [
+        f"{name} is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} the time that most orderers agree on"
+        for name, ahead_s in [*clocks, ("the order's time", said["order_ahead_s"])]
+        if abs(ahead_s) > CLOCK_WARNED_S
+    ]
 
 
 def _shards_without_lanes(leader: dict[str, Any]) -> list[str]:

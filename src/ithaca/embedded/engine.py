@@ -2,7 +2,6 @@
 
 import copy
 import os
-import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from threading import Lock
@@ -10,6 +9,7 @@ from typing import Literal
 
 from ithaca.embedded import directory
 from ithaca.embedded.follower import Follower
+from ithaca.embedded.retention import Retaining
 from ithaca.embedded.scan import Scan
 from ithaca.model.config import Settings
 from ithaca.model.errors import (
@@ -20,7 +20,7 @@ from ithaca.model.errors import (
     NotWritten,
     ReadOnly,
 )
-from ithaca.model.limits import INFLIGHT_BYTES_MAX, RETENTION_CHECK_S
+from ithaca.model.limits import INFLIGHT_BYTES_MAX
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Retention, Start
 from ithaca.runtime import forks
@@ -56,7 +56,7 @@ class Engine:
         self._forked = False
         self._listeners: list[Callable[[], object]] = []
         self._listeners_lock = Lock()
-        self._retention_checked = (-1, 0.0)
+        self._retaining: Retaining | None = None
         disk = OsDisk()
         self._lock = directory.prepare(disk, self.path) if mode == "a" else None
         try:
@@ -87,6 +87,8 @@ class Engine:
             inflight_bytes_max=INFLIGHT_BYTES_MAX,
             after_commit=self._after_commit,
         )
+        if self._retention is not None:
+            self._retaining = Retaining(self._retention, lane, self.path)
         return lane, lane, commits
 
     # Life
@@ -315,26 +317,7 @@ class Engine:
             self._lane.drop_trimmed()
         if self._listeners:
             self.tell_listeners()
-        if self._retention is not None and not self._closed:
-            self._enforce(self._retention)
-
-    def _enforce(self, retention: Retention) -> None:
-        assert self._lane is not None
-        assert self._commits is not None
-        newest, now = self._lane.first_lsns[-1], time.monotonic()
-        if newest == self._retention_checked[0] and now - self._retention_checked[1] < RETENTION_CHECK_S:
-            return
-        self._retention_checked = (newest, now)
-        before = self._retained_from(retention)
-        if before > self._lane.trim_lsn:
-            self._commits.add_from_commit(self._trimming(position_of(before)))
-
-    def _retained_from(self, retention: Retention) -> int:
-        assert self._lane is not None
-        before = self._lane.trim_lsn
-        if retention.bytes is not None:
-            before = max(before, self._lane.oldest_beyond(retention.bytes))
-        if retention.age is not None:
-            oldest_us = wall_us() - int(retention.age.total_seconds() * 1_000_000)
-            before = max(before, self._lane.seek_time(oldest_us))
-        return before
+        if self._retaining is not None and not self._closed:
+            before = self._retaining.due()
+            if before is not None:
+                self._commits.add_from_commit(self._trimming(position_of(before)))

@@ -177,6 +177,22 @@ FOLLOW_POLL_MS_MAX = 10.0
 """A follower in another process looks for news this often: the first while busy, the second when idle."""
 RETENTION_CHECK_S = 5.0
 """Retention is enforced when a segment is full, and otherwise at most this often; in a cluster, this often."""
+RETENTION_WAIT_S = 60.0
+"""What retention by age would not have trimmed but for a step of the clock, or trims at once of a log that it has just
+begun to look after, is announced so long before it goes."""
+RETENTION_STEPS = 10
+"""What was announced goes in so many steps, one at a time that retention is enforced."""
+RETENTION_LARGE_PERCENT = 10
+RETENTION_LARGE_EMBEDDED_PERCENT = 50
+"""The part of a cluster's log, and of one in a directory, that retention trims of it at once when it begins."""
+CLOCK_SLEW_PERCENT = 10
+"""The order's time moves by so much faster, or slower, than time passes while the clocks that are agreed on differ."""
+CLOCK_STEP_S = 1.0
+"""A clock that runs ahead by less than this within one look of retention was not set: it was only read late."""
+CLOCK_WARNED_S = 10.0
+"""A clock of an orderer, or the order's time, that is further than this from what is agreed on is worth a warning."""
+CLOCK_HEARD_S = 10.0
+"""An orderer's clock that was not heard of for so long counts as unknown."""
 CLOSE_TIMEOUT_S = 30.0
 """How long leaving a handle's context waits for what is in flight."""
 PORTAL_END_S = 2.0

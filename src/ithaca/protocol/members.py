@@ -50,5 +50,15 @@ class OrderersAre(msgspec.Struct, frozen=True, array_like=True):
     orderers: Orderers
 
 
+class Clocks(msgspec.Struct, frozen=True, array_like=True):
+    """What the speaker's clock shows, and what the order's time is as far as it knows: 0 if it does not."""
+
+    wall_us: Annotated[int, Meta(ge=-(1 << 62), lt=1 << 62)]
+    order_us: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
+
+
 class RaftSays(msgspec.Struct, frozen=True, array_like=True):
+    """Orderers of earlier versions say nothing of their clocks."""
+
     message: AnyMessage
+    clocks: Clocks | None = None

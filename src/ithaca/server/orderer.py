@@ -7,6 +7,7 @@ replicas the news, `orderer_links` carries Raft's messages.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.metrics import OrdererMetrics, exposition
 from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.server.order_time import OrderTime
 from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_directory import open_raft_log, state_to_begin_with
 from ithaca.server.orderer_group import Group
@@ -76,6 +78,7 @@ class OrdererServer:
         self._changes: MemberChanges | None = None
         self._agreed: Configuration | None = None
         self._links = RaftLinks(self)
+        self._clock = OrderTime(server)
         self._peers: dict[ServerId, set[Connection]] = {}
         """Connections that other orderers have dialled."""
         self._leading: Leading | None = None
@@ -106,6 +109,7 @@ class OrdererServer:
         )
         driver = RaftDriver(self._server, self._settings, log, durable, self._machine, self)
         self._driver = driver
+        self._clock.driver = driver
         self._group = Group(self._server, self._file, driver)
         self._changes = MemberChanges(self._server, driver, self._group)
         self._requests = Requests(
@@ -117,6 +121,7 @@ class OrdererServer:
             lambda: encode_status(self.status()),
             self.metrics,
             self._aggregators,
+            self._clock.lead,
         )
         self._set_gauges(driver)
         self._listener = await listen(self._listen_at, accept=self._accept, welcome=self._welcome, http=self._http)
@@ -151,18 +156,20 @@ class OrdererServer:
     # What Raft calls
 
     def send(self, to: ServerId, message: AnyMessage) -> None:
-        if not self._links.send(to, message):
+        says = RaftSays(message, self._clock.said())
+        if not self._links.send(to, says):
             for connection in self._peers.get(to, ()):
-                connection.send(RaftSays(message))
+                connection.send(says)
 
     def role_changed(self, change: RoleChanged) -> None:
         self._end_leading()
         assert self._driver is not None
         assert self._requests is not None
         if change.role is Role.LEADER:
+            self._clock.begin()
             ready = self._requests.leader_changed
             self._leading = Leading(
-                self._file, change.term, self._machine.state, self._driver, self.metrics, ready, self.hello
+                self._file, change.term, self._machine.state, self._driver, self.metrics, ready, self.hello, self._clock
             )
             self._requests.leads(self._leading)
             self._aggregators.begin()
@@ -207,6 +214,7 @@ class OrdererServer:
 
     def _entry_applied(self, term: int, outcomes: list[Outcome]) -> None:
         self.metrics.commits.inc()
+        self._clock.applied(self._machine.state.time_us)
         if outcomes and isinstance(outcomes[0], OrderedCut):
             self.metrics.cuts.inc()
         self._streams.take(outcomes)
@@ -228,9 +236,10 @@ class OrdererServer:
         if self._driver is not None:
             self._driver.step(Unreachable(server))
 
-    def hear(self, message: AnyMessage) -> None:
+    def hear(self, says: RaftSays) -> None:
         if self._driver is not None:
-            self._driver.receive(message)
+            self._clock.heard(says.message.sender, says.clocks)  # first: with this vote it may become the leader
+            self._driver.receive(says.message)
 
     def told_removed(self, by: ServerId) -> None:
         assert self._group is not None
@@ -244,7 +253,9 @@ class OrdererServer:
         assert self._driver is not None, "a server has a status once it was started"
         assert self._group is not None
         said = orderer_status(self._server, self.address, self._driver, self._group, self._machine.state, self._streams)
-        return said | {"aggregators": self._aggregators.status()}
+        leading = self._leading
+        trims = None if leading is None else leading.retention_status()
+        return said | {"aggregators": self._aggregators.status(), "retention": trims, "clocks": self._clock.status()}
 
     def _log_id(self) -> UUID | None:
         configuration = self._machine.state.configuration
@@ -276,7 +287,7 @@ class OrdererServer:
         connections = self._peers.setdefault(number, set())
         connections.add(connection)
         self._links.is_back(number)
-        return _RaftPeer(number, self._driver, connections)
+        return _RaftPeer(number, self.hear, connections)
 
     def _http(self, path: str) -> HttpAnswer | None:
         if path == "/metrics":
@@ -298,9 +309,9 @@ class OrdererServer:
 class _RaftPeer:
     """Another orderer, which dialled this one: it speaks, and is answered over this server's own link to it."""
 
-    def __init__(self, server: ServerId, driver: RaftDriver, connections: set[Connection]) -> None:
+    def __init__(self, server: ServerId, hear: Callable[[RaftSays], None], connections: set[Connection]) -> None:
         self._server = server
-        self._driver = driver
+        self._hear = hear
         self._connections = connections
 
     def on_message(self, connection: Connection, received: Received) -> None:
@@ -309,7 +320,7 @@ class _RaftPeer:
             raise ProtocolError(f"orderer {self._server} sent {type(message).__name__} over its link")
         if message.message.sender != self._server:
             raise ProtocolError(f"orderer {self._server} speaks as server {message.message.sender}")
-        self._driver.receive(message.message)
+        self._hear(message)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         self._connections.discard(connection)

@@ -21,9 +21,10 @@ from ithaca.ordering.reports import Report
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.appending import FinishPart
 from ithaca.protocol.greeting import Hello
-from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid, wall_us
+from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server.order_time import OrderTime
 from ithaca.server.orderer_failures import Failures
 from ithaca.server.orderer_parts import PartKeeping
 from ithaca.server.orderer_retention import Retaining
@@ -44,6 +45,7 @@ class Leading:
         metrics: OrdererMetrics,
         ready: Callable[[], None],
         hello: Callable[[], Hello],
+        clock: OrderTime,
     ) -> None:
         """`ready` is called when requests can be taken; `hello` is what this server says to others."""
         self._file = file
@@ -52,23 +54,24 @@ class Leading:
         self._driver = driver
         self._metrics = metrics
         self._ready = ready
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._leader: Leader | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._is_over = False
         self._refused: set[OrderingEntry] = set()  # of the file: what it says contradicts what was agreed
-        self._parts = PartKeeping(state, self._order, self._plan)
+        self._parts = PartKeeping(state, self._order, self._plan, clock.lead)
+        self._has_all = False
         self.is_ready = False
         """Whether the log is configured with all shards of the file, and requests can be taken."""
         self.spares = Spares(state)
         self._adding: set[int] = set()
         """Shards to which a learner is being added."""
         self._failures = Failures(file, state, self.spares, self._order)
-        self._retaining = None if file.retention is None else Retaining(file.retention, state, hello, self._order)
+        self._hello = hello
+        self._retaining: Retaining | None = None
         self._begin_ordering()
         self._prepare()
-        if self._retaining is not None:
-            self._plan(RETENTION_CHECK_S, self._look_what_may_go)
         if self._failures.is_on:
             self._plan(self._failures.look_s, self._look_for_failures)
 
@@ -83,6 +86,10 @@ class Leading:
             self._retaining.end()
         for timer in self._timers.values():
             timer.cancel()
+
+    def retention_status(self) -> dict[str, int] | None:
+        """What retention has announced to trim."""
+        return None if self._retaining is None else self._retaining.status()
 
     # Ordering
 
@@ -129,7 +136,7 @@ class Leading:
         leader = self._leader
         if leader is None:
             return
-        now_us, time_us = monotonic_ns() // 1000, wall_us()
+        now_us, time_us = monotonic_ns() // 1000, self._clock.lead()
         cut = leader.propose(now_us, time_us)
         deadline_us = leader.deadline_us(now_us, time_us)
         if deadline_us is not None:
@@ -181,6 +188,8 @@ class Leading:
     def _propose_missing(self, index: int = 0) -> None:
         if self._is_over:
             return
+        if not self._has_all:
+            self._catch_up()
         missing = [entry for entry in _missing(self._file, self._state) if entry not in self._refused]
         self.is_ready = not missing
         if self.is_ready:
@@ -188,6 +197,15 @@ class Leading:
         for place, entry in enumerate(missing, 1):  # entries are applied in the order in which they are proposed
             done = self._note_refusal if place < len(missing) else self._note_last
             self._submit(encode_entry(entry), done, self._not_prepared)
+
+    def _catch_up(self) -> None:
+        """All that was ordered before this term is applied now."""
+        self._has_all = True
+        self._clock.applied(self._state.time_us)  # a snapshot brings it without an entry
+        if self._file.retention is not None:  # it trusts the time as it is before it may leap
+            self._retaining = Retaining(self._file.retention, self._state, self._hello, self._order, self._clock)
+            self._plan(RETENTION_CHECK_S, self._look_what_may_go)
+        self._clock.caught_up()
 
     def _note_last(self, outcomes: list[Outcome]) -> None:
         self._note_refusal(outcomes)

@@ -19,7 +19,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Hello
 from ithaca.protocol.members import RaftSays
-from ithaca.raft.messages import AnyMessage, ServerId
+from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, dial
 
 _log = logging.getLogger("ithaca.orderer")
@@ -37,7 +37,7 @@ class LinkOwner(Protocol):
     def told_removed(self, by: ServerId) -> None:
         """Another orderer refuses this one, since it was removed."""
 
-    def hear(self, message: AnyMessage) -> None:
+    def hear(self, says: RaftSays) -> None:
         """The other side has answered over the link, since it does not know where this server is."""
 
 
@@ -63,12 +63,12 @@ class RaftLinks:
                 self._tasks[task] = server
                 task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
-    def send(self, to: ServerId, message: AnyMessage) -> bool:
+    def send(self, to: ServerId, says: RaftSays) -> bool:
         """Says whether there is a link, be it up or not."""
         link = self._links.get(to)
         if link is None:
             return False
-        link.send(message)
+        link.send(says)
         return True
 
     def is_back(self, server: ServerId) -> None:
@@ -95,10 +95,10 @@ class _Link:
         self.called = asyncio.Event()
         """Set when there is no reason to wait before dialling."""
 
-    def send(self, message: AnyMessage) -> None:
+    def send(self, says: RaftSays) -> None:
         connection = self._connection
         if connection is not None and connection.is_writable:
-            connection.send(RaftSays(message))
+            connection.send(says)
 
     async def run(self) -> None:
         """Connect, and connect again whenever the link is lost."""
@@ -142,7 +142,7 @@ class _Link:
         message = received.message
         if not isinstance(message, RaftSays) or message.message.sender != self._server:
             raise ProtocolError(f"orderer {self._server} says what only others say: {type(message).__name__}")
-        self._owner.hear(message.message)
+        self._owner.hear(message)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         if self._connection is connection:

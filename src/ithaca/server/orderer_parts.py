@@ -14,11 +14,10 @@ from ithaca.ordering.part_entries import ExpireParts, OpenPart, Publish
 from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.appending import FinishPart
-from ithaca.runtime.machine import wall_us
 
 _log = logging.getLogger("ithaca.orderer")
 _LOOK_S_MAX = 60.0
-"""The clock may be set while a part's time runs: it is looked at this often."""
+"""The order's time may pass a little slower than time does: it is looked at this often."""
 
 Submit = Callable[[OrderingEntry, Callable[[list[Outcome]], None], Callable[[IthacaError], None]], None]
 Plan = Callable[[float, Callable[[], None]], None]
@@ -35,8 +34,10 @@ class _Finishing(NamedTuple):
 class PartKeeping:
     """The leader's work for parts."""
 
-    def __init__(self, state: OrderingState, submit: Submit, plan: Plan) -> None:
+    def __init__(self, state: OrderingState, submit: Submit, plan: Plan, time_us: Callable[[], int]) -> None:
+        """`time_us` is the order's time."""
         self._state = state
+        self._time_us = time_us
         self._submit = submit
         self._plan = plan
         self._finishing: dict[LaneId, _Finishing] = {}
@@ -75,7 +76,7 @@ class PartKeeping:
         """A part expires at this time."""
         if until_us is not None and (self._look_at_us is None or until_us < self._look_at_us):
             self._look_at_us = until_us
-            self._plan(min(max(0.0, (until_us - wall_us()) / 1e6), _LOOK_S_MAX), self._expire)
+            self._plan(min(max(0.0, (until_us - self._time_us()) / 1e6), _LOOK_S_MAX), self._expire)
 
     def end(self) -> None:
         """Another term has begun, or the server stops."""
@@ -108,7 +109,7 @@ class PartKeeping:
 
     def _expire(self) -> None:
         self._look_at_us = None
-        time_us = max(self._state.time_us, wall_us())
+        time_us = self._time_us()
         due = self._state.parts.due(time_us)
         if not due:
             self.look_at(self._state.parts.next_until_us)
@@ -123,12 +124,12 @@ class PartKeeping:
         self._plan(ORDERER_RETRY_S, self._expire)
 
 
-def timed(entry: OrderingEntry) -> OrderingEntry:
-    """An entry of a client, with the leader's time where it needs one."""
+def timed(entry: OrderingEntry, time_us: int) -> OrderingEntry:
+    """An entry of a client, with the order's time where it needs one."""
     match entry:
         case OpenPart():
-            return OpenPart(entry.home, entry.token, entry.ttl_us, wall_us())
+            return OpenPart(entry.home, entry.token, entry.ttl_us, time_us)
         case Publish():
-            return Publish(entry.writer, entry.key, entry.owner, entry.parts, wall_us())
+            return Publish(entry.writer, entry.key, entry.owner, entry.parts, time_us)
         case _:
             return entry

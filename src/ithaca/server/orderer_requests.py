@@ -26,7 +26,6 @@ from ithaca.protocol.reporting import Enlist, Join, ReportIs, SignOfLife
 from ithaca.protocol.requests import REQUESTS, RelocateSession, Request, entry_of, request_of
 from ithaca.replica.sessions import decode_carried
 from ithaca.runtime.connection import Connection
-from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.orderer_aggregators import Aggregators
@@ -58,8 +57,11 @@ class Requests:
         status: Callable[[], bytes],
         metrics: OrdererMetrics,
         aggregators: Aggregators,
+        time_us: Callable[[], int],
     ) -> None:
+        """`time_us` is the order's time, as the leader says it."""
         self._driver = driver
+        self._time_us = time_us
         self._changes = changes
         self._status = status
         self._answers = Answers(machine, driver, group, metrics)
@@ -127,7 +129,7 @@ class Requests:
     def _get_tail(self, connection: Connection, request: Received, message: GetTail) -> None:
         def answer(index: int) -> None:
             state = self._answers.state
-            time_us = max(state.time_us, wall_us())
+            time_us = self._time_us()
             connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
         self._answers.read(connection, request, answer)
@@ -165,7 +167,7 @@ class Requests:
             else:
                 self._answers.applied(connection, request, outcomes)
 
-        self._answers.submit(connection, request, timed(entry), done)
+        self._answers.submit(connection, request, timed(entry, self._time_us()), done)
 
     def _finish_part(self, connection: Connection, request: Received, message: FinishPart) -> None:
         if self._answers.may_lead(connection, request):

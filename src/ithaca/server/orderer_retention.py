@@ -4,6 +4,9 @@ The replicas know where a time, or so many bytes, begin in their shard; the lead
 one replica of each shard now and then, and proposes the trim that follows, as a client could. The order's times rise
 with its positions: what is too old ends at the least position that any shard says, so all must answer. No shard may
 hold too much: where that ends is the greatest position that any says.
+
+Age goes by the clock that a majority of the voters have reached, and never by more than the order's time. How fast
+records may go by it is said by `ordering.trim_pace`.
 """
 
 import asyncio
@@ -11,15 +14,18 @@ import logging
 from collections.abc import Callable
 
 from ithaca.model.errors import IthacaError
+from ithaca.model.limits import RETENTION_LARGE_PERCENT, RETENTION_WAIT_S
 from ithaca.model.records import Retention
 from ithaca.model.view import Shard
 from ithaca.ordering.entries import TrimTo
 from ithaca.ordering.state import OrderingState
+from ithaca.ordering.trim_pace import Announcement, TrimPace
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import Hello
 from ithaca.protocol.reading import KeptFrom, SeekBytes, SeekTime, TimeIs
 from ithaca.runtime.connection import OnlyAnswers, dial
-from ithaca.runtime.machine import wall_us
+from ithaca.runtime.machine import monotonic_ns
+from ithaca.server.order_time import OrderTime
 from ithaca.server.orderer_failures import Submit
 
 _log = logging.getLogger("ithaca.orderer")
@@ -28,12 +34,38 @@ _log = logging.getLogger("ithaca.orderer")
 class Retaining:
     """Looks what may go, during one term."""
 
-    def __init__(self, kept: Retention, state: OrderingState, hello: Callable[[], Hello], submit: Submit) -> None:
+    def __init__(
+        self, kept: Retention, state: OrderingState, hello: Callable[[], Hello], submit: Submit, clock: OrderTime
+    ) -> None:
         self._kept = kept
         self._state = state
         self._hello = hello
         self._submit = submit
+        self._clock = clock
         self._looking: asyncio.Task[None] | None = None
+        self._told: Announcement | None = None
+        self._pace: TrimPace | None = None
+        if kept.age is not None:
+            self._pace = TrimPace(
+                int(kept.age.total_seconds() * 1e6),
+                None if state.first == state.tail else clock.read(),
+                _now_us(),
+                large_percent=RETENTION_LARGE_PERCENT,
+            )
+
+    @property
+    def announced(self) -> Announcement | None:
+        """What is too old, and waits to be trimmed."""
+        announced = None if self._pace is None else self._pace.announced
+        return announced if announced is not None and announced.records > 0 else None
+
+    def status(self) -> dict[str, int] | None:
+        """The announcement, for people."""
+        said = self.announced
+        if said is None:
+            return None
+        waits_us = said.since_us + int(RETENTION_WAIT_S * 1e6) - _now_us()
+        return {"before": said.before, "records": said.records, "in_s": max(0, waits_us) // 1_000_000}
 
     def look(self) -> None:
         """Ask the shards, unless that is still under way, and trim what may go."""
@@ -58,17 +90,48 @@ class Retaining:
 
     async def _too_old(self, shards: list[Shard]) -> int:
         """The position before which everything is too old; 0 if that is not known."""
-        if self._kept.age is None:
+        clock_us = self._clock.agreed_us()
+        if self._pace is None or clock_us is None:
             return 0
+        cutoffs = self._pace.look(clock_us, _now_us())
         tail = self._state.tail
-        question = SeekTime(wall_us() - int(self._kept.age.total_seconds() * 1e6), tail)
+        wanted = await self._found(shards, cutoffs.wanted_us, tail)
+        is_one = cutoffs.calm_us == cutoffs.wanted_us
+        calm = wanted if is_one else await self._found(shards, cutoffs.calm_us, tail)
+        if wanted is None or calm is None:
+            return 0
+        before = self._pace.decide(cutoffs, calm, wanted, self._state.first, tail)
+        self._tell()
+        return before
+
+    def _tell(self) -> None:
+        """Say in the log what is announced, and when that is over."""
+        announced = self.announced
+        if announced is not None and (self._told is None or announced.since_us != self._told.since_us):
+            _log.warning(
+                "retention: %d records, those before position %d, are too old by the orderers' clocks, and go in %g s: "
+                "if that is wrong, set the clocks, or stop the leader and correct the cluster's file",
+                announced.records,
+                announced.before,
+                RETENTION_WAIT_S,
+            )
+        elif announced is None and self._told is not None:
+            _log.warning(
+                "retention: what was announced, up to position %d, has gone or is not too old any more",
+                self._told.before,
+            )
+        self._told = announced
+
+    async def _found(self, shards: list[Shard], time_us: int, tail: int) -> int | None:
+        """The position before which everything was ordered before this time; None if some shard does not say."""
+        question = SeekTime(time_us, tail)
         starts: list[int] = []
         for shard in shards:
             answer = await self._ask(shard, question)
             if not isinstance(answer, TimeIs):
-                return 0
+                return None
             starts.append(answer.position or tail)
-        return min(starts, default=0)
+        return min(starts, default=None)
 
     async def _too_much(self, shards: list[Shard]) -> int:
         """The position before which some shard has more than it may hold; 0 if none has."""
@@ -93,3 +156,7 @@ class Retaining:
 
 def _not_trimmed(error: IthacaError) -> None:
     _log.info("retention: nothing was trimmed, which is tried again: %s", error)
+
+
+def _now_us() -> int:
+    return monotonic_ns() // 1000
