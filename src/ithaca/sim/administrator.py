@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.model.errors import AddressInUse, DeadlineExceeded, IthacaError, LastShard, NoSuchShard
+from ithaca.model.errors import AddressInUse, IthacaError, LastShard, NoSuchShard
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.view import Replica
 from ithaca.sim.members import OrdererTask
@@ -107,8 +107,6 @@ class Administrator:
         except IthacaError as error:
             self._world.met(error)
             assert isinstance(task, Task)
-            if isinstance(error, DeadlineExceeded):
-                task.grace_cuts, task.grace_s = 0, 0.0  # a leader's clock may be an hour behind: enough is enough
             await asyncio.sleep(_LOOK_S)
             return
         self._world.tell(f"administrator: {task} is done")

@@ -15,6 +15,7 @@ from ithaca.model.records import Compression
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
+from ithaca.sim.clocks import retention, with_retention
 from ithaca.sim.replacing import REPLACE, with_replacing
 from ithaca.sim.staged import STAGED_FAULTS, with_staged_faults
 
@@ -106,6 +107,9 @@ class Configuration:
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
+    retention_age_s: int = 0
+    """How old records may become; 0: as old as they like."""
+
     @property
     def f(self) -> int:
         """Replicas of a shard that may be lost."""
@@ -144,6 +148,7 @@ class Configuration:
                 for number, level in enumerate(self.aggregators, 1)
             ),
             failures=self.failures,
+            retention=retention(self),
             spares=tuple(Address(f"10.0.4.{number}", PORT) for number in range(1, self.pool + 1)),
         )
 
@@ -167,7 +172,7 @@ def configuration_of(seed: int) -> Configuration:
     >>> configuration_of(7) == configuration_of(7)
     True
     """
-    return with_staged_faults(_with_aggregators(_without_aggregators(seed)))
+    return with_retention(with_staged_faults(_with_aggregators(_without_aggregators(seed))))
 
 
 def _with_aggregators(drawn: Configuration) -> Configuration:

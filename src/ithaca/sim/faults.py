@@ -194,10 +194,16 @@ class Faults:
         hosts = [self._random.choice([*self._world.hosts.values(), *self._world.clients])]
         if self._random.random() < 0.5:
             hosts = self._focused()
-        jump_us = self._random.choice((-1, 1)) * self._random.randint(1, 3_600_000_000)
+        jumps = self._world.jumps
+        jump_us = jumps.drawn_us(self._random.choice((-1, 1)) * self._random.random())
+        self._set_clocks(hosts, jump_us)
+        if jumps.is_short():
+            self._after(jumps.delay_s(), lambda: self._set_clocks(hosts, -jump_us))
+        return f"by {jump_us / 1e6:g} s of {', '.join(host.name for host in hosts)}"
+
+    def _set_clocks(self, hosts: list[Host], jump_us: int) -> None:
         for host in hosts:
-            host.clocks.offset_us += jump_us
-        return ", ".join(host.name for host in hosts)
+            self._world.jumps.set(host, jump_us)
 
     # Shards
 

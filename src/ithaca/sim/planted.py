@@ -15,6 +15,7 @@ from pathlib import Path
 from ithaca.sim import mutant
 from ithaca.sim.bug import Bug
 from ithaca.sim.planted_client import CLIENT
+from ithaca.sim.planted_clocks import CLOCKS
 from ithaca.sim.planted_order import ORDER
 from ithaca.sim.planted_parts import PARTS
 from ithaca.sim.planted_raft import RAFT
@@ -25,7 +26,7 @@ from ithaca.sim.planted_storage import STORAGE
 
 __all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
 
-BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *PARTS, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS)
+BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *PARTS, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *CLOCKS)
 
 SEEDS = range(1, 201)
 """Where a bug is looked for. More than any takes: what a seed means changes with every change of the simulator."""

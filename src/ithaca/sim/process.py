@@ -11,7 +11,7 @@ from ithaca.sim.loop import SimLoop
 from ithaca.sim.network import SimNetwork
 from ithaca.sim.scheduler import Actor, Scheduler
 
-_EPOCH_US = 1_700_000_000_000_000
+EPOCH_US = 1_700_000_000_000_000
 _JOB_NS = (20_000, 2_000_000)
 _TOLD_NS = (10_000, 200_000)
 
@@ -43,7 +43,7 @@ class SimMachine(machine.Machine):
         return self._clocks.boot_ns + int(now_ns * self._clocks.rate)
 
     def wall_us(self) -> int:
-        return _EPOCH_US + self._clocks.offset_us + int(self._process.scheduler.now_ns * self._clocks.rate) // 1000
+        return EPOCH_US + self._clocks.offset_us + int(self._process.scheduler.now_ns * self._clocks.rate) // 1000
 
     def new_uuid(self) -> UUID:
         return UUID(int=self.random.getrandbits(128), version=4)

@@ -129,6 +129,7 @@ class _Run:
         self._converge("no publication is left over", lambda: all(each.is_settled for each in world.publishers))
         self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         self._converge("orderers are those that were asked for", world.members.are_as_wanted)
+        self._converge("parts expire", lambda: world.times.short_parts == 0)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
         replicas = world.replicas()
         self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))

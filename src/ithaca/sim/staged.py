@@ -23,7 +23,6 @@ STAGED_FAULTS = (USURP, STEP_CLOCKS, BEREAVE)
 _CHANCE = 0.15
 _LOOK_S = 0.05
 _LOOKS_MAX = 100
-_HOUR_US = 3_600_000_000
 
 
 def with_staged_faults(configuration: "Configuration") -> "Configuration":
@@ -82,14 +81,14 @@ class StagedFaults:
 
     def _step_clocks(self) -> str | None:
         """All orderers start at once with clocks that are ahead, which are set back before anybody leads."""
-        orderers = self._orderers()
+        orderers, jump_us = self._orderers(), self._world.jumps.drawn_us(1)
         for host in orderers:
             self._world.kill(host, "its clock is to be set")
-            host.clocks.offset_us += _HOUR_US
+            self._world.jumps.set(host, jump_us)
 
         def set_back() -> None:
             for host in orderers:
-                host.clocks.offset_us -= _HOUR_US
+                self._world.jumps.set(host, -jump_us)
 
         self._once(lambda: all(map(_is_ready, orderers)), set_back, set_back)
         return ", ".join(host.name for host in orderers)

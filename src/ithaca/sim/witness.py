@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ithaca.model.positions import LaneId
+from ithaca.ordering.clock import OrderClock
 from ithaca.ordering.entries import Cut, Finalize, OrderingEntry
 from ithaca.ordering.outcomes import Outcome, SessionMoved, SessionOpened, ShardFinalized, ViewChanged
 from ithaca.ordering.state import OrderingState
@@ -74,6 +75,7 @@ class Witness:
         if isinstance(entry, Cut):
             self._may_be_forgotten(state, entry)
         outcomes = original(state, index, entry)
+        self._world.times.applied(state, index, entry, outcomes)
         for outcome in outcomes:
             if isinstance(outcome, SessionMoved | SessionOpened):
                 self._may_be_home(state, outcome)
@@ -117,6 +119,7 @@ def watched(world: World, invariants: Invariants) -> Iterator[None]:
         (RaftCore, "step", witness.steps),
         (ReplicaCore, "next_seq", witness.next_numbers),
         (OrderingState, "apply", witness.entries),
+        (OrderClock, "lead", world.times.leads),
     ]
     originals = [owner.__dict__[name] for owner, name, _ in places]
     try:

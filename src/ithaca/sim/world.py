@@ -28,6 +28,7 @@ from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.server.replica import ReplicaServer
 from ithaca.server.spare import SpareServer
 from ithaca.sim.administrator import Administrator
+from ithaca.sim.clocks import ClockJumps, TimeRules
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import Tear
 from ithaca.sim.host import Host
@@ -95,6 +96,8 @@ class World:
         self.publishers = [Publisher(self, number) for number in range(configuration.publishers)]
         self.administrator = Administrator(self)
         self.members = Members(self, self.random)
+        self.jumps = ClockJumps(self)
+        self.times = TimeRules(self)
         self._roles: list[Producer | Reader | Publisher | Administrator] = [*self.producers, *self.readers]
         if {"add-shard", "finalize", REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)

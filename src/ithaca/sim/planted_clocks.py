@@ -1,0 +1,62 @@
+"""Planted bugs of time: whose clock decides, how fast the order's time moves, what retention waits for."""
+
+from ithaca.sim.bug import Bug
+
+CLOCKS = (
+    Bug(
+        "clock-leader-decides",
+        "the leader's own clock stands for what a majority of the voters' clocks agree on",
+        "ithaca.ordering.clock",
+        "return clocks[majority - 1] if len(clocks) >= majority else None",
+        "return wall_us if len(clocks) >= majority else None",
+    ),
+    Bug(
+        "clock-order-leaps",
+        "the order's time leaps with the clocks that are agreed on, however little time has passed",
+        "ithaca.ordering.clock",
+        "time_us += min(max(agreed_us - time_us, -most_us), most_us)",
+        "time_us = max(time_us, agreed_us)",
+    ),
+    Bug(
+        "clock-stands-still",
+        "while the order's time is ahead of the clocks it waits for them",
+        "ithaca.ordering.clock",
+        "time_us += min(max(agreed_us - time_us, -most_us), most_us)",
+        "time_us += min(max(agreed_us - time_us, self._at_us - now_us), most_us)",
+    ),
+    Bug(
+        "clock-falls-behind-the-order",
+        "a leader that starts anew begins with the agreed clock, although the order's time is ahead of it",
+        "ithaca.ordering.clock",
+        "time_us = max(time_us, agreed_us)",
+        "time_us = agreed_us",
+    ),
+    Bug(
+        "retention-largest-clock",
+        "retention goes by the orderer's clock that is furthest ahead",
+        "ithaca.server.order_time",
+        "return None if agreed_us is None else min(agreed_us, self.lead())",
+        "return max(self._clock.clocks_us(wall_us(), self._voters(), _now_us()).values())",
+    ),
+    Bug(
+        "retention-beyond-order-time",
+        "retention goes by the clocks alone, and not by the order's time",
+        "ithaca.server.order_time",
+        "return None if agreed_us is None else min(agreed_us, self.lead())",
+        "return agreed_us",
+    ),
+    Bug(
+        "retention-does-not-wait",
+        "what is too old because the clock was set goes at once",
+        "ithaca.ordering.trim_pace",
+        "if self._looked_us - announced.since_us < RETENTION_WAIT_S * 1e6:",
+        "if self._looked_us < announced.since_us:",
+    ),
+    Bug(
+        "retention-keeps-its-word",
+        "what was announced goes although the clocks were set right meanwhile",
+        "ithaca.ordering.trim_pace",
+        "        if not is_large and not is_stepped:",
+        "        if not is_large and not is_stepped and self.announced is None:",
+    ),
+)
