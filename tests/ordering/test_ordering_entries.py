@@ -13,6 +13,7 @@ from ithaca.model.limits import (
     PART_INCARNATION_MIN,
     SESSION_CARRIED_BYTES_MAX,
     SESSION_NAME_BYTES_MAX,
+    WRITER_NAME_BYTES_MAX,
 )
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration
@@ -130,6 +131,23 @@ MALFORMED: dict[str, object] = {
 def test_malformed_entries_are_refused(what: str) -> None:
     with pytest.raises(ProtocolError, match="cannot be decoded"):
         decode_entry(msgspec.msgpack.encode(MALFORMED[what]))
+
+
+LONGEST_NAME = "x" * WRITER_NAME_BYTES_MAX
+AT_THE_LIMIT: dict[str, object] = {
+    "the longest length": ["cut", PACKED, LANE_RECORDS_MAX.to_bytes(8, "little"), 0, 0, []],
+    "the longest session name": ["open-session", "x" * SESSION_NAME_BYTES_MAX, [1, 2, 3]],
+    "as much carried": ["move-session", 1, 1, [1, 2, 3], [1, 2, 4], None, b"x" * SESSION_CARRIED_BYTES_MAX],
+    "the longest writer and owner": ["publish", LONGEST_NAME, 1, LONGEST_NAME, []],
+    "the shortest writer": ["publish", "w", 0, "", []],
+    "one record lost": ["lost", [1, 2, 3], 4, 5],
+}
+
+
+@pytest.mark.parametrize("what", AT_THE_LIMIT)
+def test_what_is_just_allowed_is_taken(what: str) -> None:
+    data = msgspec.msgpack.encode(AT_THE_LIMIT[what])
+    assert encode_entry(decode_entry(data))
 
 
 def test_truncated_bytes_are_refused() -> None:

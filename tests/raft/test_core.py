@@ -24,6 +24,7 @@ from ithaca.raft.events import (
     Tick,
     Unreachable,
 )
+from ithaca.raft.log import ENTRY_OVERHEAD_BYTES
 from ithaca.raft.messages import (
     AppendEntries,
     AppendReply,
@@ -347,6 +348,9 @@ def test_proposals_are_bounded() -> None:
     cluster.step(1, Propose(6, (b"y" * 1000,)))
     assert cluster.step(1, Propose(7, (b"",))) == [Refused(7, "overloaded", 1)]
     cluster.settle()
+    cluster.step(1, Propose(9, (b"y" * (1000 - ENTRY_OVERHEAD_BYTES),)))
+    assert cluster.step(1, Propose(10, (b"",))) == [Refused(10, "overloaded", 1)], "the bound itself is too much"
+    cluster.settle()
     assert isinstance(cluster.step(1, Propose(8, (b"",)))[-2], Proposed)
 
 
@@ -454,6 +458,24 @@ def test_a_lost_snapshot_is_sent_again() -> None:
                     cluster.step(to, Receive(message))
     assert lost == 1
     assert cluster.cores[3].commit_index == 2
+
+
+def test_a_snapshot_that_is_on_its_way_is_not_sent_with_every_heartbeat() -> None:
+    cluster = Cluster(1, 2, settings=msgspec.structs.replace(SETTINGS, trailing_entries=0))
+    cluster.elect(1)
+    cluster.step(1, SnapshotTaken(1, b""))
+    cluster.add(3, DurableState())
+    cluster.step(1, ChangeMembership(1, "add learner", 3))
+    while not any(isinstance(message, InstallSnapshot) for _, _, message in cluster.take(to=3)):
+        cluster.tick(1, SETTINGS.heartbeat_ms)
+        cluster.deliver()  # the learner is probed, and says that it has nothing
+        cluster.deliver(to=1)
+    for passed_ms in range(SETTINGS.heartbeat_ms, SETTINGS.election_timeout_ms, SETTINGS.heartbeat_ms):
+        cluster.step(1, Propose(passed_ms, (b"more",)))
+        cluster.tick(1, SETTINGS.heartbeat_ms)
+        cluster.deliver(to=2)
+        cluster.deliver(to=1)
+        assert [type(message) for _, _, message in cluster.take(to=3)] == [AppendEntries], "a heartbeat alone"
 
 
 def test_unreachable_followers_and_strangers_are_no_trouble() -> None:

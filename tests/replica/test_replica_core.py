@@ -228,6 +228,16 @@ def test_a_shorter_copy_is_completed_from_any_peer() -> None:
     assert driven.core.is_settled(old)
 
 
+def test_a_copy_is_completed_from_the_peers_that_are_left() -> None:
+    driven = joined(masking=True)
+    driven.cut({driven.peer: 4})
+    first = one(Fetch, driven.apply(OpenLane(SHARD, 1, 2)))
+    assert len(first.peers) == 2
+    effects = driven.apply(RemoveReplica(SHARD, 1, 2))
+    assert Unfollow(driven.peer) in effects
+    assert one(Fetch, effects).peers == first.peers[:1]
+
+
 def test_what_a_peer_has_not_cut_yet_is_not_taken() -> None:
     driven = joined()
     driven.receive(driven.peer, 0, 2)
@@ -379,6 +389,21 @@ def test_a_rest_that_was_trimmed_whole_is_filled_when_nobody_has_it() -> None:
     assert only(Unfollow, driven.step(Synced(driven.peer, 4)))
     assert driven.core.is_settled(driven.peer)
     assert not driven.core.has_every_batch(driven.peer)
+
+
+def test_a_replica_without_peers_fills_what_was_trimmed_whole_at_once() -> None:
+    driven = joined(f=0)
+    driven.session()  # keeps the lane from being forgotten
+    driven.written(4)
+    driven.cut({driven.own: 4})
+    lost = driven.own
+    driven.apply(TrimTo(5))
+    driven.boot = 2
+    driven.start({})
+    effects = driven.joined()
+    assert [(each.batch.kind, each.batch.count) for each in only(Write, effects) if each.lane == lost] == [(NOOPS, 4)]
+    driven.step(Synced(lost, 4))
+    assert driven.core.is_settled(lost)
 
 
 def test_a_snapshot_makes_up_for_a_lane_that_was_trimmed_whole() -> None:

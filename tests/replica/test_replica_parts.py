@@ -153,6 +153,19 @@ def test_what_is_not_synced_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(driven.refusal(driven.stage(part, 0)), Overloaded)
 
 
+def test_as_much_as_the_bound_is_taken_before_the_part_is_made_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    one_batch = build([b"x"], timestamp_us=0).total_bytes
+    monkeypatch.setattr(staging, "LANE_PENDING_BYTES_MAX", 2 * one_batch)
+    driven = Staged()
+    part, effects = driven.open(driven.own, creates=False)
+    assert driven.stage(part, 0) == driven.stage(part, 1) == []
+    assert isinstance(driven.refusal(driven.stage(part, 2)), Overloaded)
+    assert len(only(Write, driven.create(effects))) == 2
+    driven.step(Synced(part[0], 1))
+    assert len(only(Write, driven.stage(part, 2))) == 1, "what is synced leaves room"
+    assert isinstance(driven.refusal(driven.stage(part, 3)), Overloaded)
+
+
 def test_a_sealed_part_is_kept_unread_and_takes_no_more() -> None:
     driven = Staged()
     part, _ = driven.open(driven.own)

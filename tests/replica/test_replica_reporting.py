@@ -120,6 +120,14 @@ def test_runs_are_synced_after_many_cuts_and_that_is_told() -> None:
     assert report.runs_cut == RUNS_SYNC_CUTS
 
 
+def test_cuts_without_records_of_this_shard_are_reported_by_nobody() -> None:
+    """The ordering layer waits for those who have runs of a cut, and for nobody else."""
+    driven = joined()
+    for _ in range(2 * RUNS_SYNC_CUTS):
+        assert not only(SendReport, driven.cut({}))
+    assert driven.core.deadline_us is None
+
+
 def test_runs_that_are_not_durable_are_not_reported_so() -> None:
     driven = joined()
     synced(driven)

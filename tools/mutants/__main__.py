@@ -18,8 +18,10 @@ DATA = ROOT / "campaign-data"
 SEEDS = range(1, 41)
 OWN_TESTS_S = 15.0
 """How long the tests of a mutant's own package usually take in the first round."""
-NOT_JUDGES = ("apps", "bench", "cli", "cluster", "sim", "torture")
+NOT_JUDGES = ("apps", "bench", "cli", "cluster", "sim", "tools", "torture")
 """Directories of tests that take long, of real processes mostly, and look at something else; seeds judge apart."""
+FOR_THEIR_OWN = {"spark"}
+"""Directories of tests that take long, and judge only their own package."""
 
 
 def main() -> int:
@@ -71,8 +73,11 @@ def _judge_all(
     if not due:
         return
     recording = Recording.load(DATA / f"mutants-{kind}.json")
-    record = _record_tests if kind == "tests" else _record_seeds
-    record(recording, all_modules, given.record)
+    if kind == "tests":
+        packages = {package_of(mutant.statement.module) for mutant in due}
+        _record_tests(recording, all_modules, given.record, [*NOT_JUDGES, *(FOR_THEIR_OWN - packages)])
+    else:
+        _record_seeds(recording, all_modules, given.record)
     reaching = recording.reaching()
     sources = {module.name: module for module in all_modules}
     with _bar(f"mutants by {kind}", len(due)) as advance:
@@ -95,6 +100,8 @@ def _judge_all(
 def _judged_by_tests(mutant: Mutant, usual_s: dict[str, float], changed: Path, most_s: float) -> Verdict:
     """First the tests of the mutant's own package, then all others that reach it, as long as the time allows."""
     own = f"tests/{package_of(mutant.statement.module)}/"
+    foreign = tuple(f"tests/{name}/" for name in FOR_THEIR_OWN)
+    usual_s = {name: s for name, s in usual_s.items() if name.startswith(own) or not name.startswith(foreign)}
     rounds: list[dict[str, float]] = [{}, {}]
     spent_s = 0.0
     for name in sorted(usual_s, key=lambda each: (not each.startswith(own), usual_s[each])):
@@ -123,13 +130,13 @@ def _judged_by_seeds(mutant: Mutant, usual_s: dict[str, float], changed: Path, m
     return Verdict("hung" if rule is None else "killed", seed, rule or "", round(ended.cpu_s, 1))
 
 
-def _record_tests(recording: Recording, all_modules: list[Module], anew: bool) -> None:
+def _record_tests(recording: Recording, all_modules: list[Module], anew: bool, without: list[str]) -> None:
     """Record the files of tests that are new or changed; tests that fail without any mutant judge nobody."""
     looks = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        if path.relative_to(ROOT / "tests").parts[0] not in NOT_JUDGES:
+        if path.relative_to(ROOT / "tests").parts[0] not in without:
             looks[str(path.relative_to(ROOT))] = hashlib.sha256(path.read_bytes()).hexdigest()
-    for file in [file for file in recording.files if file not in looks]:
+    for file in [file for file in recording.files if not (ROOT / file).exists()]:
         _forget(recording, file)
     due = [file for file, look in looks.items() if anew or recording.files.get(file) != look]
     if not due:

@@ -13,6 +13,7 @@ import msgspec
 import uvloop
 
 import ithaca.aio
+from ithaca.cluster.temporary import terminations_raised
 from ithaca.model.errors import IthacaError
 from ithaca.model.records import Durability
 from ithaca.torture.client import TIMEOUT_S, patient
@@ -56,7 +57,7 @@ def soak(options: SoakOptions, *, directory: Path | None, tell: Tell, advance: C
     rounds: list[Round] = []
     failure = None
     try:
-        with Subject(home / "aged", options.durability) as subject:
+        with terminations_raised(), Subject(home / "aged", options.durability) as subject:
             uvloop.run(_soak(subject, options, home, rounds, tell, advance))
     except (IthacaError, SubjectDied) as error:
         failure = f"in round {len(rounds) + 1}: {type(error).__name__}: {error}"

@@ -1,0 +1,62 @@
+"""A cut in a snapshot: what does not fit together is refused when it is decoded."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ithaca.model.cut import Vector, lane_key, pack
+from ithaca.model.errors import InvalidInput
+from ithaca.model.positions import LaneId
+from ithaca.ordering.outcomes import OrderedCut, PackedCut
+
+KEYS = [lane_key(LaneId(0, 0, 1)), lane_key(LaneId(0, 1, 1))]
+
+
+def vector(*numbers: int) -> Vector:
+    return np.array(numbers, np.int64)
+
+
+def packed(
+    *, tail: int = 10, lsns: Vector | None = None, counts: Vector | None = None, positions: Vector | None = None
+) -> PackedCut:
+    """Two lanes, whose runs of two and three records end at the tail."""
+    return PackedCut(
+        1,
+        tail,
+        0,
+        pack(vector(*KEYS)),
+        pack(vector(0, 4) if lsns is None else lsns),
+        pack(vector(2, 3) if counts is None else counts),
+        b"" if positions is None else pack(positions),
+    )
+
+
+def test_positions_that_follow_from_the_tail_are_left_out() -> None:
+    cut = packed().unpacked()
+    assert cut.positions.tolist() == [5, 7]
+    assert PackedCut.of(cut) == packed()
+    elsewhere = OrderedCut(cut.number, cut.tail, cut.time_us, cut.keys, cut.lsns, cut.counts, vector(2, 7))
+    assert PackedCut.of(elsewhere).unpacked().positions.tolist() == [2, 7]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"lsns": vector(0)}, "lane"),
+        ({"lsns": vector(0, -1)}, "length"),
+        ({"counts": vector(2)}, "lane"),
+        ({"counts": vector(2, -1)}, "length"),
+        ({"tail": 4}, "more than there is"),
+        ({"positions": vector(5)}, "positions"),
+        ({"positions": vector(5, 10)}, "positions"),
+    ],
+)
+def test_what_does_not_fit_is_refused(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        packed(**wrong)
+
+
+def test_the_last_position_below_the_tail_fits() -> None:
+    assert packed(tail=5).unpacked().positions.tolist() == [0, 2]
+    assert packed(positions=vector(5, 9)).unpacked().positions.tolist() == [5, 9]
