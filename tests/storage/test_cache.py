@@ -36,6 +36,8 @@ def test_the_cache_holds_the_newest_batches_that_fit(start: int, shapes: list[tu
         held = bool(expected) and expected[0].base_lsn <= probe
         assert cache.get(probe, 1 << 30) == (expected if held else [])
         assert cache.get(probe, 0) == (expected[:1] if held else [])
+        if held:
+            assert cache.get(probe, expected[0].total_bytes) == expected[:1], "as much as was asked for, and no more"
 
 
 def test_the_bound_is_on_what_is_kept_in_memory() -> None:

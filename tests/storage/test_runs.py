@@ -343,6 +343,15 @@ def test_an_empty_lane() -> None:
         found.position_of(0)
 
 
+def test_what_is_synced_is_not_written_again() -> None:
+    runs = opened(new_disk())
+    runs.append(Run(0, 1, 2, 0))
+    runs.sync()
+    assert runs.prepare_sync() is None
+    runs.append(Run(2, 3, 1, 0))
+    assert runs.prepare_sync() is not None
+
+
 def test_runs_that_continue_at_the_same_time_become_one() -> None:
     found = opened(new_disk())
     for run in (Run(0, 1, 2, 5), Run(2, 3, 1, 5), Run(3, 4, 1, 6), Run(4, 9, 1, 6)):
