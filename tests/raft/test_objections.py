@@ -92,3 +92,20 @@ def test_a_term_may_be_ahead_as_far_as_elections_can_have_brought_it() -> None:
     ahead = limits.RAFT_TERM_LEAP_MAX
     cluster.step(3, Receive(AppendEntries(1, ahead, 0, 0, (), 0)))
     assert cluster.cores[3].term == ahead
+
+
+LARGEST_GROUP = group(*range(1, limits.RAFT_MEMBERS_MAX + 1))
+AT_THE_LIMIT: list[AnyMessage] = [
+    AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, LARGEST_GROUP),), 0),
+    AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, limits.ORDERER_NUMBER_MAX)),), 0),
+    AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, removed_last=limits.ORDERER_NUMBER_MAX)),), 0),
+    AppendEntries(1, 1, 0, 0, (Entry(1, 1, EntryKind.PAYLOAD, bytes(limits.RAFT_ENTRY_BYTES_MAX)),), 0),
+    AppendEntries(1, 1, 0, 0, tuple(Entry(1 + n, 1, NOOP, b"") for n in range(limits.RAFT_APPEND_ENTRIES_MAX)), 0),
+    InstallSnapshot(1, 1, Snapshot(9, 1, LARGEST_GROUP)),
+    RequestVote(2, 1, 0, 0),
+]
+
+
+@pytest.mark.parametrize("message", AT_THE_LIMIT, ids=lambda message: repr(message)[:80])
+def test_what_a_server_may_just_say_is_heard(message: AnyMessage) -> None:
+    assert Cluster(1, 2, 3).cores[3].objection(message) is None

@@ -18,6 +18,8 @@ DATA = ROOT / "campaign-data"
 SEEDS = range(1, 41)
 OWN_TESTS_S = 15.0
 """How long the tests of a mutant's own package usually take in the first round."""
+PATIENCE = 4.0
+"""A test that hangs gets so much more time before that is believed: the machine may be busy."""
 NOT_JUDGES = ("apps", "bench", "cli", "cluster", "sim", "tools", "torture")
 """Directories of tests that take long, of real processes mostly, and look at something else; seeds judge apart."""
 FOR_THEIR_OWN = {"spark"}
@@ -65,7 +67,11 @@ def _arguments() -> argparse.Namespace:
 def _judge_all(
     kind: str, chosen: list[Mutant], all_modules: list[Module], results: Results, given: argparse.Namespace
 ) -> None:
+    excused = Excused()
+
     def is_due(mutant: Mutant) -> bool:
+        if excused.reason(mutant) is not None:
+            return False
         verdict = results.get(mutant, kind)
         return not verdict.is_noticed if given.survivors and verdict is not None else verdict is None
 
@@ -109,13 +115,20 @@ def _judged_by_tests(mutant: Mutant, usual_s: dict[str, float], changed: Path, m
         if spent_s <= most_s or not rounds[0]:
             rounds[0 if name.startswith(own) and spent_s < OWN_TESTS_S else 1][name] = usual_s[name]
     cpu_s = 0.0
-    for tests in filter(None, rounds):
-        ended = judging.run_tests(tests, changed)
+    while rounds:
+        ended = judging.run_tests(rounds[0], changed) if rounds[0] else judging.Ended(0, 0.0, 0.0)
         cpu_s += ended.cpu_s
-        if ended.status != 0:
-            is_hung = ended.status is None or "Timeout" in ended.said.get("why", "")
-            why = ended.said.get("why") or ended.output[-300:]
-            return Verdict("hung" if is_hung else "killed", ended.said.get("by", ""), why, round(cpu_s, 1))
+        by = ended.said.get("by", "")
+        if ended.status == 0:
+            del rounds[0]
+        elif by not in rounds[0] or "Timeout" not in ended.said["why"]:
+            verdict = "hung" if ended.status is None else "killed"
+            return Verdict(verdict, by, ended.said.get("why") or ended.output[-300:], round(cpu_s, 1))
+        else:
+            again = judging.run_tests({by: rounds[0].pop(by)}, changed, PATIENCE)
+            cpu_s += again.cpu_s
+            if again.status != 0:
+                return Verdict("hung", by, ended.said["why"], round(cpu_s, 1))
     return Verdict("lived" if usual_s else "unreached", cpu_s=round(cpu_s, 1))
 
 

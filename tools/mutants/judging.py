@@ -53,8 +53,8 @@ def load_heavy() -> None:
     assert not any(name.startswith("ithaca.") for name in sys.modules)
 
 
-def allowed_s(usual_s: float) -> float:
-    return _HUNG_S + _SLOWER * usual_s
+def allowed_s(usual_s: float, patience: float = 1.0) -> float:
+    return patience * (_HUNG_S + _SLOWER * usual_s)
 
 
 @contextmanager
@@ -143,8 +143,8 @@ def _end_all(pid: int, mark: str) -> None:
 class _Noticing:
     """Has tests run in the given order, each within its time, and ends with the first that fails."""
 
-    def __init__(self, usual_s: dict[str, float], said: dict[str, Any]) -> None:
-        self._usual_s = usual_s
+    def __init__(self, usual_s: dict[str, float], patience: float, said: dict[str, Any]) -> None:
+        self._allowed_s = {name: allowed_s(seconds, patience) for name, seconds in usual_s.items()}
         self._rank = {name: at for at, name in enumerate(usual_s)}
         self._said = said
 
@@ -154,7 +154,7 @@ class _Noticing:
             (item for item in items if item.nodeid in self._rank), key=lambda item: self._rank[item.nodeid]
         )
         for item in items:
-            item.add_marker(pytest.mark.timeout(allowed_s(self._usual_s[item.nodeid])), append=False)
+            item.add_marker(pytest.mark.timeout(self._allowed_s[item.nodeid]), append=False)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -169,13 +169,13 @@ def _last_line(text: str) -> str:
     return (text.strip().splitlines() or [""])[-1][:300]
 
 
-def run_tests(usual_s: dict[str, float], changed: Path) -> Ended:
+def run_tests(usual_s: dict[str, float], changed: Path, patience: float = 1.0) -> Ended:
     """These tests, in this order, until one fails; the times are what they usually take."""
 
     def work(said: dict[str, Any]) -> int:
-        return int(pytest.main([*_ARGUMENTS, "-x", *usual_s], plugins=[_Noticing(usual_s, said)]))
+        return int(pytest.main([*_ARGUMENTS, "-x", *usual_s], plugins=[_Noticing(usual_s, patience, said)]))
 
-    return run(work, changed, 2 * _HUNG_S + allowed_s(sum(usual_s.values())))
+    return run(work, changed, 2 * _HUNG_S + allowed_s(sum(usual_s.values()), patience))
 
 
 class _Recorder:
