@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ithaca.client.log import connect
+from ithaca.client.log import check_arguments, connect
 from ithaca.client.order import parse_bootstrap
 from ithaca.model.errors import InvalidInput, ProtocolError, Unavailable, UnknownCompression
 from ithaca.model.view import Address
@@ -29,6 +29,7 @@ async def test_wrong_arguments_are_refused_by_the_call() -> None:
     for arguments in wrong:
         with pytest.raises(InvalidInput):
             connect("127.0.0.1:7600", **arguments)
+    check_arguments(1e-9, "none", None, 1)  # the least that is allowed
     unknown: Any = "rar"
     with pytest.raises(UnknownCompression):
         connect("127.0.0.1:7600", compression=unknown)

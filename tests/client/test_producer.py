@@ -324,6 +324,18 @@ async def test_a_session_that_expired_fails_what_it_has_and_the_next_append_gets
     assert (await log.append(b"works on")).position == 2
 
 
+async def test_a_lane_that_is_the_only_one_gets_another_session(cluster: FakeCluster) -> None:
+    async with FakeCluster(replicas=1) as small:
+        log = await small.connect()
+        await home_of(small, log)
+        (session,) = small.state.sessions.by_id.values()
+        small.apply(ExpireSession(session.producer_id, session.epoch))
+        with pytest.raises(SessionExpired):
+            await log.append(b"refused")
+        assert (await log.append(b"works on")).position == 2
+        assert [each.producer_id for each in small.state.sessions.by_id.values()] != [session.producer_id]
+
+
 # Named sessions.
 
 

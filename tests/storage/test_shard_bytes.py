@@ -68,6 +68,15 @@ def test_what_is_being_written_stays_and_counts() -> None:
     assert shard.beyond(sealed + written + empty, ONE, OTHER) == 1
 
 
+def test_the_only_segment_of_a_lane_that_is_being_written_stays() -> None:
+    shard = Shard()
+    shard.write(ONE, 1)
+    shard.order(ONE)
+    assert shard.store.lanes[ONE].lane.first_lsns == [0]
+    assert shard.beyond(0, ONE, OTHER) == 1
+    assert shard.beyond(0, OTHER) == 2, "once the lane is closed, it may go"
+
+
 def test_what_is_not_ordered_stays_and_counts() -> None:
     shard = Shard()
     shard.write(ONE, 2)

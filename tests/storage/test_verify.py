@@ -12,6 +12,7 @@ from ithaca.storage.segment import Segment, index_name_of, name_of
 from ithaca.storage.state import TrimmedTo
 from ithaca.storage.verify import Finding, verify_lane
 from ithaca.wire.batch import lane_seed
+from ithaca.wire.build import build
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 
@@ -85,6 +86,21 @@ def test_damage_to_the_last_entry_of_a_full_segment_is_found() -> None:
     found = lane.findings()[0]
     assert (found.file, found.offset) == (lane.path(1), at)
     assert "no entry behind it can be read" in found.problem
+
+
+def test_entries_of_another_lane_are_not_taken_for_what_goes_on_behind_damage() -> None:
+    """A file that was recycled may hold them."""
+    lane = Verified()
+    entries = lane.entries(1)
+    at = max(range(1, len(entries) - 1), key=lambda place: entries[place + 1][1])
+    (damaged, size), (taken, room), (behind, _) = entries[at], entries[at + 1], entries[at + 2]
+    foreign = build([b"x"], timestamp_us=0).placed(1 << 20, lane_seed(LANE._replace(replica=7)))
+    assert foreign.total_bytes <= room
+    lane.flip(lane.path(1), damaged + size - 1)
+    lane.disk.open(lane.path(1)).write(taken, foreign.buffers())
+    found = [each for each in lane.findings() if each.file == lane.path(1)]
+    assert [each.offset for each in found] == [damaged]
+    assert f"entries go on at byte {behind}" in found[0].problem
 
 
 def test_damage_behind_the_last_entry_counts_for_nothing() -> None:

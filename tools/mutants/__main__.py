@@ -20,8 +20,8 @@ OWN_TESTS_S = 15.0
 """How long the tests of a mutant's own package usually take in the first round."""
 PATIENCE = 4.0
 """A test that hangs gets so much more time before that is believed: the machine may be busy."""
-NOT_JUDGES = ("apps", "bench", "cli", "cluster", "sim", "tools", "torture")
-"""Directories of tests that take long, of real processes mostly, and look at something else; seeds judge apart."""
+NOT_JUDGES = ("apps", "bench", "cli", "sim", "tools", "torture")
+"""Directories of tests that take long and look at something else; seeds judge apart."""
 FOR_THEIR_OWN = {"spark"}
 """Directories of tests that take long, and judge only their own package."""
 

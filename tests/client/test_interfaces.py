@@ -1,0 +1,56 @@
+"""What implements an interface takes the same arguments with the same defaults."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+from ithaca.client.admin import AsyncClusterAdmin
+from ithaca.client.log import AsyncClusterLog
+from ithaca.client.part_writer import AsyncPartWriter
+from ithaca.client.records import AsyncClusterRecords, AsyncClusterSubscription
+from ithaca.client.session import AsyncClusterSession
+from ithaca.client.sync_log import SyncAdmin, SyncClusterLog, SyncPartWriter, SyncSession
+from ithaca.client.sync_records import SyncRecords, SyncSubscription
+from ithaca.embedded.aio import AsyncEmbeddedLog, AsyncEmbeddedSession
+from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
+from ithaca.embedded.log import EmbeddedLog, EmbeddedSession
+from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
+from ithaca.model import interface, interface_aio
+
+PAIRS: list[tuple[type[Any], type[Any]]] = [
+    (AsyncClusterLog, interface_aio.ClusterLog),
+    (AsyncClusterAdmin, interface_aio.Admin),
+    (AsyncClusterRecords, interface_aio.Records),
+    (AsyncClusterSubscription, interface_aio.Subscription),
+    (AsyncClusterSession, interface_aio.Session),
+    (AsyncPartWriter, interface_aio.PartWriter),
+    (SyncClusterLog, interface.ClusterLog),
+    (SyncAdmin, interface.Admin),
+    (SyncRecords, interface.Records),
+    (SyncSubscription, interface.Subscription),
+    (SyncSession, interface.Session),
+    (SyncPartWriter, interface.PartWriter),
+    (EmbeddedLog, interface.Log),
+    (EmbeddedSession, interface.Session),
+    (EmbeddedRecords, interface.Records),
+    (EmbeddedSubscription, interface.Subscription),
+    (AsyncEmbeddedLog, interface_aio.Log),
+    (AsyncEmbeddedSession, interface_aio.Session),
+    (AsyncEmbeddedRecords, interface_aio.Records),
+    (AsyncEmbeddedSubscription, interface_aio.Subscription),
+]
+
+
+def arguments(method: object) -> list[tuple[str, object, object]]:
+    assert callable(method)
+    return [(each.name, each.kind, each.default) for each in inspect.signature(method).parameters.values()]
+
+
+@pytest.mark.parametrize(("made", "promised"), PAIRS, ids=lambda each: each.__name__)
+def test_arguments_and_defaults_are_those_of_the_interface(made: type[Any], promised: type[Any]) -> None:
+    names = [name for name, each in inspect.getmembers(promised, inspect.isfunction) if not name.startswith("__")]
+    assert names
+    assert {name: arguments(getattr(made, name)) for name in names} == {
+        name: arguments(getattr(promised, name)) for name in names
+    }

@@ -1,0 +1,29 @@
+"""Prepared parts of a handle: what becomes of those that are under way when it is closed."""
+
+import asyncio
+
+import pytest
+from tests.client.fake_cluster import FakeCluster
+
+from ithaca.model.errors import LogClosed
+
+
+def sending() -> int:
+    """Batches of parts that are on their way."""
+    return sum("AsyncPartWriter._send" in repr(task) for task in asyncio.all_tasks())
+
+
+async def test_every_part_that_is_under_way_ends_with_its_handle() -> None:
+    async with FakeCluster() as cluster:
+        for replica in cluster.replicas[0]:
+            replica.is_mute = True
+        log = await cluster.connect()
+        writers = [await log.open_part() for _ in range(3)]
+        for writer in writers:
+            await writer.append_many([b"on its way"])
+        assert sending() == 3
+        await log.close()
+        assert sending() == 0
+        for writer in writers:
+            with pytest.raises(LogClosed):
+                await writer.append_many([b"too late"])

@@ -1,0 +1,52 @@
+"""Reading a lane of many segments: few of them are open at a time."""
+
+from random import Random
+
+import pytest
+from tests.storage.lanes import DIRECTORY, LANE, Source, make_lane, open_lane, write
+
+from ithaca.sim.disk import SimDisk, SimFile
+from ithaca.storage import reader
+from ithaca.storage.reader import Cursor
+
+pytestmark = pytest.mark.usefixtures("small_limits")
+
+
+OPEN_MAX = 3
+
+
+class Counting(SimDisk):
+    """Notes which segments are opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[str] = []
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> SimFile:
+        if path.endswith(".seg"):
+            self.opened.append(path)
+        return super().open(path, create=create, writable=writable)
+
+
+def test_as_many_segments_stay_open_as_the_bound_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "OPEN_SEGMENTS_MAX", OPEN_MAX)
+    disk = Counting()
+    make_lane(disk)
+    lane, source = open_lane(disk), Source(Random(1))
+    while len(lane.first_lsns) < OPEN_MAX + 4:
+        write(lane, [source.records(4)])
+    firsts = lane.first_lsns[: OPEN_MAX + 1]
+    assert lane.lane == LANE
+    assert lane.directory == DIRECTORY
+
+    def read(segments: list[int]) -> int:
+        disk.opened.clear()
+        for first in segments:
+            Cursor(lane, first).read(first + 1, bytes_max=1)
+        return len(disk.opened)
+
+    kept = firsts[1:]
+    assert read(firsts) >= len(kept)
+    assert read(kept) == 0, "the newest that were read are still open"
+    assert read(firsts[:1]) == 1, "and the oldest of them was closed"
+    assert read(kept[1:]) == 0
