@@ -209,6 +209,8 @@ class FakeReplica(Server):
         self.is_missing_from: int | None = None
         """This replica knows the order, and lacks the records from here on."""
         self.streams = 0
+        self.asked_to: list[int | None] = []
+        """Where each stream that was asked for is to end."""
         self.delivered_bytes = 0
 
     def open_lane(self) -> None:
@@ -254,6 +256,7 @@ class FakeReplica(Server):
                 connection.answer(received, reading.TimeIs(min(found, default=None)))
             case reading.Subscribe() as message:
                 self.streams += 1
+                self.asked_to.append(message.stop)
                 self.run(connection, received, self._stream(connection, message))
             case greeting.GetStatus():
                 connection.answer(received, greeting.StatusIs(json.dumps(self.status()).encode()))

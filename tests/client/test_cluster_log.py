@@ -164,3 +164,9 @@ def test_servers_of_different_logs_are_told_apart() -> None:
     status = judged(View(), orderers, [])
     assert len(status.problems) == 1
     assert "one at a:1" in status.problems[0]
+
+
+def test_of_servers_that_say_nothing_the_log_is_empty() -> None:
+    nothing = judged(View(), [], [])
+    assert (nothing.first, nothing.tail, nothing.servers) == (1, 1, ())
+    assert not nothing.healthy

@@ -4,13 +4,20 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import ithaca
 from ithaca.client import local
+from ithaca.client.local import _asked
+from ithaca.client.patience import Deadline
 from ithaca.client.scan import Scan
+from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import SEGMENT_BYTES_MIN
+from ithaca.model.view import Address
+from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.testing import Cluster
 
 BATCHES = 300
@@ -143,3 +150,19 @@ def test_a_shard_that_is_finalized_and_one_that_is_added_are_read(cluster: Clust
         assert scan.is_local
         assert values(scan) == told(cluster)
         assert scan.is_local
+
+
+class Stubborn:
+    """A replica that says again and again that it has said nothing new."""
+
+    async def link(self, address: Address) -> "Stubborn":
+        return self
+
+    async def request(self, message: GetPlaces, timeout_s: float) -> Any:
+        return SimpleNamespace(message=PlacesAre("/nowhere", 1, 1, (), message.start))
+
+
+async def test_a_replica_that_does_not_get_on_is_not_asked_for_ever() -> None:
+    context: Any = SimpleNamespace(replicas=Stubborn())
+    with pytest.raises(ProtocolError, match="nothing new"):
+        await _asked(context, Address("a", 1), GetPlaces("machine", 3, 9), Deadline(10))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ithaca.model.errors import LogClosed
+from ithaca.model.errors import DeadlineExceeded, LogClosed
 
 
 def sending() -> int:
@@ -27,3 +27,12 @@ async def test_every_part_that_is_under_way_ends_with_its_handle() -> None:
         for writer in writers:
             with pytest.raises(LogClosed):
                 await writer.append_many([b"too late"])
+
+
+async def test_a_part_that_nobody_writes_is_given_up_in_time() -> None:
+    async with FakeCluster() as cluster:
+        for replica in cluster.replicas[0]:
+            replica.is_mute = True
+        log = await cluster.connect()
+        with pytest.raises(DeadlineExceeded, match=r"within 0\.[12]\d* s"):
+            await log.prepare([b"a"], timeout=0.2)

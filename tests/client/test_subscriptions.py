@@ -160,6 +160,18 @@ async def test_a_range_that_does_not_go_on_says_why(cluster: FakeCluster) -> Non
         await replica.start()
 
 
+async def test_a_range_asks_for_nothing_behind_its_end(cluster: FakeCluster) -> None:
+    log = await cluster.connect()
+    await log.append_many([b"a", b"b", b"c"])
+    for stop, asked in [(None, 4), (9, 4), (3, 3)]:
+        async with log.read_range(1, stop) as records:
+            assert [record.value async for record in records] == [b"a", b"b", b"c"][: asked - 1]
+        for shard in cluster.replicas:
+            assert {each for replica in shard for each in replica.asked_to} == {asked}
+            for replica in shard:
+                replica.asked_to.clear()
+
+
 async def test_a_silent_replica_is_left_when_the_leader_knows_more(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def _arguments() -> argparse.Namespace:
     arguments.add_argument("--limit", type=int, metavar="N", help="resume, and stop after so many")
     arguments.add_argument("--survivors", action="store_true", help="judge those again that lived")
     arguments.add_argument("--most-s", type=float, default=60.0, help="of tests for one mutant, by their usual times")
+    arguments.add_argument("--without", metavar="DIR", action="append", default=[], help="of tests, as cluster")
     arguments.add_argument("--record", action="store_true", help="record anew what each test and seed executes")
     arguments.add_argument("--report", action="store_true", help="only print what is known")
     return arguments.parse_args()
@@ -81,7 +82,7 @@ def _judge_all(
     recording = Recording.load(DATA / f"mutants-{kind}.json")
     if kind == "tests":
         packages = {package_of(mutant.statement.module) for mutant in due}
-        _record_tests(recording, all_modules, given.record, [*NOT_JUDGES, *(FOR_THEIR_OWN - packages)])
+        _record_tests(recording, all_modules, given.record, [*NOT_JUDGES, *given.without, *(FOR_THEIR_OWN - packages)])
     else:
         _record_seeds(recording, all_modules, given.record)
     reaching = recording.reaching()
