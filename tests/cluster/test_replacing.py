@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 import ithaca
+from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, NoSuchShard, Unavailable
 from ithaca.model.failure_config import FailurePolicy
 from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
+from ithaca.server import orderer_spares
 from ithaca.server.replica_copies import Copies
 from ithaca.testing import Cluster
 
@@ -124,6 +126,68 @@ def test_a_finalized_shard_gets_more_replicas_to_read_from() -> None:
         assert numbers(log) == [0, 2, 3]
         cluster.stop_server("spare-1")
         assert len(values(log)) == 20
+
+
+def renamed(cluster: Cluster, name: str, host: str) -> None:
+    """Have a server that was stopped started at another name of its address."""
+    place = cluster._places[name]
+    cluster._places[name] = dataclasses.replace(place, address=Address(host, place.address.port))
+    cluster.start_server(name)
+
+
+def state_of(cluster: Cluster, name: str) -> str:
+    return next(server.state for server in cluster.status().servers if server.place.name == name)
+
+
+def test_a_copy_of_a_finalized_shard_is_the_same_replica_under_another_name() -> None:
+    """It has no lane of its own, and the others are gone: nothing of it may be given up because of a name."""
+    with Cluster(shards=2, replicas=1, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        for number in range(20):
+            log.append_to_shard(number % 2, str(number).encode())
+        log.admin.finalize_shard(0)
+        log.admin.add_replica(0, str(cluster.file.spares[0]))
+        log.admin.remove_replica(0, 0)
+        cluster.stop_server("shard-0-replica-0")
+        cluster.stop_server("spare-1")
+        renamed(cluster, "spare-1", "localhost")
+        until(lambda: state_of(cluster, "spare-1") == "finalized", "it is back")
+        assert sorted(map(int, values(log))) == list(range(20))
+
+
+def test_a_removed_copy_of_a_finalized_shard_is_kept_for_people() -> None:
+    with Cluster(shards=2, replicas=1, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append_to_shard(0, b"a")
+        log.admin.finalize_shard(0)
+        number = log.admin.add_replica(0, str(cluster.file.spares[0]))
+        log.admin.remove_replica(0, number)
+        until(lambda: state_of(cluster, "spare-1") == "removed", "it has noticed")
+        cluster.stop_server("spare-1")
+        cluster.start_server("spare-1")
+        until(lambda: state_of(cluster, "spare-1") == "removed", "it has noticed again")
+        assert (cluster.directory / "spare-1" / "lanes" / "0-0-1").exists()
+
+
+def test_a_learner_that_nobody_asks_for_any_more_is_a_spare_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orderer_spares, "LEARNER_UNASKED_S", 1.0)
+    with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"a")
+        spare = str(cluster.file.spares[0])
+        with pytest.raises(InvalidInput, match="has all its 2 replicas"):  # it learns, and nobody makes room for it
+            asyncio.run(copied_in_vain(cluster.bootstrap, spare))
+        until(lambda: state_of(cluster, "spare-1") == "waiting", "it waits again")
+        (kept,) = (cluster.directory / "spare-1").glob("set-aside-0-2-*")
+        assert (kept / "0-0-1").exists()
+        said = next(server.said for server in cluster.status().servers if server.place.name == "spare-1")
+        assert said is not None
+        assert said["set_aside"] == [kept.name]
+        assert log.admin.replace_replica(0, 0, spare) == 3
+        assert values(log) == [b"a"]
+
+
+async def copied_in_vain(bootstrap: str, spare: str) -> None:
+    """What an administrator's call does that ends before the old replica was removed."""
+    async with ithaca.aio.connect(bootstrap) as log:
+        await log.admin._replicas._until(0, parse_address(spare), ("added",), None)
 
 
 def test_what_cannot_be_done_is_refused_by_name() -> None:

@@ -501,15 +501,18 @@ def test_a_finalized_shard_serves_what_it_has() -> None:
     assert driven.core.readable == 3
 
 
-def test_a_shard_that_was_reclaimed_while_away_leaves_nothing() -> None:
+def test_a_shard_that_was_reclaimed_while_away_is_not_deleted_on_somebodys_word() -> None:
     driven = joined()
     driven.written(2)
     driven.cut({driven.own: 2})
+    driven.append()
     driven.step(OrderLost())
     effects = driven.step(ShardReclaimed())
-    assert {effect.lane for effect in effects if isinstance(effect, DropLane)} == {driven.own, driven.peer}
+    assert not only(DropLane, effects)
+    assert one(Refuse, effects).error.outcome_unknown
     assert driven.core.state == "reclaimed"
-    assert not driven.core.lanes()
+    assert isinstance(one(Refuse, driven.append()).error, WrongLane)
+    assert {lane for lane, *_ in driven.core.lanes()} == {driven.own, driven.peer}
 
 
 # 6. What can be read.

@@ -3,20 +3,26 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from tests.ordering.building import CONFIGURATION, shard_entry
+from tests.server.orderers import client, cluster_file, orderers
 
 from ithaca.model.errors import AddressInUse, NoSuchReplica, NoSuchShard
+from ithaca.model.limits import LEARNER_UNASKED_S
+from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import AddReplica, Configure, OrderingEntry, RegisterShard, RemoveReplica
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.protocol.order import AdmissionIs
-from ithaca.protocol.reporting import Enlist, Enlisted
+from ithaca.protocol.reporting import Enlist, Enlisted, Join, Joined
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import listen
+from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.server import orderer_spares
 from ithaca.server.orderer_spares import Spares
 
 
@@ -131,3 +137,69 @@ async def test_spares_are_taken_only_if_there_are_enough(count: int) -> None:
         assert leader.spares.take(2) == ([AT, OTHER] if count == 2 else None)
         for task in waiting:
             task.cancel()
+
+
+async def test_nobody_is_turned_away_before_it_is_certain_who_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader that was deposed does not know whom its successor has added."""
+    async with orderers(cluster_file(1), tmp_path) as group:
+        address = group.address(await group.leader())
+        asked: asyncio.Queue[Waiter] = asyncio.Queue()
+        monkeypatch.setattr(RaftDriver, "submit_read", lambda _, waiter: asked.put_nowait(waiter))
+        for join in (Join(0, 7, 1), Join(0, 7, 1, address=AT), Join(0, 0, 1, address=AT)):
+            async with client(address) as replica:
+                answer = asyncio.create_task(replica.request(join, timeout=20))
+                async with asyncio.timeout(20):
+                    waiter = await asked.get()
+                assert not answer.done()
+                if join.replica == 7 and join.address is not None:
+                    waiter.done(1)
+                    assert isinstance((await answer).message, Joined)
+                else:
+                    waiter.done(1)
+                    with pytest.raises(NoSuchReplica):
+                        await answer
+
+
+async def test_whom_a_former_leader_does_not_know_is_let_in_once_the_order_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with orderers(cluster_file(1), tmp_path) as group:
+        number = await group.leader()
+        state = group.up[number]._machine.state
+        asked: asyncio.Queue[Waiter] = asyncio.Queue()
+        monkeypatch.setattr(RaftDriver, "submit_read", lambda _, waiter: asked.put_nowait(waiter))
+        async with client(group.address(number)) as replica:
+            answer = asyncio.create_task(replica.request(Join(0, 2, 1, address=AT), timeout=20))
+            async with asyncio.timeout(20):
+                waiter = await asked.get()
+            for entry in (RemoveReplica(0, 1, 0), AddReplica(0, 2, 2, AT)):
+                state.apply(state.index + 1, entry)
+            waiter.done(1)
+            joined = (await answer).message
+            assert isinstance(joined, Joined)
+            assert joined.lane == LaneId(0, 2, 1)
+
+
+async def test_a_learner_is_let_go_only_while_nobody_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr(orderer_spares, "monotonic_s", lambda: now_s)
+    async with leading() as (leader, where):
+        spare = await enlisted(leader, where, AT)
+        assert leader.spares.unasked_in_s() is None
+        leader.spares.admission(0, AT)
+        assert await spare == Enlisted(0, 2)
+        assert leader.spares.unasked_in_s() == LEARNER_UNASKED_S
+        now_s += LEARNER_UNASKED_S - 1
+        leader.spares.admission(0, AT)
+        now_s += LEARNER_UNASKED_S - 1
+        assert not leader.spares.unasked()
+        now_s += 1
+        ((address, learner),) = leader.spares.unasked()
+        leader.spares.wanted(0)
+        leader.spares.let_go(address, learner)
+        assert leader.spares.learners_of(0) == 1, "it was wanted by then"
+        now_s += LEARNER_UNASKED_S
+        leader.spares.let_go(address, learner)
+        assert leader.spares.learners_of(0) == 0

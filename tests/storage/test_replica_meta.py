@@ -3,13 +3,17 @@
 from random import Random
 from uuid import UUID
 
+import msgspec
 import pytest
 from tests.storage.conftest import Place
 
-from ithaca.model.errors import ConfigError, Corrupt, LogError
+from ithaca.model.errors import ConfigError, Corrupt, LogError, StorageFull
+from ithaca.model.limits import COPIES_SET_ASIDE_MAX
+from ithaca.model.view import Address
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage import checked_file
-from ithaca.storage.replica_meta import ReplicaMeta, bind, forget, identity, start
+from ithaca.storage.disk import Disk
+from ithaca.storage.replica_meta import ReplicaMeta, bind, identity, kept_aside, set_aside, start
 
 LOG, OTHER = UUID(int=1), UUID(int=2)
 
@@ -76,14 +80,81 @@ def test_a_wiped_directory_is_not_taken_for_the_one_before(place: Place) -> None
     assert start(place.disk, f"{place.directory}/b", 0, 1, now_us=1_000_100).boot > before
 
 
-def test_a_directory_that_is_forgotten_is_nobodys(place: Place) -> None:
+def copied(disk: Disk, directory: str, *, now_us: int = 1) -> None:
+    """A learner's directory: somebody else's lane is in it."""
+    start(disk, directory, 0, 2, now_us=now_us, address=Address("10.0.0.7", 1))
+    disk.make_directory(f"{directory}/lanes/0-0-1")
+    file = disk.open(f"{directory}/lanes/0-0-1/runs", create=True)
+    file.write(0, [b"x"])
+    file.sync()
+    disk.sync_directory(f"{directory}/lanes/0-0-1")
+
+
+def test_a_directory_that_is_given_up_is_nobodys_and_keeps_what_it_held(place: Place) -> None:
     disk, directory = place.disk, place.directory
     assert identity(disk, directory) is None
-    start(disk, directory, 0, 2, now_us=1)
+    copied(disk, directory)
     assert identity(disk, directory) == (0, 2)
-    for path in ("lanes", "lanes/0-0-1"):
-        disk.make_directory(f"{directory}/{path}")
-    disk.open(f"{directory}/lanes/0-0-1/runs", create=True).write(0, [b"x"])
-    forget(disk, directory)
-    assert identity(disk, directory) is None
+    name = set_aside(disk, directory, now_us=1_700_000_000_000_000)
+    assert name == "set-aside-0-2-20231114T221320Z"
+    assert (identity(disk, directory), kept_aside(disk, directory)) == (None, [name])
+    assert disk.open(f"{directory}/{name}/0-0-1/runs").read(0, 9) == b"x"
+    assert checked_file.load_value(disk, f"{directory}/{name}/meta", ReplicaMeta).replica == 2
+    assert set_aside(disk, directory, now_us=1) is None, "there is nothing left to move"
     assert start(disk, directory, 1, 0, now_us=1).shard == 1
+
+
+def test_a_directory_that_held_nothing_leaves_nothing(place: Place) -> None:
+    start(place.disk, place.directory, 0, 2, now_us=1)
+    place.disk.make_directory(f"{place.directory}/lanes")
+    assert set_aside(place.disk, place.directory, now_us=1) is None
+    assert kept_aside(place.disk, place.directory) == []
+    assert identity(place.disk, place.directory) is None
+
+
+def test_no_more_copies_are_kept_than_the_bound_and_none_is_deleted_for_that(place: Place) -> None:
+    disk, directory = place.disk, place.directory
+    for _ in range(COPIES_SET_ASIDE_MAX):
+        copied(disk, directory)
+        assert set_aside(disk, directory, now_us=1)
+    copied(disk, directory, now_us=9)
+    with pytest.raises(StorageFull, match="delete those that you do not need"):
+        set_aside(disk, directory, now_us=1)
+    assert identity(disk, directory) == (0, 2)
+    assert disk.exists(f"{directory}/lanes/0-0-1/runs")
+    gone = f"{directory}/{kept_aside(disk, directory)[0]}"
+    disk.rename(gone, f"{directory}/deleted")
+    assert set_aside(disk, directory, now_us=1) is not None
+
+
+def test_a_power_loss_while_a_copy_is_set_aside_loses_nothing_of_it() -> None:
+    for operation in range(25):
+        for seed in range(4):
+            disk = SimDisk()
+            copied(disk, "/replica")
+            disk.power_fails_after(operation)
+            try:
+                set_aside(disk, "/replica", now_us=1)
+            except PowerLoss:
+                disk.crash(Random(seed))
+            disk.power_fails_after(1000)
+            set_aside(disk, "/replica", now_us=2)
+            assert identity(disk, "/replica") is None
+            (name,) = kept_aside(disk, "/replica")
+            assert disk.open(f"/replica/{name}/0-0-1/runs").read(0, 9) == b"x"
+            assert start(disk, "/replica", 1, 0, now_us=1).shard == 1
+
+
+def test_what_a_spare_enlisted_as_is_what_it_is_called_ever_after(place: Place) -> None:
+    first = start(place.disk, place.directory, 0, 2, now_us=1, address=Address("127.0.0.1", 7))
+    again = start(place.disk, place.directory, 0, 2, now_us=1, address=Address("localhost", 7))
+    assert first.address == again.address == Address("127.0.0.1", 7)
+    assert bind(place.disk, place.directory, LOG, was_added=True).was_added
+    assert bind(place.disk, place.directory, LOG).was_added, "that is never taken back"
+
+
+def test_a_file_from_before_addresses_were_kept_is_read(place: Place) -> None:
+    body = msgspec.msgpack.encode({"log": LOG, "shard": 0, "replica": 2, "boot": 7})
+    place.disk.make_directory(place.directory)
+    checked_file.replace(place.disk, place.directory, "meta", body)
+    assert start(place.disk, place.directory, 0, 2, now_us=1, address=Address("a", 1)) == ReplicaMeta(LOG, 0, 2, 8)

@@ -242,6 +242,12 @@ RAFT_FULL_RETRY_S = 0.1
 
 RUNS_UNSYNCED_MAX = 65_536
 """Runs of a lane that wait in memory for their sync."""
+COPIES_SET_ASIDE_MAX = 4
+"""Copies of shards that a server keeps for people although nobody needs them: it does not copy another before they
+deleted some."""
+LEARNER_UNASKED_S = 600.0
+LEARNERS_LOOK_S = 1.0
+"""A learner that nobody has asked for in so long is a spare again; how often the leader looks, at most."""
 
 SHARD_NUMBER_MAX = (1 << 20) - 1
 REPLICA_NUMBER_MAX = (1 << 12) - 1

@@ -90,7 +90,7 @@ class ReplicaCore:
             Tick: self._tick,
             OrderJoined: self._join,
             OrderLost: lambda _: self._leave(),
-            ShardReclaimed: lambda _: self._reclaimed(),
+            ShardReclaimed: lambda _: self._gone(),
             ReplicaRemoved: lambda _: self._removed(),
             Created: self._created,
             Truncated: self._truncated,
@@ -508,11 +508,19 @@ class ReplicaCore:
     def _removed(self) -> None:
         """Nothing more is accepted, and nothing is known of what was: others may have ordered it since."""
         self._is_removed = True
+        self._withdraw(self._appends.abandoned)
+
+    def _gone(self) -> None:
+        """Somebody says that nothing is left of the shard. No entry says so here, so nothing is deleted."""
+        self._is_reclaimed = True
+        self._withdraw(self._appends.dropped)
+
+    def _withdraw(self, refuse_pending: Callable[[], None]) -> None:
         self._settling.abandon(self._lanes.values())
         self._staging.abandoned()
         if self.own_lane is not None and self.own_lane in self._lanes:
             self._lanes[self.own_lane].is_open = False
-            self._appends.abandoned()
+            refuse_pending()
 
     def _reclaimed(self) -> None:
         self._is_reclaimed = True

@@ -57,7 +57,8 @@ class OrderJoined(NamedTuple):
 
 
 class ShardReclaimed(NamedTuple):
-    """The shard was finalized and trimmed whole while this replica was away: nothing is left to join."""
+    """The shard was finalized and trimmed whole while this replica was away, as the leader says: nothing is left to
+    join, and nothing is served any more. What is here is kept for people to delete."""
 
 
 class ReplicaRemoved(NamedTuple):

@@ -118,6 +118,8 @@ class Failures:
         if self._looks % _LOOKS == 0:
             self._spares.forget_absent()
         for shard in shards:
+            if len(shard.replicas) < shard.size:
+                self._spares.wanted(shard.shard)
             missing = shard.size - len(shard.replicas) - self._spares.learners_of(shard.shard)
             for _ in range(missing):
                 if not self._spares.learn(shard):

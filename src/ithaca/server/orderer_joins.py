@@ -43,23 +43,29 @@ class JoinRequests:
             self._answers.leading.spares.lost(connection)
 
     def join(self, connection: Connection, request: Received, message: Join) -> None:
+        """A replica of the view is let in by an ordered entry. Whoever is none may have become one elsewhere, and gives
+        up its place when it is refused: so it is told only once it is certain that this server leads."""
         if not self._answers.may_lead(connection, request):
             return
-        replica = self._member(message.shard, message.replica)
-        if isinstance(replica, IthacaError):
-            self._answers.fail(connection, request, replica)
+        replica = self._member(message)
+        if isinstance(replica, Replica):
+            self._join_replica(connection, request, message, replica)
+        else:
+            self._answers.read(connection, request, lambda _: self._join_other(connection, request, message))
+
+    def _join_other(self, connection: Connection, request: Received, message: Join) -> None:
+        """As of now this server has led since it was asked, and knows of everything that was agreed before."""
+        if self._answers.leading is None or not connection.is_open:
             return
-        if replica is None:
+        replica = self._member(message)
+        if isinstance(replica, Replica):
+            self._join_replica(connection, request, message, replica)
+        elif replica is None:
             self._join_learner(connection, request, message)
-            return
-        if message.address not in (None, replica.address):
-            # Two leaders, one after the other, may give the same number to two learners: one of them was added.
-            error = NoSuchReplica(
-                f"replica {message.replica} of shard {message.shard} is the server at {replica.address}, and not the "
-                f"one at {message.address}: nobody counts on what that holds"
-            )
-            self._answers.fail(connection, request, error)
-            return
+        else:
+            self._answers.fail(connection, request, replica)
+
+    def _join_replica(self, connection: Connection, request: Received, message: Join, replica: Replica) -> None:
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
             return
@@ -126,15 +132,23 @@ class JoinRequests:
         else:
             self._answer(connection, request, message, None)
 
-    def _member(self, number: int, replica: int) -> Replica | IthacaError | None:
-        """A replica of the view, None if its shard has none of this number, or why there is no such shard."""
-        shards = self._answers.state.shards
+    def _member(self, message: Join) -> Replica | IthacaError | None:
+        """Which replica of the view it is, None if its shard has none of this number, or why it can be none."""
+        shards, number = self._answers.state.shards, message.shard
         shard = shards.by_number.get(number)
         if shard is None and shards.was_reclaimed(number):
             return NoSuchShard(f"shard {number} was finalized and trimmed whole: nothing is left of it")
         if shard is None:
             return Unavailable(f"shard {number} is not registered yet: add it with ithaca shard add")
-        return shard.find(replica)
+        replica = shard.find(message.replica)
+        if replica is not None and message.address not in (None, replica.address):
+            # Two leaders, one after the other, may give the same number to two learners: one of them was added. Both
+            # addresses are what the learner enlisted as, wherever it is started now.
+            return NoSuchReplica(
+                f"replica {message.replica} of shard {number} is the server at {replica.address}, and not the one that "
+                f"enlisted as {message.address}: nobody counts on what that holds"
+            )
+        return replica
 
     def _is_placed_elsewhere(self, connection: Connection, request: Received, message: Join) -> bool:
         """Whether a replica is to report through an aggregator, or has to wait until that is known; it is told so."""

@@ -7,13 +7,14 @@ or makes a task: a report is received, the cut that it makes due is handed to Ra
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import IthacaError
-from ithaca.model.limits import ORDERER_RETRY_S, RETENTION_CHECK_S
-from ithaca.model.view import ClusterConfiguration
+from ithaca.model.limits import LEARNERS_LOOK_S, ORDERER_RETRY_S, RETENTION_CHECK_S
+from ithaca.model.view import Address, ClusterConfiguration
 from ithaca.ordering.entries import Configure, OrderingEntry, RegisterShard, encode_entry
 from ithaca.ordering.leader import Leader
 from ithaca.ordering.outcomes import Outcome, Refused, ViewChanged
@@ -28,7 +29,7 @@ from ithaca.server.order_time import OrderTime
 from ithaca.server.orderer_failures import Failures
 from ithaca.server.orderer_parts import PartKeeping
 from ithaca.server.orderer_retention import Retaining
-from ithaca.server.orderer_spares import Spares
+from ithaca.server.orderer_spares import Learner, Spares
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -64,7 +65,7 @@ class Leading:
         self._has_all = False
         self.is_ready = False
         """Whether the log is configured with all shards of the file, and requests can be taken."""
-        self.spares = Spares(state)
+        self.spares = Spares(state, self._look_at_learners)
         self._adding: set[int] = set()
         """Shards to which a learner is being added."""
         self._failures = Failures(file, state, self.spares, self._order)
@@ -178,6 +179,20 @@ class Leading:
             self._adding.discard(report.shard)
 
         self._order(entry, done, done)
+
+    def _look_at_learners(self) -> None:
+        """Let go of learners that nobody asks for any more, once it is certain that this server leads."""
+        if self._is_over:
+            return
+        for address, learner in self.spares.unasked():
+            self._driver.submit_read(Waiter(partial(self._let_go, address, learner), lambda _: None))
+        left_s = self.spares.unasked_in_s()
+        if left_s is not None:
+            self._plan(max(left_s, LEARNERS_LOOK_S), self._look_at_learners)
+
+    def _let_go(self, address: Address, learner: Learner, _: int) -> None:
+        if not self._is_over and learner.shard not in self._adding:  # else it may be the one that is being added
+            self.spares.let_go(address, learner)
 
     # Configuring
 

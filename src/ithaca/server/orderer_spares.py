@@ -5,11 +5,11 @@ itself who it is when it finds a new leader. So nothing here needs to outlive th
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ithaca.model.errors import AddressInUse, IthacaError, NoSuchReplica, NoSuchShard, Overloaded
-from ithaca.model.limits import LEARNER_NUMBER_LEAP_MAX, REPLICA_NUMBER_MAX, SPARES_MAX
+from ithaca.model.limits import LEARNER_NUMBER_LEAP_MAX, LEARNER_UNASKED_S, REPLICA_NUMBER_MAX, SPARES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.entries import AddReplica
@@ -20,6 +20,7 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.order import AdmissionIs
 from ithaca.protocol.reporting import Enlisted
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import monotonic_s
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -31,6 +32,8 @@ class Learner:
     shard: int
     replica: int
     connection: Connection | None
+    asked_s: float
+    """When somebody was last known to want it."""
     is_whole: bool = False
     """Whether it has synced all that was due of its shard a moment ago: under load it never has all."""
     due: dict[LaneId, int] | None = None
@@ -48,8 +51,10 @@ class Learner:
 class Spares:
     """Who waits, and who learns, by their addresses."""
 
-    def __init__(self, state: OrderingState) -> None:
+    def __init__(self, state: OrderingState, learning: Callable[[], None] = lambda: None) -> None:
+        """`learning` is called when somebody learns who did not."""
         self._state = state
+        self._learning = learning
         self._waiting: dict[Address, tuple[Connection, Received]] = {}
         self._learners: dict[Address, Learner] = {}
         self._last: dict[int, int] = {}
@@ -115,7 +120,8 @@ class Spares:
             _log.error("shard %d can have no replica %d, or too many learners are under way", shard.shard, number)
             return False
         self._last[shard.shard] = number
-        self._learners[address] = Learner(shard.shard, number, self._waiting[address][0])
+        self._learners[address] = Learner(shard.shard, number, self._waiting[address][0], monotonic_s())
+        self._learning()
         _log.info("the spare at %s is to be replica %d of shard %d", address, number, shard.shard)
         self._tell(address, shard.shard, number)
         return True
@@ -142,7 +148,11 @@ class Spares:
         if address not in self._learners and len(self._learners) >= SPARES_MAX:
             return Overloaded(f"{SPARES_MAX} learners are under way already: try again later")
         self._last[shard.shard] = max(replica, self._last.get(shard.shard, 0))
-        self._learners[address] = Learner(shard.shard, replica, connection)
+        former = self._learners.get(address)
+        is_known = former is not None and (former.shard, former.replica) == (shard.shard, replica)
+        asked_s = former.asked_s if former is not None and is_known else monotonic_s()
+        self._learners[address] = Learner(shard.shard, replica, connection, asked_s)
+        self._learning()
         return None
 
     def due(self, leader: Leader, report: Report) -> AddReplica | None:
@@ -182,11 +192,39 @@ class Spares:
         learner = self._learners.get(address)
         if learner is None and self.learn(shard, address):
             learner = self._learners[address]
+        if learner is not None and learner.shard == number:
+            learner.asked_s = monotonic_s()
         if learner is not None and learner.shard != number:
             return AddressInUse(f"the server at {address} is learning shard {learner.shard}")
         if learner is None or learner.connection is None:
             return AdmissionIs("absent")
         return AdmissionIs("whole" if learner.is_whole else "learning", learner.replica)
+
+    # Learners that nobody asks for any more
+
+    def wanted(self, shard: int) -> None:
+        """The shard is short of a replica: its learners are wanted."""
+        for learner in self._learners.values():
+            if learner.shard == shard:
+                learner.asked_s = monotonic_s()
+
+    def unasked(self) -> list[tuple[Address, Learner]]:
+        """Those whom nobody has wanted for too long."""
+        return [each for each in self._learners.items() if _left_s(each[1]) <= 0]
+
+    def unasked_in_s(self) -> float | None:
+        """In how long somebody may be among them; None without any learner."""
+        return min(map(_left_s, self._learners.values()), default=None)
+
+    def let_go(self, address: Address, learner: Learner) -> None:
+        """Tell it that it is not needed, unless it is by now. Only who leads for certain may say so."""
+        if self._learners.get(address) is not learner or _left_s(learner) > 0:
+            return
+        del self._learners[address]
+        said = f"nobody has asked for replica {learner.replica} of shard {learner.shard} since {LEARNER_UNASKED_S:g} s"
+        _log.warning("%s: the server at %s is a spare again", said, address)
+        if learner.connection is not None:
+            learner.connection.refuse(NoSuchReplica(f"{said}: it was not added, and nobody counts on what it holds"))
 
     # Parts
 
@@ -205,3 +243,8 @@ class Spares:
 def _number_max(shard: Shard) -> int:
     """The highest number that a learner may have: numbers are used once, and there is an end to them."""
     return min(REPLICA_NUMBER_MAX, shard.replica_last + LEARNER_NUMBER_LEAP_MAX)
+
+
+def _left_s(learner: Learner) -> float:
+    """How long it is still taken for wanted if nobody asks for it."""
+    return learner.asked_s + LEARNER_UNASKED_S - monotonic_s()

@@ -6,18 +6,16 @@ cold reads run in the default executor; both come back to the loop as events.
 """
 
 import asyncio
-import errno
 import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
-from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, Trimmed, Unavailable
+from ithaca.model.errors import Corrupt, IthacaError, NoSuchReplica, NoSuchShard, Trimmed, Unavailable
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
 from ithaca.protocol.appending import Acks, PartSynced
@@ -64,13 +62,14 @@ from ithaca.replica.events import (
 )
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.runtime.machine import monotonic_ns, monotonic_s, wall_us
+from ithaca.runtime.machine import monotonic_ns, monotonic_s
 from ithaca.runtime.metrics import ReplicaMetrics, exposition
 from ithaca.server.replica_copies import Copies, Wanted
 from ithaca.server.replica_damage import Damage
 from ithaca.server.replica_disk import LaneKeeper
 from ithaca.server.replica_feed import OwnLaneFeed
 from ithaca.server.replica_gateway import GatewayPeer
+from ithaca.server.replica_identity import Identity
 from ithaca.server.replica_order import OrderLink
 from ithaca.server.replica_parts import PartFeeds
 from ithaca.server.replica_status import ReplicaPlaced, replica_status
@@ -119,7 +118,8 @@ class ReplicaServer:
         is_spare: bool = False,
     ) -> None:
         """`address`: of a replica that the file has not. `listen_at`: if others reach this server at its address by
-        way of a proxy or a mapped port. `is_spare`: it fails if it cannot be this replica, and never was."""
+        way of a proxy or a mapped port. `is_spare`: it ends with `NoSuchReplica` if its shard does not need it, and
+        never had it."""
         self._is_spare = is_spare
         self._file = file
         self._public = address or file.replica(shard, replica).address
@@ -132,7 +132,6 @@ class ReplicaServer:
         self._registry = CollectorRegistry()
         self.metrics = ReplicaMetrics(self._registry)
         self._lock: OsFile | None = None
-        self._log_id: UUID | None = None
         self._listener: Listener | None = None
         self._order_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -175,25 +174,25 @@ class ReplicaServer:
         if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
             self._lock = take_lock(self._disk, self._directory, "stop that server first")
         try:
-            meta = await asyncio.to_thread(
-                replica_meta.start,
+            self._identity = await asyncio.to_thread(
+                Identity,
                 self._disk,
                 self._directory,
                 self._shard,
                 self._replica,
-                now_us=wall_us(),
+                self._public if self._is_spare else None,
+                self.fail,
             )
-            self._log_id, self._boot = meta.log, meta.boot
             self.store = await asyncio.to_thread(
                 lambda: LaneStore(
                     self._disk,
-                    f"{self._directory}/lanes",
+                    f"{self._directory}/{replica_meta.LANES}",
                     durability=self._file.durability,
                     segment_bytes=self._file.segment_bytes,
                 )
             )
             held = {lane: Held(*found) for lane, found in self.store.held().items()}
-            self.core = ReplicaCore(self._shard, self._replica, self._boot, held, now_us=_now_us())
+            self.core = ReplicaCore(self._shard, self._replica, self._identity.boot, held, now_us=_now_us())
             self.damage = Damage(self.store, self.core, self.metrics)
             self.shelf = Shelf(self.store, self.core)
             self.feed: OwnLaneFeed | None = None
@@ -203,7 +202,7 @@ class ReplicaServer:
             failures = self._file.failures
             self._order = OrderLink(
                 tuple(place.address for place in self._file.orderers),
-                Join(self._shard, self._replica, self._boot, address=self._public),
+                Join(self._shard, self._replica, self._identity.boot, address=self._identity.address),
                 self._hello,
                 self,
                 None if failures.answer == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
@@ -222,7 +221,11 @@ class ReplicaServer:
         self._observe(self._listener)
         self._order_task = asyncio.create_task(self._keep_joined())
         _log.info(
-            "replica %d of shard %d listens at %s (boot %d)", self._replica, self._shard, self.address, self._boot
+            "replica %d of shard %d listens at %s (boot %d)",
+            self._replica,
+            self._shard,
+            self.address,
+            self._identity.boot,
         )
 
     async def wait(self) -> None:
@@ -390,44 +393,44 @@ class ReplicaServer:
     # What the order says
 
     def order_joined(self, joined: Joined) -> None:
-        if self._log_id is None:
-            if not self._noted(lambda: replica_meta.bind(self._disk, self._directory, joined.log)):
-                return
-            self._log_id = joined.log
-        self.step(OrderJoined(joined.log, joined.lane, joined.summary, joined.cuts))
+        if self._identity.joined(joined):
+            self.step(OrderJoined(joined.log, joined.lane, joined.summary, joined.cuts))
 
     def order_knows(self, boot: int) -> None:
-        if self._log_id is None:  # else another server is this replica now, and must not be pushed out
-            self._noted(lambda: replica_meta.skip_boots(self._disk, self._directory, boot))
+        self._identity.skip_boots(boot)
 
-    def _noted(self, note: Callable[[], object]) -> bool:
-        """Write down something about this replica; False when a sync failed, which ends it as any failed sync does."""
-        try:
-            note()
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-            self.fail(Fenced(f"{self._directory}: {error.strerror}; nothing more is written, replace this replica"))
-            return False
-        return True
-
-    def order_gone(self) -> None:
-        self.step(ShardReclaimed())
+    def order_gone(self, error: NoSuchShard) -> None:
+        self._withdraw(error, ShardReclaimed(), f"shard {self._shard} was trimmed whole: nothing of it can be read")
 
     def order_removed(self, error: NoSuchReplica) -> None:
-        """What it has is kept for people, and served to nobody: others go on without it."""
-        if self._is_spare and not any(lane.replica == self._replica for lane in self.store.lanes):
-            self.fail(error)
+        self._withdraw(error, ReplicaRemoved(), f"replica {self._name} was removed from its shard: ask another")
+
+    def _withdraw(self, error: NoSuchReplica | NoSuchShard, event: Event, answer: str) -> None:
+        """What it has is kept for people, and served to nobody: others go on without it. Deleted is nothing here: that
+        takes an ordered entry, and this is only what somebody says."""
+        if self._is_unneeded_spare:
+            self.fail(NoSuchReplica(str(error)))
             return
-        _log.error("%s", error)
-        self.step(ReplicaRemoved())
-        self.shelf.close(Unavailable(f"replica {self._name} was removed from its shard: ask another"))
+        _log.error("%s; what this replica holds is kept in %s", error, self._directory)
+        self.step(event)
+        self.shelf.close(Unavailable(answer))
+
+    @property
+    def _is_unneeded_spare(self) -> bool:
+        """Whether nobody can count on it: it was a spare, and its shard has never had it."""
+        return (
+            self._is_spare
+            and not self._identity.was_added
+            and not any(lane.replica == self._replica for lane in self.store.lanes)
+        )
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None:
         for item in items:
             self.metrics.cuts.inc(isinstance(item, ShardCut))
             self._perform(self.core.step(item))
         self._finish_turn()
+        if self.core.state == "reclaimed" and self._is_unneeded_spare:
+            self.fail(NoSuchReplica(f"shard {self._shard} was trimmed whole before this server had copied it"))
 
     def is_whole(self) -> bool:
         return self.core.is_whole
@@ -458,8 +461,9 @@ class ReplicaServer:
 
     def status(self) -> dict[str, Any]:
         connections = 0 if self._listener is None else self._listener.connection_count
-        place = ReplicaPlaced(self._shard, self._replica, self._boot, self.address, self._log_id)
-        return replica_status(place, self.core, self.damage.status(), self._order.newest, connections)
+        place = ReplicaPlaced(self._shard, self._replica, self._identity.boot, self.address, self._identity.log)
+        said = replica_status(place, self.core, self.damage.status(), self._order.newest, connections)
+        return said | {"set_aside": self._identity.kept_aside}
 
     def _observe(self, listener: Listener) -> None:
         metrics, core = self.metrics, self.core
@@ -470,7 +474,7 @@ class ReplicaServer:
         metrics.readable.set_function(lambda: core.readable)
 
     def _hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, "replica", self._name, features=FEATURES, log=self._log_id)
+        return Hello(VERSION_MIN, VERSION_MAX, "replica", self._name, features=FEATURES, log=self._identity.log)
 
     def _welcome(self) -> Welcome:
         return Welcome(
@@ -478,7 +482,7 @@ class ReplicaServer:
             "replica",
             self._name,
             FEATURES,
-            self._log_id,
+            self._identity.log,
             durability=self._file.durability,
         )
 

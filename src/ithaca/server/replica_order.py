@@ -34,7 +34,7 @@ class Follower(Protocol):
     def order_knows(self, boot: int) -> None:
         """A later start of this replica is known, so that it cannot join."""
 
-    def order_gone(self) -> None:
+    def order_gone(self, error: NoSuchShard) -> None:
         """The shard was finalized and trimmed whole: there is nothing to join any more."""
 
     def order_removed(self, error: NoSuchReplica) -> None:
@@ -84,7 +84,7 @@ class OrderLink:
         while True:
             had_joined = await self._attend(self._route.next())
             if isinstance(self._refusal, NoSuchShard):
-                self._follower.order_gone()
+                self._follower.order_gone(self._refusal)
                 return
             if isinstance(self._refusal, NoSuchReplica):
                 self._follower.order_removed(self._refusal)
@@ -198,3 +198,5 @@ class OrderLink:
             level = logging.INFO if error is None else logging.WARNING
             _log.log(level, "the link to the order at %s ended: %s", connection.name, error or "it was closed")
             self._follower.order_lost()
+            if isinstance(error, NoSuchReplica):  # a learner that is not needed any more
+                self._refusal = error

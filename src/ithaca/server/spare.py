@@ -2,6 +2,9 @@
 
 What it became is in the `meta` of its directory (`storage.replica_meta`), so that the next start goes on as that
 replica. A spare whose disk was lost asks again, and is told the same, if the view has a replica at its address.
+
+One that is not needed after all is a spare again by itself. What it copied is set aside, not deleted: whether somebody
+counts on it is for people to say.
 """
 
 import asyncio
@@ -9,7 +12,8 @@ import logging
 from typing import Any
 
 from ithaca.model.cluster_config import ClusterFile
-from ithaca.model.errors import IthacaError, NoSuchReplica, ProtocolError
+from ithaca.model.errors import IthacaError, NoSuchReplica, ProtocolError, StorageFull
+from ithaca.model.limits import STORAGE_FULL_RETRY_S
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, Redirect, StatusIs, Welcome
@@ -17,7 +21,7 @@ from ithaca.protocol.members import OrderersAre
 from ithaca.protocol.reporting import Enlist, Enlisted
 from ithaca.runtime.connection import Connection, Peer, dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.runtime.machine import monotonic_s, process_id
+from ithaca.runtime.machine import monotonic_s, process_id, wall_us
 from ithaca.server.order_route import Route
 from ithaca.server.replica import ReplicaServer
 from ithaca.server.status import encode_status
@@ -50,6 +54,8 @@ class SpareServer:
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
         self._waiting: asyncio.Task[None] | None = None
+        self._is_clearing = False
+        self._kept_aside: list[str] = []
         self.replica: ReplicaServer | None = None
         """What it has become."""
 
@@ -102,7 +108,8 @@ class SpareServer:
             "role": "spare",
             "pid": process_id(),
             "address": str(self.address),
-            "state": "waiting",
+            "state": "setting aside" if self._is_clearing else "waiting",
+            "set_aside": self._kept_aside,
             "log": None,
         }
 
@@ -110,6 +117,7 @@ class SpareServer:
 
     async def _wait_for_a_place(self) -> None:
         try:
+            await self._clear()
             assigned = await self._enlisted()
             _log.info("this spare becomes replica %d of shard %d", assigned.replica, assigned.shard)
             await self._stop_listening()
@@ -132,8 +140,27 @@ class SpareServer:
         await self.replica.start()
         self._waiting = asyncio.create_task(self._follow(self.replica))
 
+    async def _clear(self) -> None:
+        """If it was to become a replica, and is not needed, move what it copied out of the way."""
+        told = ""
+        while True:
+            try:
+                name = await asyncio.to_thread(replica_meta.set_aside, self._disk, self._directory, now_us=wall_us())
+                break
+            except StorageFull as error:
+                if str(error) != told:
+                    _log.error("this server cannot be a spare again: %s", error)
+                told, self._is_clearing = str(error), True
+                await asyncio.sleep(STORAGE_FULL_RETRY_S)
+        self._is_clearing = False
+        self._kept_aside = replica_meta.kept_aside(self._disk, self._directory)
+        if name is not None:
+            _log.warning(
+                "what this server copied is kept as %s/%s: delete it if you do not need it", self._directory, name
+            )
+
     async def _follow(self, replica: ReplicaServer) -> None:
-        """Whatever ends the replica ends this server, but that another was added in its place: then it waits again."""
+        """Whatever ends the replica ends this server, but that its shard does not need it: then it waits again."""
         try:
             await self._wait_on_if_not_needed(replica)
         except Exception as error:
@@ -147,7 +174,6 @@ class SpareServer:
             _log.warning("this server was not needed, and is a spare again: %s", error)
             await replica.stop()
             self.replica = None
-            await asyncio.to_thread(replica_meta.forget, self._disk, self._directory)
             await self._begin_waiting()
 
     async def _enlisted(self) -> Enlisted:

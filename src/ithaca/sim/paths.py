@@ -39,7 +39,7 @@ PATHS: dict[str, str] = {
     "order: silent replica removed": "ithaca.server.orderer_failures:Failures._remove",
     "order: shard of a silent replica finalized": "ithaca.server.orderer_failures:Failures._finalize",
     "replica: was removed": "ithaca.replica.core:ReplicaCore._removed",
-    "replica: learner was not needed": "ithaca.storage.replica_meta:forget",
+    "replica: learner was not needed": "ithaca.storage.replica_meta:_move",
     "replica: was a spare": "ithaca.server.spare:SpareServer._become",
     "order: part opened": "ithaca.ordering.parts:PartTable.open",
     "order: part sealed": "ithaca.ordering.parts:PartTable.seal",

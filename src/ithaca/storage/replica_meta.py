@@ -4,20 +4,32 @@ The ordering layer tells the starts of a replica apart by their boot, so a boot 
 hears of it, and never falls: a directory that holds lanes and no `meta` is refused. The first boot of a new
 directory is the time, not 1: a replica whose disk was wiped must not be taken for the one it was before. Where the
 clock went back meanwhile, the ordering layer says which boot it knows, and the replica starts again behind it.
+
+A directory of which nobody needs the replica becomes nobody's again (`set_aside`). What it holds is moved, with a copy
+of its `meta`, and never deleted: that is for people to do.
+
+```
+set-aside-<shard>-<replica>-<time>/   the `lanes` and the `meta` that this replica had when it was given up
+```
 """
 
+import errno
+from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
-from ithaca.model.errors import ConfigError, Corrupt, LogError
-from ithaca.model.limits import BOOT_MAX
+from ithaca.model.errors import ConfigError, Corrupt, LogError, StorageFull
+from ithaca.model.limits import BOOT_MAX, COPIES_SET_ASIDE_MAX
+from ithaca.model.view import Address
 from ithaca.storage import checked_file, directory_lock
 from ithaca.storage.disk import Disk
 
 NAME = "meta"
+LANES = "lanes"
+_ASIDE = "set-aside-"
 _WAY_OUT = (
     "the replica cannot know which boots it has used, and does not start; while the other replicas of its shard are "
     "well, move its directory away and start it with an empty one"
@@ -32,17 +44,34 @@ class ReplicaMeta(msgspec.Struct, frozen=True):
     shard: int
     replica: int
     boot: Annotated[int, Meta(ge=0, lt=1 << 62)]
+    address: Address | None = None
+    """What it was called when it enlisted as a spare, and is called ever after, wherever it is started; None of a
+    replica that is known by its number alone."""
+    was_added: bool = False
+    """Whether its shard has had it, so that others may count on what it holds."""
+    aside: str = ""
+    """Where what it holds is being moved to: the directory is nobody's already."""
 
 
-def start(disk: Disk, directory: str, shard: int, replica: int, *, now_us: int) -> ReplicaMeta:
-    """Count a start of this replica, making its directory if need be; `now_us` is the wall clock."""
+def start(
+    disk: Disk, directory: str, shard: int, replica: int, *, now_us: int, address: Address | None = None
+) -> ReplicaMeta:
+    """Count a start of this replica, making its directory if need be; `now_us` is the wall clock.
+
+    `address` is what a spare enlisted as; it counts for the first start in this directory.
+    """
     disk.make_directory(directory)
     known = _load(disk, directory)
+    if known is not None and known.aside:
+        _move(disk, directory, known)
+        known = None
     if known is None:
-        if any(name not in (f"{NAME}.new", directory_lock.NAME) for name in disk.list(directory)):
+        if any(
+            name not in (f"{NAME}.new", directory_lock.NAME) for name in disk.list(directory) if not _is_aside(name)
+        ):
             message = f"the file is missing, and the directory is not empty: {_WAY_OUT}"
             raise Corrupt(message, file=f"{directory}/{NAME}")
-        known = ReplicaMeta(None, shard, replica, now_us - 1)
+        known = ReplicaMeta(None, shard, replica, now_us - 1, address)
     if (known.shard, known.replica) != (shard, replica):
         raise ConfigError(
             f"{directory} belongs to replica {known.replica} of shard {known.shard}, and not to replica {replica} of "
@@ -54,21 +83,22 @@ def start(disk: Disk, directory: str, shard: int, replica: int, *, now_us: int) 
 def identity(disk: Disk, directory: str) -> tuple[int, int] | None:
     """The shard and the number of the replica whose directory this is; None of one that is nobody's yet."""
     known = _load(disk, directory)
-    return None if known is None else (known.shard, known.replica)
+    return None if known is None or known.aside else (known.shard, known.replica)
 
 
-def bind(disk: Disk, directory: str, log: UUID) -> ReplicaMeta:
-    """Remember which log a replica that was started belongs to; another one is refused."""
+def bind(disk: Disk, directory: str, log: UUID, *, was_added: bool = False) -> ReplicaMeta:
+    """Remember which log a replica that was started belongs to, and that its shard has it; another log is refused."""
     known = _load(disk, directory)
     assert known is not None, "start comes first"
-    if known.log == log:
+    was_added = was_added or known.was_added
+    if (known.log, known.was_added) == (log, was_added):
         return known
-    if known.log is not None:
+    if known.log not in (None, log):
         raise LogError(
             f"{directory} belongs to log {known.log}, and the ordering layer is that of log {log}: "
             "start the replica with another directory, or with the cluster it belongs to"
         )
-    return _store(disk, directory, msgspec.structs.replace(known, log=log))
+    return _store(disk, directory, msgspec.structs.replace(known, log=log, was_added=was_added))
 
 
 def skip_boots(disk: Disk, directory: str, boot: int) -> None:
@@ -79,17 +109,67 @@ def skip_boots(disk: Disk, directory: str, boot: int) -> None:
     _store(disk, directory, msgspec.structs.replace(known, boot=max(known.boot, boot)))
 
 
-def forget(disk: Disk, directory: str) -> None:
-    """Make the directory nobody's again: of a learner that was never added, so that nobody counts on what it holds."""
-    lanes = f"{directory}/lanes"
-    for lane in disk.list(lanes) if disk.exists(lanes) else ():
-        for name in disk.list(f"{lanes}/{lane}"):
-            disk.remove(f"{lanes}/{lane}/{name}")
-        disk.remove_directory(f"{lanes}/{lane}")
+def set_aside(disk: Disk, directory: str, *, now_us: int) -> str | None:
+    """Make the directory nobody's again, and keep what it holds beside it; the name of that, None if there is nothing.
+
+    Goes on where a crash ended it. `StorageFull` when as much is kept already as may be, or the disk is full.
+    """
+    try:
+        known = _load(disk, directory)
+        if known is None:
+            return None
+        if not known.aside and not disk.list(f"{directory}/{LANES}"):
+            _forget(disk, directory)
+            return None
+        if not known.aside:
+            name = _name(disk, directory, known, now_us)
+            known = _store(disk, directory, msgspec.structs.replace(known, aside=name))
+        _move(disk, directory, known)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StorageFull(f"{directory}: no space is left to set a copy aside: free some") from error
+    return known.aside
+
+
+def kept_aside(disk: Disk, directory: str) -> list[str]:
+    """What was set aside here, and nobody has deleted."""
+    return [name for name in disk.list(directory) if _is_aside(name)]
+
+
+def _is_aside(name: str) -> bool:
+    return name.startswith(_ASIDE)
+
+
+def _name(disk: Disk, directory: str, known: ReplicaMeta, now_us: int) -> str:
+    kept = kept_aside(disk, directory)
+    if len(kept) >= COPIES_SET_ASIDE_MAX:
+        raise StorageFull(
+            f"{directory} keeps {len(kept)} copies that were set aside, and no more than {COPIES_SET_ASIDE_MAX}: "
+            f"delete those that you do not need ({', '.join(kept)})"
+        )
+    at = datetime.fromtimestamp(now_us / 1e6, UTC)
+    name = f"{_ASIDE}{known.shard}-{known.replica}-{at:%Y%m%dT%H%M%SZ}"
+    return next(
+        each for each in (name, *(f"{name}-{number}" for number in range(2, len(kept) + 2))) if each not in kept
+    )
+
+
+def _move(disk: Disk, directory: str, known: ReplicaMeta) -> None:
+    lanes = f"{directory}/{LANES}"
     if disk.exists(lanes):
-        disk.sync_directory(lanes)
-        disk.remove_directory(lanes)
-    disk.remove(f"{directory}/{NAME}")  # last: lanes without it are refused
+        checked_file.replace(disk, lanes, NAME, msgspec.msgpack.encode(msgspec.structs.replace(known, aside="")))
+        disk.rename(lanes, f"{directory}/{known.aside}")
+        disk.sync_directory(directory)
+    _forget(disk, directory)
+
+
+def _forget(disk: Disk, directory: str) -> None:
+    """Remove what says whose the directory is: last, for lanes without it are refused."""
+    if disk.exists(f"{directory}/{LANES}"):
+        disk.remove_directory(f"{directory}/{LANES}")
+        disk.sync_directory(directory)
+    disk.remove(f"{directory}/{NAME}")
     disk.sync_directory(directory)
 
 
