@@ -10,13 +10,22 @@ import pytest
 from tests.server.raw_client import RawClient, batch_of
 
 from ithaca.model.cut import LaneRun
-from ithaca.model.errors import InvalidInput, SequenceGap, SessionFenced, Trimmed, Unavailable, WrongLane
+from ithaca.model.errors import (
+    InvalidInput,
+    SequenceGap,
+    SessionFenced,
+    StorageFull,
+    Trimmed,
+    Unavailable,
+    WrongLane,
+)
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import TrimTo
 from ithaca.protocol.appending import GetNextSeq, GetPlaced, NextSeqIs, PlacedAre
 from ithaca.protocol.copying import GetRuns, RunsAre
 from ithaca.protocol.greeting import Failure, Finished
 from ithaca.protocol.reading import Behind, Deliver, Elsewhere, Filter, Found, Read, SeekTime, Subscribe, TimeIs
+from ithaca.server.replica import ReplicaServer
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane_store import LaneStore
 from ithaca.testing import Cluster
@@ -283,3 +292,22 @@ async def test_a_replica_whose_disk_was_wiped_gets_everything_from_its_peer_and_
         assert await delivered(stream, 3) == [(1, b"a"), (2, b"b"), (3, b"c")]
         stream.connection.abort()
     back.connection.abort()
+
+
+async def test_an_effect_that_fails_ends_the_server_and_nothing_is_read_there_any_more(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StorageFull("no space is left")
+
+    names = ("shard-0-replica-0", "shard-0-replica-1")
+    servers = [parts.cluster._running[name].server for name in names]
+    monkeypatch.setattr(LaneStore, "note", fail)
+    assert await parts.replicas[0].append(LANE, batch_of(b"a")) == 1, "it is ordered"
+    async with asyncio.timeout(20):
+        while any(name in parts.cluster._running for name in names):  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0.01)
+    for server in servers:
+        assert isinstance(server, ReplicaServer)
+        with pytest.raises(Unavailable, match="ends"):
+            server.shelf.check_open()

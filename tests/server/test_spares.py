@@ -13,7 +13,7 @@ from ithaca.model.errors import AddressInUse, NoSuchReplica, NoSuchShard
 from ithaca.model.limits import LEARNER_UNASKED_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
-from ithaca.ordering.entries import AddReplica, Configure, OrderingEntry, RegisterShard, RemoveReplica
+from ithaca.ordering.entries import AddReplica, Configure, OrderingEntry, RegisterShard, RemoveReplica, encode_entry
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
@@ -167,7 +167,8 @@ async def test_whom_a_former_leader_does_not_know_is_let_in_once_the_order_is_kn
 ) -> None:
     async with orderers(cluster_file(1), tmp_path) as group:
         number = await group.leader()
-        state = group.up[number]._machine.state
+        driver = group.up[number]._driver
+        assert driver is not None
         asked: asyncio.Queue[Waiter] = asyncio.Queue()
         monkeypatch.setattr(RaftDriver, "submit_read", lambda _, waiter: asked.put_nowait(waiter))
         async with client(group.address(number)) as replica:
@@ -175,7 +176,9 @@ async def test_whom_a_former_leader_does_not_know_is_let_in_once_the_order_is_kn
             async with asyncio.timeout(20):
                 waiter = await asked.get()
             for entry in (RemoveReplica(0, 1, 0), AddReplica(0, 2, 2, AT)):
-                state.apply(state.index + 1, entry)
+                applied: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+                driver.submit(encode_entry(entry), Waiter(applied.set_result, applied.set_exception))
+                await applied
             waiter.done(1)
             joined = (await answer).message
             assert isinstance(joined, Joined)

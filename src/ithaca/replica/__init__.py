@@ -8,7 +8,8 @@ the same object.
 
 **The shell's part.** Perform the effects of a list in its order; those that take time (disk, peers) go on in
 the background and are answered by the event that their docstring names. `Write` is performed in the order of
-the effects per lane, and never waits. Nothing is acknowledged by the shell on its own account.
+the effects per lane, and never waits. Nothing is acknowledged by the shell on its own account. No effect may fail when
+it is performed: one that does ends the server, for core and store have parted.
 
 **What holds**, and the tests cite these numbers:
 
@@ -24,7 +25,9 @@ the effects per lane, and never waits. Nothing is acknowledged by the shell on i
    them, and then nobody is told where those records were.
 7. Self-clocking: idle means silent; no more than `REPORTS_OUTSTANDING_MAX` reports wait for their cut, but
    for repeats (`REPORT_INTERVAL_S`).
-8. A part is written in the order of its places, each once, and is nowhere read before it is published. It is dropped
+8. What the shell cannot take is refused before a step is taken: of each lane at most `RUNS_UNSYNCED_MAX` runs are noted
+   and not synced. Those for which there is no room are not known here until there is: 6 holds for them.
+9. A part is written in the order of its places, each once, and is nowhere read before it is published. It is dropped
    when the order says so, never otherwise, and once sealed it is cut or completed to its length like a closed lane.
 
 Read `events` first, then `core`. Its parts: `appends`, the own lane, with `sessions`; `staging`, prepared parts;

@@ -165,6 +165,11 @@ class ReplicaCore:
         return self._appends.pending_bytes
 
     @property
+    def runs_unsynced(self) -> int:
+        """The most runs of a lane that wait to be synced; above `RUNS_UNSYNCED_MAX` there are never any."""
+        return self._runs.unsynced
+
+    @property
     def state(self) -> State:
         if self._is_reclaimed or self._is_removed:
             return "reclaimed" if self._is_reclaimed else "removed"
@@ -173,7 +178,7 @@ class ReplicaCore:
         if self._is_learner:
             return "learning"
         is_final = self.shard_view is not None and self.shard_view.phase == "finalized"
-        if self._appends.is_full and not is_final:
+        if (self._appends.is_full or self._runs.has_refused) and not is_final:
             return "full"
         if all(copy.is_ready and (copy.is_open or copy.is_settled) for copy in self._lanes.values()):
             return "finalized" if is_final else "serving"
@@ -335,7 +340,9 @@ class ReplicaCore:
         if self._positions.fetched(copy, event, self.first):
             self._go_on(copy)
         else:
-            copy.fetching_to = 0  # to be asked for again when the trim comes that the peer knows of
+            copy.fetching_to = 0  # to be asked for again when the trim comes that the peer knows of, or there is room
+            if copy.are_runs_refused:
+                self._go_on(copy)
 
     def _runs_known(self) -> None:
         if self._readable.knows_runs():
@@ -344,6 +351,8 @@ class ReplicaCore:
     def _runs_synced(self, event: RunsSynced) -> None:
         self._runs.synced(event.cut)
         self._reporting.moved(self._now_us)
+        if self._runs.take_again() and self._is_joined:
+            self._rejoin("positions that came while there was no room for them are to be learnt again")
 
     # Lanes
 
@@ -376,6 +385,7 @@ class ReplicaCore:
     def _drop(self, lane: LaneId) -> None:
         copy = self._lanes.pop(lane)
         self._readable.note(copy)
+        self._runs.dropped(lane)
         if lane == self.own_lane:
             copy.is_open = False
             self._appends.dropped()

@@ -3,6 +3,7 @@
 from collections import deque
 
 from ithaca.model.cut import LaneRun
+from ithaca.model.limits import RUNS_UNSYNCED_MAX
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.ordering.lost import Ranges
 from ithaca.replica.events import Fetch, Follow, Held
@@ -20,6 +21,7 @@ class LaneCopy:
     """
 
     __slots__ = (
+        "are_runs_refused",
         "durable",
         "end_position",
         "fetching_to",
@@ -35,6 +37,8 @@ class LaneCopy:
         "received",
         "reported",
         "runs_end",
+        "runs_syncing",
+        "runs_unsynced",
         "sealed",
         "source",
         "waiting",
@@ -57,6 +61,12 @@ class LaneCopy:
         self.sealed = 0
         """How long a part is, whether it is published or not."""
         self.runs_end = found.runs_end
+        self.runs_unsynced = 0
+        """Runs noted since the last sync of them began."""
+        self.runs_syncing = 0
+        """Runs that the sync under way is to make durable."""
+        self.are_runs_refused = False
+        """Whether runs came for which there was no room: they are learnt again once there is."""
         self.end_position = found.end_position
         self.missing = deque(found.missing)
         """The known runs that reach beyond `durable`, in order; LSNs between them, or before, were skipped."""
@@ -74,6 +84,11 @@ class LaneCopy:
     def is_ready(self) -> bool:
         """Whether it can be written to."""
         return self.is_present and not self.is_busy
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another run may be noted: so many wait in memory to be synced, and no more."""
+        return self.runs_unsynced + self.runs_syncing < RUNS_UNSYNCED_MAX
 
     @property
     def due(self) -> int:
@@ -109,6 +124,7 @@ class LaneCopy:
         """The next run is known."""
         assert run.lsn == self.runs_end, f"{run} does not continue {self.runs_end}"
         assert run.position >= self.end_position, f"{run} lies before {self.end_position}"
+        assert self.has_room, f"{run} is more than can wait for its sync"
         self.runs_end = run.lsn + run.count
         self.end_position = run.position + run.count
         if self.runs_end > self.durable:

@@ -69,6 +69,11 @@ class RunsSync:
         self._is_syncing = False
         self._unsynced = 0
         """Cuts, or parts of them, noted since the last sync began."""
+        self._counted: dict[LaneId, LaneCopy] = {}
+        """Lanes with runs that were noted since the last sync began."""
+        self._syncing: dict[LaneId, LaneCopy] = {}
+        self._refused: dict[LaneId, LaneCopy] = {}
+        """Lanes that had no room for their runs."""
         self._known = 0
         self.cut = 0
         """The newest cut up to which the runs of all lanes are durable."""
@@ -78,6 +83,40 @@ class RunsSync:
     @property
     def due_us(self) -> int | None:
         return None if self._is_syncing else self._timer.due_us
+
+    @property
+    def has_refused(self) -> bool:
+        """Whether a lane lacks runs because too many wait to be synced."""
+        return bool(self._refused)
+
+    @property
+    def unsynced(self) -> int:
+        """The most runs of a lane that wait to be synced."""
+        copies = (*self._counted.values(), *self._syncing.values())
+        return max((copy.runs_unsynced + copy.runs_syncing for copy in copies), default=0)
+
+    def count(self, copy: LaneCopy) -> None:
+        """A run of the lane is noted."""
+        copy.runs_unsynced += 1
+        self._counted[copy.lane] = copy
+
+    def refuse(self, copy: LaneCopy) -> None:
+        """There is no room for a run of the lane."""
+        copy.are_runs_refused = True
+        self._refused[copy.lane] = copy
+
+    def dropped(self, lane: LaneId) -> None:
+        """There is no such lane any more."""
+        for lanes in (self._counted, self._syncing, self._refused):
+            lanes.pop(lane, None)
+
+    def take_again(self) -> bool:
+        """Have lanes take runs again that have room now; says whether any had none."""
+        found = [copy for copy in self._refused.values() if copy.has_room]
+        for copy in found:
+            copy.are_runs_refused = False
+            del self._refused[copy.lane]
+        return bool(found)
 
     def noted(self, now_us: int) -> None:
         """Runs were noted that are not durable."""
@@ -99,6 +138,9 @@ class RunsSync:
 
     def synced(self, cut: int) -> None:
         self._is_syncing = False
+        for copy in self._syncing.values():
+            copy.runs_syncing = 0
+        self._syncing = {}
         self.cut = max(self.cut, cut)
         self.known_to(self._known)
 
@@ -108,6 +150,9 @@ class RunsSync:
         self._is_syncing = True
         self._unsynced = 0
         self._timer.clear()
+        self._syncing, self._counted = self._counted, {}
+        for copy in self._syncing.values():
+            copy.runs_syncing, copy.runs_unsynced = copy.runs_unsynced, 0
         self._effects.append(SyncRuns(self._known))
 
 

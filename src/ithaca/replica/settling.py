@@ -131,7 +131,7 @@ class Settling:
 
     def _learn_positions(self, copy: LaneCopy) -> None:
         gap = copy.gap()
-        if gap is None:
+        if gap is None or copy.are_runs_refused:
             copy.fetching_to = 0
         elif copy.fetching_to <= copy.runs_end:
             start, copy.fetching_to = gap

@@ -33,7 +33,6 @@ from ithaca.replica.events import (
     Created,
     CreateLane,
     DropLane,
-    Effect,
     Event,
     Fetch,
     FetchRuns,
@@ -138,6 +137,8 @@ class ReplicaServer:
         self._timer_us = 0
         self._acks: dict[Connection, list[tuple[int, int]]] = {}
         self._has_advanced = False
+        self._has_parted = False
+        """Whether an effect has failed."""
         self._synced_at: deque[tuple[int, float]] = deque()
         """Lengths of the own lane that were synced and are not ordered yet, and when."""
         self._performers: dict[type, Callable[[Any], None]] = {
@@ -253,11 +254,12 @@ class ReplicaServer:
                 self._failed.set_result(None)
             self._failed.exception()  # looked at: nobody may wait any more
 
-    def fail(self, error: IthacaError) -> None:
+    def fail(self, error: Exception) -> None:
         """The server cannot go on. Damage to what it needs for its own work is repaired by the next start."""
         if not self._failed.done():
             _log.error("the replica cannot go on: %s", error)
-            self.damage.met(error)
+            if isinstance(error, IthacaError):
+                self.damage.met(error)
             self._failed.set_exception(error)
 
     async def _keep_joined(self) -> None:
@@ -270,9 +272,11 @@ class ReplicaServer:
 
     def step(self, event: Event) -> None:
         """Take one event, and whatever it leads to."""
+        if self._has_parted:
+            return
         if isinstance(event, Created) and self.core.is_written_here(event.lane):
             self.part_feeds.made(event.lane, self.store.lanes[event.lane].lane)  # what waited is written now
-        self._perform(self.core.step(event))
+        self._take(event)
         if isinstance(event, Created) and event.lane == self.core.own_lane:
             self.feed = OwnLaneFeed(event.lane, self.store.lanes[event.lane].lane)
         elif isinstance(event, Synced):
@@ -283,10 +287,19 @@ class ReplicaServer:
                 self._keeper.retire(event.lane)
         self._finish_turn()
 
-    def _perform(self, effects: list[Effect]) -> None:
+    def _take(self, event: Event) -> None:
+        """Step, and perform what follows. If that fails half-way, core and store have parted: nothing more is taken,
+        and the next start begins with what is on the disk."""
         performers = self._performers
-        for effect in effects:
-            performers[type(effect)](effect)
+        try:
+            for effect in self.core.step(event):
+                performers[type(effect)](effect)
+        except Exception as error:
+            self._has_parted = True
+            self.shelf.close(Unavailable(f"replica {self._name} ends: ask another"))
+            failure = AssertionError(f"{type(event).__name__} was taken half-way: {error!r}")
+            failure.__cause__ = error
+            self.fail(failure)
 
     def _finish_turn(self) -> None:
         """What is said once, however many events there were."""
@@ -426,8 +439,10 @@ class ReplicaServer:
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None:
         for item in items:
+            if self._has_parted:
+                return
             self.metrics.cuts.inc(isinstance(item, ShardCut))
-            self._perform(self.core.step(item))
+            self._take(item)
         self._finish_turn()
         if self.core.state == "reclaimed" and self._is_unneeded_spare:
             self.fail(NoSuchReplica(f"shard {self._shard} was trimmed whole before this server had copied it"))

@@ -43,6 +43,7 @@ def replica_status(
         "damaged": damaged,
         "orderers": orderers_status(orderers),
         "pending_bytes": core.pending_bytes,
+        "runs_unsynced": core.runs_unsynced,
         "connections": connections,
         "log": None if placed.log is None else str(placed.log),
     }

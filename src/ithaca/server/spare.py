@@ -63,6 +63,11 @@ class SpareServer:
     def address(self) -> Address:
         return self._listen_at if self.replica is None else self.replica.address
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is nobody, and listens as such."""
+        return self.replica is None and self._listener is not None
+
     async def start(self) -> None:
         """Listen: as the replica that it became before, or as a spare that asks for a place."""
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -18,7 +18,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from ithaca.model.errors import NotWritten, Overloaded, Trimmed
+from ithaca.model.errors import NotWritten, Trimmed
 from ithaca.model.limits import RUNS_PAGE_ENTRIES, RUNS_PAGES_CACHED_MAX, RUNS_UNSYNCED_MAX
 from ithaca.storage.disk import Disk
 from ithaca.storage.runs_file import Columns, Run, RunsFile
@@ -38,6 +38,8 @@ class PendingRuns:
         self.runs = runs
         self.pages_now: int | None = None
         """How many pages there are once this is durable; None before, and for ever if it fails."""
+        self.unsynced = 0
+        """How many of them no sync has made durable before."""
         self.in_progress = False
         self.abandoned = False
         self.skipped = False
@@ -85,6 +87,8 @@ class Runs:
         self.end_lsn = last.end_lsn
         """The LSN that the next run starts with."""
         self._synced = True
+        self._unsynced = 0
+        """How many runs were appended, and are not durable."""
 
     def _check_starts(self) -> None:
         """Pages and the runs in memory follow each other, by what each begins with."""
@@ -115,16 +119,19 @@ class Runs:
         return last.position + last.count if last else 0
 
     def append(self, run: Run) -> None:
-        """Note the next run; durable after `sync`. One that continues the last at the same time becomes part of it."""
+        """Note the next run; durable after `sync`. One that continues the last at the same time becomes part of it.
+
+        No more than `RUNS_UNSYNCED_MAX` may wait for a sync: whoever appends counts them.
+        """
         last = self._last()
         assert run.count > 0
         assert run.lsn == self.end_lsn
         assert last is None or (run.position >= self.end_position and run.time_us >= last.time_us)
         if last is not None and run.position == self.end_position and run.time_us == last.time_us:
             self._recent[-1] = last._replace(count=last.count + run.count)
-        elif len(self._recent) >= RUNS_UNSYNCED_MAX:
-            raise Overloaded(f"{RUNS_UNSYNCED_MAX} runs wait to be synced: sync them before more are appended")
         else:
+            assert self._unsynced < RUNS_UNSYNCED_MAX, "too many runs wait to be synced"
+            self._unsynced += 1
             self._recent.append(run)
         self.end_lsn += run.count
         self._recent_columns = None
@@ -146,6 +153,7 @@ class Runs:
             return None
         self._synced = True
         self._pending = PendingRuns(self._file, self._pages, list(self._recent), self._dead_pages, self.end_lsn)
+        self._pending.unsynced = self._unsynced
         return self._pending
 
     def adopt(self, pending: PendingRuns) -> None:
@@ -157,7 +165,9 @@ class Runs:
         if pending.pages_now is None:
             pending.abandoned = True
             self._synced = False
-        elif pending.skipped:
+            return
+        self._unsynced -= min(self._unsynced, pending.unsynced)
+        if pending.skipped:
             newer = self._recent
             self._page_out(pending.pages, pending.pages_now, pending.runs)
             self._recent, self._dead_pages = newer, self._pages
@@ -178,7 +188,7 @@ class Runs:
             self._pending.skipped = True
         self._cache.clear()
         self._recent, self._recent_columns = [], None
-        self._dead_pages, self.end_lsn, self._synced = self._pages, lsn, False
+        self._dead_pages, self.end_lsn, self._synced, self._unsynced = self._pages, lsn, False, 0
 
     def truncate(self, length: int) -> None:
         """Drop, durably, what is said of LSNs from `length` on."""
@@ -209,7 +219,7 @@ class Runs:
         for number in [number for number in self._cache if number >= pages]:
             del self._cache[number]
         self._heads = self._heads[:, : max(0, pages - self._heads_from)]
-        self._recent, self.end_lsn, self._synced = runs, end_lsn, True
+        self._recent, self.end_lsn, self._synced, self._unsynced = runs, end_lsn, True, 0
         self._page_out(pages, now, runs)
 
     def _page_out(self, pages: int, now: int, runs: list[Run]) -> None:

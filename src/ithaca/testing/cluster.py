@@ -282,14 +282,14 @@ class Cluster:
         """A server that fails is stopped, as its process would end."""
         try:
             await server.wait()
-        except IthacaError as error:
+        except Exception as error:
             _log.warning("%s has failed: %s", name, error)
             self._running.pop(name, None)
             nursing = asyncio.create_task(self._nurse(name, server, error))
             self._ailing.add(nursing)
             nursing.add_done_callback(self._ailing.discard)
 
-    async def _nurse(self, name: str, server: Server, error: IthacaError) -> None:
+    async def _nurse(self, name: str, server: Server, error: Exception) -> None:
         await server.stop()
         if isinstance(error, WrongLane) and not self._closing:
             await self._start(self._places[name])  # its lane was closed, and it needs another: any supervisor does it
