@@ -18,6 +18,7 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.server import orderer_spares
 from ithaca.server.replica_copies import Copies
+from ithaca.storage import replica_meta
 from ithaca.testing import Cluster
 
 QUICK_MS = 500
@@ -182,6 +183,19 @@ def test_a_learner_that_nobody_asks_for_any_more_is_a_spare_again(monkeypatch: p
         assert said["set_aside"] == [kept.name]
         assert log.admin.replace_replica(0, 0, spare) == 3
         assert values(log) == [b"a"]
+
+
+def test_a_spare_that_may_keep_no_more_says_so_and_waits_again_when_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(orderer_spares, "LEARNER_UNASKED_S", 1.0)
+    monkeypatch.setattr(replica_meta, "COPIES_SET_ASIDE_MAX", 0)
+    with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"a")
+        with pytest.raises(InvalidInput, match="has all its 2 replicas"):
+            asyncio.run(copied_in_vain(cluster.bootstrap, str(cluster.file.spares[0])))
+        until(lambda: state_of(cluster, "spare-1") == "setting aside", "it says so")
+        assert (cluster.directory / "spare-1" / "lanes" / "0-0-1").exists()
+        monkeypatch.setattr(replica_meta, "COPIES_SET_ASIDE_MAX", 1)  # as if somebody had deleted one
+        until(lambda: state_of(cluster, "spare-1") == "waiting", "it waits again")
 
 
 async def copied_in_vain(bootstrap: str, spare: str) -> None:

@@ -18,6 +18,7 @@ from ithaca.raft.events import Settings
 from ithaca.sim.clocks import retention, with_retention
 from ithaca.sim.replacing import REPLACE, with_replacing
 from ithaca.sim.staged import STAGED_FAULTS, with_staged_faults
+from ithaca.sim.storage_trouble import STORAGE_FAULTS, with_storage_trouble
 
 PORT = 7600
 
@@ -48,7 +49,7 @@ FAULTS = (
 _DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
 """Those of orderers that come and go (`sim.members`); they are drawn apart from the others."""
-ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS
+ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS + STORAGE_FAULTS
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ def configuration_of(seed: int) -> Configuration:
     >>> configuration_of(7) == configuration_of(7)
     True
     """
-    return with_retention(with_staged_faults(_with_aggregators(_without_aggregators(seed))))
+    drawn = with_staged_faults(_with_aggregators(_without_aggregators(seed)))
+    return with_storage_trouble(with_retention(drawn))
 
 
 def _with_aggregators(drawn: Configuration) -> Configuration:

@@ -13,6 +13,7 @@ from ithaca.sim.host import Host
 from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.staged import StagedFaults, leads
+from ithaca.sim.storage_trouble import StorageTrouble
 from ithaca.sim.world import World
 
 _MS = 1_000_000
@@ -24,6 +25,7 @@ class Faults:
     def __init__(self, world: World) -> None:
         self._world = world
         self._random = world.random
+        self._storage = StorageTrouble(world)
         self._kinds: dict[str, Callable[[], str | None]] = {
             "kill": self._kill,
             "die-writing": self._die_writing,
@@ -48,6 +50,7 @@ class Faults:
             REPLACE: self._replace_replica,
             **world.members.faults,
             **StagedFaults(world, self._expendable).kinds,
+            **self._storage.kinds,
         }
 
     def begin(self) -> None:
@@ -78,6 +81,7 @@ class Faults:
         world.network.heal_all()
         weather = world.network.weather
         weather.loss = weather.straggler = weather.mischief = 0
+        self._storage.heal()
         for host in [*world.hosts.values(), *world.clients]:
             self._mend(host)
             world.start(host)

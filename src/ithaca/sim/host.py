@@ -49,6 +49,8 @@ class Host:
         self.world = world
         self.name = name
         self.address = address
+        self.called = address
+        """The name, or the address, that its server is started with."""
         self.place = place
         self.disk = HostDisk(self)
         self.process: Process | None = None
@@ -70,6 +72,7 @@ class Host:
     def replace_disk(self) -> None:
         """Everything it held is gone."""
         self.is_broken, self.was_flipped = True, False
+        self.called = self.address  # what a new disk enlists as is what the view knows
         self.disk = HostDisk(self)
 
     @property

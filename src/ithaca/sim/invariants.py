@@ -12,7 +12,8 @@ from ithaca.raft.messages import Configuration
 from ithaca.replica.core import ReplicaCore
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
-from ithaca.sim.host import Host
+from ithaca.server.spare import SpareServer
+from ithaca.sim.host import Host, HostDisk
 from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
 
@@ -68,6 +69,10 @@ class Invariants:
         """Of each shard: the last cut up to which each replica had the positions on its disk."""
         self._taken: dict[tuple[str, int], int] = {}
         """Of each life of a replica of a finalized shard: what it had taken into its lane by then."""
+        self._state: OrderingState | None = None
+        """The newest that an orderer has applied."""
+        self._copies: dict[str, tuple[HostDisk, set[LaneId]]] = {}
+        """Of each host: its disk, and the lanes that have been on it with records."""
         self._hosts = {host.name: host for host in world.hosts.values()}
 
     def runs_synced(self, shard: int, cut: int) -> int:
@@ -83,8 +88,13 @@ class Invariants:
         server = host.server
         if isinstance(server, OrdererServer):
             self._check_orderer(host, server)
-        elif host.replica is not None:
-            self._check_replica(host, host.replica)
+            return
+        replica = host.replica
+        if replica is not None:
+            self._is_as_written(host, replica)
+            self._check_replica(host, replica)
+        if replica is not None or (isinstance(server, SpareServer) and server.is_waiting):
+            self._keeps_its_lanes(host, replica)
 
     def _ends_after_failed_sync(self, host: Host) -> None:
         if host.sync_failed_ns is None:
@@ -122,6 +132,7 @@ class Invariants:
         self._same_tail(host, state.cut_number, state.tail)
         if state.index > self._newest:
             self._newest = state.index
+            self._state = state
             self._is_synced(state)
         self._never_falls(host, (host.lives, driver.term, driver.commit_index, state.tail))
         if self._seen.get(host.name) != (host.lives, state.index):
@@ -200,6 +211,41 @@ class Invariants:
         if length > (synced[-1] if len(synced) == shard.copies else 0):
             said = f"{length} records of {'part' if lane.is_part else 'lane'} {lane} are agreed on"
             raise Violation("synced-first", f"{said}, and the {shard.copies} that synced most synced {synced}")
+
+    def _is_as_written(self, host: Host, server: ReplicaServer) -> None:
+        """What a core says that it wrote is what its store has: no effect was left out, none failed half-way."""
+        for lane, copy in server.core._lanes.items():
+            if not copy.is_ready:
+                continue
+            held = server.store.lanes.get(lane)
+            if held is None:
+                raise Violation("as-written", f"{host.name} takes lane {lane} for present, and its store has none")
+            length, runs_end = held.lane.length, held.runs.end_lsn
+            if not copy.durable <= length <= copy.received or runs_end != copy.runs_end:
+                core = f"{copy.durable} of {copy.received} records and runs to {copy.runs_end}"
+                store = f"{length} records and runs to {runs_end}"
+                raise Violation("as-written", f"{host.name} says {core} of lane {lane}, and its store has {store}")
+
+    def _keeps_its_lanes(self, host: Host, server: ReplicaServer | None) -> None:
+        """A lane that its shard counts on goes from a replica's disk by ordered entries, or with the disk."""
+        disk, held = self._copies.get(host.name, (host.disk, set()))
+        if disk is not host.disk:
+            held = set()
+        there = _lanes_of(server)
+        for lane in sorted(held - there):
+            if self._counts_on(host, lane):
+                raise Violation("lanes-kept", f"{host.name} has lost lane {lane}, which its shard counts on")
+        if server is not None:
+            there &= held | {lane for lane, copy in server.core._lanes.items() if copy.durable}
+        self._copies[host.name] = host.disk, there
+
+    def _counts_on(self, host: Host, lane: LaneId) -> bool:
+        """Whether the host is a replica of the lane's shard, and has to have some of the lane."""
+        state = self._state
+        shard = None if state is None else state.shards.by_number.get(lane.shard)
+        if state is None or shard is None or not any(each.address.host == host.address for each in shard.replicas):
+            return False
+        return state.lengths_due(lane.shard).get(lane, 0) > 0
 
     def _check_replica(self, host: Host, server: ReplicaServer) -> None:
         core = server.core
@@ -281,3 +327,8 @@ class Invariants:
         self._last[who or host.name] = now
         if before is not None and before[0] == now[0] and any(new < old for old, new in zip(before, now, strict=True)):
             raise Violation("monotone", f"{host.name} fell from {before[1:]} to {now[1:]}")
+
+
+def _lanes_of(server: ReplicaServer | None) -> set[LaneId]:
+    """The lanes that a replica has, and those that it has set aside for their damage."""
+    return set() if server is None else {*server.store.lanes, *(found.lane for found in server.store.set_aside)}

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MS = 1_000_000
 _RESEND_NS = 200 * _MS
 _DIAL_AGAIN_NS = 1000 * _MS
+_NAME = "the-host-at-"
 _FIRST_PORT = 40_000
 
 
@@ -157,7 +158,12 @@ class SimNetwork:
 
     # Connections
 
+    def name_of(self, address: str) -> str:
+        """Another name of a host's address."""
+        return f"{_NAME}{address}"
+
     def listen(self, process: "Process", factory: Callable[[], Any], host: str, port: int) -> SimServer:
+        host = host.removeprefix(_NAME)
         if (host, port) in self.listeners:
             raise OSError(errno.EADDRINUSE, "address in use")
         self.listeners[host, port] = (process, factory)
@@ -167,7 +173,8 @@ class SimNetwork:
         self, process: "Process", factory: Callable[[], Any], host: str, port: int
     ) -> tuple[SimTransport, Any]:
         made: asyncio.Future[tuple[SimTransport, Any]] = process.loop.create_future()
-        self.scheduler.plan(self.delay_ns(), None, lambda: self._dial(process, factory, (host, port), made))
+        place = (host.removeprefix(_NAME), port)
+        self.scheduler.plan(self.delay_ns(), None, lambda: self._dial(process, factory, place, made))
         return await made
 
     def _dial(

@@ -40,6 +40,8 @@ PATHS: dict[str, str] = {
     "order: shard of a silent replica finalized": "ithaca.server.orderer_failures:Failures._finalize",
     "replica: was removed": "ithaca.replica.core:ReplicaCore._removed",
     "replica: learner was not needed": "ithaca.storage.replica_meta:_move",
+    "replica: no room for runs": "ithaca.replica.reporting:RunsSync.refuse",
+    "order: learner let go": "ithaca.server.orderer_spares:Spares.let_go",
     "replica: was a spare": "ithaca.server.spare:SpareServer._become",
     "order: part opened": "ithaca.ordering.parts:PartTable.open",
     "order: part sealed": "ithaca.ordering.parts:PartTable.seal",

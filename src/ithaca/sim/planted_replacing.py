@@ -10,4 +10,32 @@ REPLACING = (
         "if not has_room or not leader.has_caught_up(number, replica):",
         "if not has_room:",
     ),
+    Bug(
+        "replace-known-by-present-name",
+        "a replica that was a spare joins as what it is started as, and not as what it enlisted as",
+        "ithaca.server.replica_identity",
+        "self.address = meta.address",
+        "self.address = enlisted_as",
+    ),
+    Bug(
+        "replace-given-up-learns-on",
+        "a learner that nobody asks for any more stays one",
+        "ithaca.server.orderer_spares",
+        "return [each for each in self._learners.items() if _left_s(each[1]) <= 0]",
+        "return []",
+    ),
+    Bug(
+        "replace-set-aside-on-any-failure",
+        "a replica that was a spare sets its lanes aside whatever ended it, and waits again",
+        "ithaca.server.spare",
+        "except NoSuchReplica as error:",
+        "except IthacaError as error:",
+    ),
+    Bug(
+        "replace-lanes-of-removed-dropped",
+        "when a replica joins, it drops the lanes of those that were removed",
+        "ithaca.replica.core",
+        "            if lane not in listed:\n",
+        "            if lane not in listed or summary.shard.find(lane.replica) is None:\n",
+    ),
 )

@@ -112,4 +112,33 @@ REPLICA = (
         "if batch.first_seq == known.next_seq:",
         "if batch.first_seq >= known.next_seq:",
     ),
+    Bug(
+        "replica-runs-not-counted",
+        "nobody counts the runs that wait to be synced, so that there are more than the store takes",
+        "ithaca.replica.reporting",
+        "copy.runs_unsynced += 1",
+        "copy.runs_unsynced += 0",
+    ),
+    Bug(
+        "replica-runs-counted-too-early",
+        "a sync of runs counts for those, too, that were noted while it went on",
+        "ithaca.replica.reporting",
+        "for copy in self._syncing.values():\n            copy.runs_syncing = 0",
+        "for copy in (*self._syncing.values(), *self._counted.values()):\n"
+        "            copy.runs_syncing = copy.runs_unsynced = 0",
+    ),
+    Bug(
+        "replica-runs-refused-are-known",
+        "runs for which there is no room count as known, so that readers pass the records that they are of",
+        "ithaca.replica.positions",
+        "self._runs.refuse(copy)",
+        "copy.runs_end = copy.ordered",
+    ),
+    Bug(
+        "replica-runs-not-taken-again",
+        "a replica that had no room for runs does not ask for them when it has",
+        "ithaca.replica.core",
+        "if self._runs.take_again() and self._is_joined:",
+        "if not self._is_joined and self._runs.take_again():",
+    ),
 )

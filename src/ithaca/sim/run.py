@@ -24,6 +24,7 @@ from ithaca.sim.images import check_images, has_new_replica
 from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
 from ithaca.sim.scheduler import NS_PER_S
+from ithaca.sim.storage_trouble import are_waiting
 from ithaca.sim.violation import Violation
 from ithaca.sim.witness import watched
 from ithaca.sim.world import World
@@ -134,9 +135,10 @@ class _Run:
         replicas = world.replicas()
         self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))
         self._converge("aggregators are used", lambda: is_aggregated(world))
+        self._converge("spares that nobody needs wait again", lambda: are_waiting(world))
 
     def _converge(self, wanted: str, done: Callable[[], bool]) -> None:
-        most = EVENTS_MAX * 3
+        most = EVENTS_MAX * 6  # signs of life alone are some thousand in a second
         if not self._world.run_until(done, within_s=_HEAL_S, events_max=most, check=self._check):
             raise Violation("healing", f"{_HEAL_S:g} s or {most} events are not enough after the mending: {wanted}")
 

@@ -16,7 +16,7 @@ from typing import Any
 from ithaca.client.log import AsyncClusterLog
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.model.errors import IthacaError
-from ithaca.model.view import View
+from ithaca.model.view import Address, View
 from ithaca.protocol.aggregation import ReportsAre
 from ithaca.protocol.members import RaftSays
 from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
@@ -184,7 +184,8 @@ class World:
         if place.role == "aggregator":
             host.server = AggregatorServer(self.whole_file, place.number)
         elif place.role == "spare":
-            host.server = SpareServer(self.whole_file, place.address, host.directory, disk=host.disk)
+            address = Address(host.called, place.address.port)
+            host.server = SpareServer(self.whole_file, address, host.directory, disk=host.disk)
         elif place.shard is None:
             founded = any(each.server == place.number for each in self.file.orderers)
             file = self.file if founded else self._order_file

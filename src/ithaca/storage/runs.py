@@ -166,12 +166,12 @@ class Runs:
             pending.abandoned = True
             self._synced = False
             return
-        self._unsynced -= min(self._unsynced, pending.unsynced)
         if pending.skipped:
             newer = self._recent
             self._page_out(pending.pages, pending.pages_now, pending.runs)
             self._recent, self._dead_pages = newer, self._pages
         else:
+            self._unsynced -= pending.unsynced
             self._page_out(pending.pages, pending.pages_now, pending.runs)
 
     def _settle(self) -> None:
