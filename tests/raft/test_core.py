@@ -419,6 +419,18 @@ def test_nothing_is_applied_between_a_snapshot_and_its_sync() -> None:
     assert [each.index for each in cluster.applied[1]] == [9, 10]
 
 
+def test_some_entries_stay_behind_a_snapshot_for_followers_that_are_a_little_behind() -> None:
+    cluster = Cluster(1, 2, settings=msgspec.structs.replace(SETTINGS, trailing_entries=2))
+    cluster.elect(1)
+    for number in range(4):
+        cluster.step(1, Propose(number, (b"x",)))
+    cluster.settle()
+    cluster.step(1, SnapshotTaken(4, b""))
+    assert [index for index, _ in cluster.log(1)] == [3, 4, 5]
+    cluster.step(1, SnapshotTaken(5, b""))
+    assert [index for index, _ in cluster.log(1)] == [4, 5]
+
+
 def test_a_snapshot_that_is_too_large_is_refused() -> None:
     cluster = started(1)
     with pytest.raises(InvalidInput, match="over the limit"):

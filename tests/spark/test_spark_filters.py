@@ -1,8 +1,13 @@
 """Filters that Spark hands down: what is taken selects the same rows, what is not is given back."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any, NamedTuple
 
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.datasource import (
+    EqualNullSafe,
     EqualTo,
     Filter,
     GreaterThan,
@@ -75,3 +80,87 @@ def test_what_cannot_be_taken_is_given_back() -> None:
 
 def test_what_is_never_null_needs_no_look() -> None:
     assert taken(IsNotNull(("position",)), IsNotNull(("value",))) == Pushed()
+
+
+class Row(NamedTuple):
+    position: int
+    timestamp: datetime
+    shard: int
+    key: bytes | None
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TIMES = [EPOCH + timedelta(microseconds=us) for us in range(4)]
+POSITIONS = range(3, 8)
+ROWS = [
+    Row(position, time, shard, key)
+    for position, time, shard, key in product(POSITIONS, TIMES, range(3), (None, b"a", b"b"))
+]
+BOUNDS = [EqualTo, EqualNullSafe, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual]
+FILTERS: list[Filter] = [
+    *(kind(("position",), value) for kind in BOUNDS for value in range(2, 9)),
+    *(kind(("Timestamp",), value) for kind in BOUNDS for value in TIMES),
+    *(kind(("shard",), value) for kind in (EqualTo, EqualNullSafe) for value in range(3)),
+    *(In(("shard",), values) for values in ((), (0,), (0, 2))),
+    *(kind(("key",), value) for kind in (EqualTo, EqualNullSafe) for value in (b"a", b"b")),
+    EqualNullSafe(("key",), None),
+    *(IsNotNull((column,)) for column in ("position", "key", "value")),
+]
+
+
+def holds(each: Any, row: Row) -> bool:
+    """What Spark would say of the row."""
+    if isinstance(each, IsNotNull):
+        return each.attribute != ("key",) or row.key is not None
+    found = getattr(row, each.attribute[0].lower())
+    if isinstance(each, EqualTo | EqualNullSafe):
+        return bool(found == each.value)
+    if isinstance(each, In):
+        return found in each.value
+    if isinstance(each, GreaterThan | GreaterThanOrEqual):
+        return bool(found > each.value or (isinstance(each, GreaterThanOrEqual) and found == each.value))
+    return bool(found < each.value or (isinstance(each, LessThanOrEqual) and found == each.value))
+
+
+def is_read(pushed: Pushed, row: Row) -> bool:
+    """What a task would hand to Spark."""
+    low, high = pushed.narrow(POSITIONS.start, POSITIONS.stop)
+    assert POSITIONS.start <= low <= high <= POSITIONS.stop
+    wanted = pushed.wanted(None)
+    since = row.timestamp - EPOCH
+    time_us = since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds
+    return (
+        low <= row.position < high
+        and (wanted.shards is None or row.shard in wanted.shards)
+        and (wanted.since_us is None or wanted.since_us <= time_us)
+        and (wanted.until_us is None or time_us <= wanted.until_us)
+        and (wanted.key_filter is None or (row.key is not None and wanted.key_filter == KeyFilter.equals(row.key)))
+    )
+
+
+@given(st.lists(st.sampled_from(FILTERS), max_size=5))
+def test_what_is_taken_and_what_is_left_select_the_same_rows_together(filters: list[Filter]) -> None:
+    pushed, left = push(filters, None)
+    assert [each for each in filters if each in left] == left
+    read = [row for row in ROWS if is_read(pushed, row)]
+    assert [row for row in read if all(holds(each, row) for each in left)] == [
+        row for row in ROWS if all(holds(each, row) for each in filters)
+    ]
+
+
+def test_each_filter_by_itself_selects_the_same_rows() -> None:
+    for each in FILTERS:
+        pushed, left = push([each], None)
+        assert [row for row in ROWS if is_read(pushed, row) and (not left or holds(each, row))] == [
+            row for row in ROWS if holds(each, row)
+        ], each
+
+
+def test_what_is_no_number_is_given_back() -> None:
+    filters: list[Filter] = [EqualTo(("position",), True), GreaterThan(("timestamp",), "now"), EqualTo(("shard",), "1")]
+    assert push(filters, None) == (Pushed(), filters)
+
+
+def test_a_time_without_an_offset_is_one_of_this_place() -> None:
+    at = datetime(2026, 1, 31, 12)
+    assert taken(EqualTo(("timestamp",), at)) == taken(EqualTo(("timestamp",), at.astimezone(UTC)))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ithaca.model.errors import InvalidInput
+from ithaca.model.limits import BATCH_BYTES_MAX, SPARK_BATCH_BYTES
 from ithaca.model.records import KeyFilter
 from ithaca.spark.options import Options, Target, read_options, write_options
 
@@ -104,3 +105,64 @@ def test_wrong_options_of_a_sink_are_named(options: dict[str, str], words: str) 
 
 def test_what_spark_adds_to_a_stream_is_let_pass() -> None:
     assert write_options(given(checkpointLocation="/somewhere")).delivery == "exactlyOnce"
+
+
+def test_a_sink_is_what_its_options_say() -> None:
+    plain = write_options(given())
+    assert (plain.delivery, plain.writer_id, plain.batch_id, plain.compression) == ("exactlyOnce", None, None, "none")
+    assert plain.batch_bytes == SPARK_BATCH_BYTES
+    chosen = write_options(
+        given(delivery="atleastonce", writerId="w", batchId="0", compression="LZ4", batchBytes="1", timeout="0.5")
+    )
+    assert (chosen.delivery, chosen.writer_id, chosen.batch_id, chosen.compression) == ("atLeastOnce", "w", 0, "lz4")
+    assert (chosen.batch_bytes, chosen.target.timeout_s) == (1, 0.5)
+    assert write_options(given(compression="zstd", batchBytes=str(1 << 40))).batch_bytes == BATCH_BYTES_MAX // 2
+    assert write_options(given(compression="zstd")).compression == "zstd"
+
+
+@pytest.mark.parametrize(
+    ("options", "is_stream", "words"),
+    [
+        ({"writerId": "w", "batchId": "1"}, True, "batchId is for tables"),
+        ({"writerId": "w", "batchId": "-1"}, False, "batchId is -1: use a number from 0 on"),
+        ({"batchId": "1"}, False, "name the writer with writerId"),
+    ],
+)
+def test_a_batch_that_cannot_be_is_refused(options: dict[str, str], is_stream: bool, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        write_options(given(**options), is_stream=is_stream)
+
+
+def test_a_stream_may_name_its_writer() -> None:
+    assert write_options(given(writerId="w"), is_stream=True).writer_id == "w"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hash:5:9", KeyFilter.hash_range(5, 9)),
+        ("equals:a:b", KeyFilter.equals(b"a:b")),
+        ("prefix:0xff00", KeyFilter.prefix(b"\xff\0")),
+    ],
+)
+def test_a_key_filter_is_one_of_three(text: str, expected: KeyFilter) -> None:
+    assert read_options(given(keyFilter=text), "table").key_filter == expected
+
+
+def test_a_range_may_begin_where_it_ends() -> None:
+    options = read_options(given(startingOffsets="9", endingOffsets="9"), "table")
+    assert (options.start, options.stop, options.is_as_of) == (9, 9, False)
+    options = read_options(given(startingTimestamp="9", endingTimestamp="9"), "table")
+    assert options.start == options.stop
+    with pytest.raises(InvalidInput, match=r"startingTimestamp is .* which is after the end"):
+        read_options(given(startingTimestamp="9", endingTimestamp="8"), "table")
+    assert read_options(given(asOf="1"), "table").is_as_of
+
+
+def test_limits_of_a_trigger_and_of_partitions() -> None:
+    stream = read_options(given(maxOffsetsPerTrigger="5", maxBytesPerTrigger="6"), "stream")
+    assert (stream.trigger_records, stream.trigger_bytes, stream.push_filters) == (5, 6, False)
+    table = read_options(given(pushFilters="true", split="shard", maxRecordsPerPartition="1"), "table")
+    assert (table.push_filters, table.split, table.max_records, table.min_partitions) == (True, "shard", 1, 1)
+    assert (table.trigger_records, table.trigger_bytes) == (None, None)
+    assert read_options(given(), "table").target == Target(bootstrap="127.0.0.1:7600", timeout_s=30.0)

@@ -4,17 +4,26 @@ from contextlib import suppress
 from random import Random
 
 import pytest
-from tests.storage.lanes import DIRECTORY, LANE, Source, control, make_lane, open_lane, write
+from tests.storage.lanes import DIRECTORY, LANE, Source, Written, control, make_lane, open_lane, write
 
 from ithaca.model.errors import Corrupt
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.segment import Segment, index_name_of, name_of
 from ithaca.storage.state import TrimmedTo
 from ithaca.storage.verify import Finding, verify_lane
-from ithaca.wire.batch import lane_seed
+from ithaca.wire.batch import CONTROL, Batch, lane_seed
 from ithaca.wire.build import build
 
 pytestmark = pytest.mark.usefixtures("small_limits")
+
+
+def walked(disk: SimDisk, first_lsn: int) -> list[tuple[int, Batch]]:
+    """The entries of a segment with their offsets."""
+    found = []
+    with suppress(Corrupt):  # what is behind the last entry is none
+        for at, entry in Segment(disk, DIRECTORY, first_lsn, lane_seed(LANE)).walk(0, first_lsn):
+            found.append((at, entry))
+    return found
 
 
 class Verified:
@@ -48,12 +57,7 @@ class Verified:
 
     def entries(self, segment: int) -> list[tuple[int, int]]:
         """Offset and size of each entry."""
-        opened = Segment(self.disk, DIRECTORY, self.firsts[segment], lane_seed(LANE))
-        found = []
-        with suppress(Corrupt):  # what is behind the last entry is none
-            for at, entry in opened.walk(0, opened.first_lsn):
-                found.append((at, entry.total_bytes))
-        return found
+        return [(at, entry.total_bytes) for at, entry in walked(self.disk, self.firsts[segment])]
 
     def flip(self, path: str, offset: int) -> None:
         file = self.disk.open(path)
@@ -86,6 +90,23 @@ def test_damage_to_the_last_entry_of_a_full_segment_is_found() -> None:
     found = lane.findings()[0]
     assert (found.file, found.offset) == (lane.path(1), at)
     assert "no entry behind it can be read" in found.problem
+
+
+def test_damage_to_a_control_entry_behind_the_last_record_of_a_full_segment_is_found() -> None:
+    disk = SimDisk()
+    make_lane(disk)
+    lane = open_lane(disk)
+    for lsn in range(3):  # each record fills a segment, and a trim stands behind it
+        write(lane, [Written(build([bytes(1700)], timestamp_us=lsn))])
+        write(lane, [control(TrimmedTo(0))])
+    assert lane.first_lsns == [0, 1, 2]
+    path = f"{DIRECTORY}/{name_of(1)}"
+    at, last = walked(disk, 1)[-1]
+    assert (last.kind, last.count, last.base_lsn) == (CONTROL, 0, 2)
+    file = disk.open(path)
+    file.write(at + last.total_bytes - 1, [bytes([file.read(at + last.total_bytes - 1, 1)[0] ^ 1])])
+    found = list(verify_lane(disk, DIRECTORY, LANE, lambda count: None))
+    assert (found[0].file, found[0].offset) == (path, at)
 
 
 def test_entries_of_another_lane_are_not_taken_for_what_goes_on_behind_damage() -> None:
