@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
+from ithaca.client.part_writer import AsyncPartWriter
 from ithaca.model.errors import DeadlineExceeded, LogClosed
 
 
@@ -13,7 +14,15 @@ def sending() -> int:
     return sum("AsyncPartWriter._send" in repr(task) for task in asyncio.all_tasks())
 
 
-async def test_every_part_that_is_under_way_ends_with_its_handle() -> None:
+async def test_every_part_that_is_under_way_ends_with_its_handle(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[AsyncPartWriter] = []
+    close = AsyncPartWriter.close
+
+    async def noted(writer: AsyncPartWriter) -> None:
+        closed.append(writer)
+        await close(writer)
+
+    monkeypatch.setattr(AsyncPartWriter, "close", noted)
     async with FakeCluster() as cluster:
         for replica in cluster.replicas[0]:
             replica.is_mute = True
@@ -23,6 +32,7 @@ async def test_every_part_that_is_under_way_ends_with_its_handle() -> None:
             await writer.append_many([b"on its way"])
         assert sending() == 3
         await log.close()
+        assert closed == writers
         assert sending() == 0
         for writer in writers:
             with pytest.raises(LogClosed):
