@@ -34,6 +34,7 @@ FILTERS: list[tuple[KeyFilter, Naive]] = [
     *((KeyFilter.prefix(key), lambda key, start=key: key.startswith(start)) for key in KEYS if key is not None),
     (KeyFilter.prefix(b"user-"), lambda key: key.startswith(b"user-")),
     (KeyFilter.hash_range(0, HASH_SPACE), lambda key: True),
+    *((KeyFilter.hash_range(at, at), lambda key: False) for at in (0, 1 << 63, HASH_SPACE)),
     (KeyFilter.hash_range(HALF, HALF), lambda key: False),
 ]
 

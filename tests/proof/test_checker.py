@@ -10,7 +10,21 @@ from tests.proof.big_history import write_big_history
 from tests.proof.simulated_log import simulated
 
 from ithaca.proof.checker import check, check_file
-from ithaca.proof.history import AnyEvent, Append, BadHistory, Deliver, Fault, Final, Plan, Publish, Sub, Trim, encode
+from ithaca.proof.history import (
+    AnyEvent,
+    Append,
+    BadHistory,
+    Deliver,
+    Fault,
+    Final,
+    Mark,
+    Plan,
+    Publish,
+    Range,
+    Sub,
+    Trim,
+    encode,
+)
 from ithaca.proof.rules import RULES
 
 ONE = Append(id=(7, 0), n=1, inv=1, ret=2, st="ok", pos=1)
@@ -78,6 +92,10 @@ def test_a_violation_counts_also_where_there_is_no_verdict() -> None:
         ([Plan(), Plan()], "two plans"),
         ([Sub(sub=1, start=1), Sub(sub=1, start=1)], "two subscriptions 1"),
         ([Deliver(sub=4, ret=1, pos=1, id=(7, 0))], "subscription 4, which is none"),
+        ([Mark(sub=4, t=1, up_to=1)], "subscription 4, which is none"),
+        ([Publish("k", ((1, 0, 1),), 1, 2, "ok", 1, (0, 1))], "the publish 'k' has 1 parts and 2 shards"),
+        ([Range(1, 2, 1, 2, None, ((1, (7, 0)),), ts=(1, 2))], "from 1 to 2"),
+        ([ONE, DUMP, Range(3, 4, 1, 2, "hash=1", ((1, (7, 0)),))], "'hash=1' is neither"),
         ([ONE, DUMP, Sub(sub=1, start=1, filter="odd"), Deliver(sub=1, ret=3, pos=1, id=(7, 0))], "'odd' is neither"),
     ],
 )

@@ -10,12 +10,17 @@ from ithaca.proof.history import (
     AnyEvent,
     Append,
     BadHistory,
+    Deliver,
     Fault,
     Final,
+    First,
     HistoryWriter,
+    Mark,
     Plan,
+    Range,
     Read,
     Tail,
+    Trim,
     decode,
     encode,
     merge,
@@ -34,6 +39,15 @@ LINES: dict[bytes, AnyEvent] = {
     b'{"k":"final","node":"a","runs":[[1,[[3,4],"noop","lost"]],[9,[]]]}\n': Final(
         node="a", runs=((1, ((3, 4), "noop", "lost")), (9, ()))
     ),
+    b'{"k":"range","inv":1,"ret":2,"start":3,"stop":9,"filter":"key=k","ids":[[4,[3,4]]]}\n': Range(
+        inv=1, ret=2, start=3, stop=9, filter="key=k", ids=((4, (3, 4)),)
+    ),
+    b'{"k":"mark","sub":3,"t":4,"up_to":5}\n': Mark(sub=3, t=4, up_to=5),
+    b'{"k":"first","inv":1,"ret":2,"n":3}\n': First(inv=1, ret=2, n=3),
+    b'{"k":"trim","inv":1,"ret":null,"before":3}\n': Trim(inv=1, ret=None, before=3),
+    b'{"k":"deliver","sub":3,"ret":4,"pos":7,"id":[3,4],"key":null,"ts":9,"shard":1}\n': Deliver(
+        sub=3, ret=4, pos=7, id=(3, 4), key=None, ts=9, shard=1
+    ),
     b'{"k":"fault","t":9,"what":"kill replica 0/1"}\n': Fault(t=9, what="kill replica 0/1"),
 }
 
@@ -45,7 +59,7 @@ def test_lines_are_as_the_format_says(line: bytes) -> None:
 
 
 def test_every_event_comes_back(tmp_path: Path) -> None:
-    events = simulated(Random(3), 100).history()
+    events = simulated(Random(5), 200).history()
     assert {type(event) for event in events} == set(AnyEvent.__args__)
     with HistoryWriter(tmp_path / "run") as writer:
         for event in events:

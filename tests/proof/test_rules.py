@@ -14,10 +14,13 @@ from ithaca.proof.history import (
     Deliver,
     Fail,
     Final,
+    First,
     Hole,
     Id,
+    Mark,
     Plan,
     Publish,
+    Range,
     Read,
     Spec,
     Sub,
@@ -46,15 +49,15 @@ def good() -> Events:
     delivered = [(at, item) for at, item in enumerate(HELD, 1) if isinstance(item, tuple)]
     return [
         Plan(copies=2, ok_min=3),
-        Append(id=(1, 0), n=1, inv=10, ret=20, st="ok", pos=1, key="red"),
-        Append(id=(1, 1), n=3, inv=30, ret=40, st="ok", pos=2),
+        Append(id=(1, 0), n=1, inv=10, ret=20, st="ok", pos=1, key="red", shard=2, ts=(500, 510)),
+        Append(id=(1, 1), n=3, inv=30, ret=40, st="ok", pos=2, shard=3),
         Append(id=(2, 0), n=1, inv=30, ret=50, st="info", key="blue"),
         Append(id=(9, 0), n=2, inv=30, ret=50, st="info"),  # never happened
         Append(id=(8, 0), n=1, inv=30, ret=50, st="fail"),
         Publish(key="set", parts=((3, 0, 2), (4, 0, 1)), inv=60, ret=70, st="ok", pos=7),
         Append(id=(2, 1), n=2, inv=60, ret=90, st="info", key="blue"),
         Append(id=(1, 4), n=1, inv=100, ret=110, st="ok", pos=12, key="red"),
-        Read(pos=1, inv=21, ret=22, id=(1, 0)),
+        Read(pos=1, inv=21, ret=22, id=(1, 0), key="red", ts=505, shard=2),
         Read(pos=12, inv=80, ret=85, id=None),
         Read(pos=6, inv=112, ret=113, id="noop"),
         Tail(inv=21, ret=25, n=2),
@@ -63,6 +66,15 @@ def good() -> Events:
         *(Deliver(sub=1, ret=130 + at, pos=at, id=item) for at, item in delivered),
         Sub(sub=2, start=1, filter="key=blue"),
         *(Deliver(sub=2, ret=150 + at, pos=at, id=item) for at, item in delivered if KEYS.get(at) == "blue"),
+        Mark(sub=2, t=165, up_to=13),
+        Mark(sub=1, t=165, up_to=13),
+        Range(180, 190, 4, 13, None, tuple(delivered[3:])),
+        Range(180, 190, 1, 13, "key=blue", ((5, (2, 0)), (10, (2, 1)), (11, (2, 2)))),
+        Range(180, 190, 1, 13, "prefix=r", ((1, (1, 0)), (12, (1, 4))), ("red", "red"), (505, 9), (2, 4)),
+        First(inv=180, ret=190, n=1),
+        Sub(sub=4, start=12, inv=180, ret=190, at=7000),
+        Sub(sub=5, start=13, inv=180, ret=190, at=7001),
+        Sub(sub=6, start=1, inv=180, ret=190, at=1),
         Sub(sub=3, start=4),
         Spec(sub=3, t=160, pos=4, id=(1, 3), att=1),
         Spec(sub=3, t=161, pos=5, id=(2, 0), att=1),
@@ -188,6 +200,89 @@ CORRUPTIONS: dict[str, tuple[str, Events]] = {
         [*good(), Read(pos=12, inv=90, ret=99, id=(1, 4))],
     ),
     "a tail falls": ("real-time", [*good(), Tail(inv=94, ret=95, n=12), Tail(inv=96, ret=97, n=10)]),
+    "a filtered subscription stops before its mark": ("complete", drop(good(), delivery(2, 11))),
+    "a filtered subscription delivers below its mark": (
+        "complete",
+        [
+            *[*good(), Sub(sub=9, start=6, filter="key=blue"), Mark(sub=9, t=200, up_to=12)],
+            *[Deliver(sub=9, ret=201, pos=10, id=(2, 1)), Deliver(sub=9, ret=201, pos=11, id=(2, 2))],
+        ],
+    ),
+    "a subscription with nothing says that it has all": (
+        "complete",
+        [*good(), Sub(sub=9, start=2, filter="key=red"), Mark(sub=9, t=200, up_to=13)],
+    ),
+    "a subscription without a filter says that it has all": (
+        "dense",
+        [*good(), Sub(sub=9, start=12), Mark(sub=9, t=200, up_to=13)],
+    ),
+    "a mark is beyond what is written": ("real-time", [*good(), Sub(sub=9, start=12), Mark(sub=9, t=99, up_to=13)]),
+    "a range ended beyond what is written": ("real-time", [*good(), Range(95, 99, 12, 13, "key=none")]),
+    "a range ends early": ("range-whole", [*good(), Range(200, 210, 1, 13, None, ((1, (1, 0)),))]),
+    "a range leaves out its last": ("range-whole", [*good(), Range(200, 210, 12, 13)]),
+    "a range has one too many": (
+        "range-whole",
+        [*good(), Range(200, 210, 11, 12, None, ((11, (2, 2)), (12, (1, 4))))],
+    ),
+    "a range goes back": ("range-whole", [*good(), Range(200, 210, 11, 13, None, ((12, (1, 4)), (11, (2, 2))))]),
+    "a filtered range ends early": ("range-whole", [*good(), Range(200, 210, 1, 13, "key=blue", ((5, (2, 0)),))]),
+    "a filtered range has another key": (
+        "range-whole",
+        [*good(), Range(200, 210, 12, 13, "key=blue", ((12, (1, 4)),))],
+    ),
+    "the first position falls": ("first", [*good(), Trim(199, 203, 3), First(200, 201, 3), First(202, 203, 1)]),
+    "the first position does not know of a trim": ("first", [*good(), Trim(200, 201, 3), First(202, 203, 1)]),
+    "the first position is beyond every trim": ("first", [*good(), Trim(200, 201, 3), First(202, 203, 4)]),
+    "the first position knows of a trim to come": ("first", [*good(), First(190, 195, 3), Trim(200, None, 3)]),
+    "the first position is what a read was told is trimmed": (
+        "first",
+        [*good(), Trim(200, None, 3), Read(2, 201, 202, "trimmed"), First(203, 204, 2)],
+    ),
+    "a position is read after it was trimmed": (
+        "trimmed-gone",
+        [*good(), Trim(200, 201, 3), Read(2, 202, 203, (1, 1))],
+    ),
+    "a position is in a range after it was trimmed": (
+        "trimmed-gone",
+        [*good(), Trim(200, 201, 3), Range(202, 203, 2, 3, None, ((2, (1, 1)),))],
+    ),
+    "a position is delivered after it was trimmed": (
+        "trimmed-gone",
+        [*good(), Trim(200, 201, 3), Sub(9, 2, inv=202, ret=203), Deliver(9, 204, 2, (1, 1))],
+    ),
+    "another key": ("as-appended", change(good(), Read, lambda event: event.pos == 1, key="blue")),
+    "a key where there was none": ("as-appended", [*good(), Read(2, 200, 201, (1, 1), key="red")]),
+    "no key where there was one": ("as-appended", [*good(), Read(1, 200, 201, (1, 0), key=None)]),
+    "another shard than the receipt's": ("as-appended", change(good(), Read, lambda event: event.pos == 1, shard=1)),
+    "a time that the producer's clock did not show": (
+        "as-appended",
+        change(good(), Read, lambda event: event.pos == 1, ts=511),
+    ),
+    "two readers are told different times": ("as-appended", [*good(), Read(12, 200, 201, (1, 4), ts=10)]),
+    "two readers are told different shards": (
+        "as-appended",
+        [*good(), Read(12, 200, 201, (1, 4), shard=5), Read(12, 200, 201, (1, 4), shard=4)],
+    ),
+    "a later time begins earlier": ("by-time", change(good(), Sub, lambda event: event.sub == 5, start=11)),
+    "an earlier time begins later": ("by-time", change(good(), Sub, lambda event: event.sub == 6, start=13)),
+    "a time before all clocks begins in the middle": (
+        "by-time",
+        change(
+            change(good(), Sub, lambda event: event.sub == 6, start=2, at=-99999),
+            Plan,
+            lambda event: True,
+            clock_us=(-50000, 50000),
+        ),
+    ),
+    "a time behind all clocks begins in the middle": (
+        "by-time",
+        change(
+            change(good(), Sub, lambda event: event.sub == 5, at=99999, start=12),
+            Plan,
+            lambda event: True,
+            clock_us=(-50000, 50000),
+        ),
+    ),
     "a record is at two positions": ("once", dumped((*HELD, (2, 0)), (*HELD, (2, 0)))),
     "a retry has another position": (
         "once",
@@ -246,6 +341,31 @@ def test_a_corruption_is_found(name: str) -> None:
 
 def test_every_rule_is_violated_by_something() -> None:
     assert {rule for rule, _ in CORRUPTIONS.values()} == {rule.name for rule in RULES}
+
+
+def test_what_a_trim_took_may_be_seen_by_calls_that_began_before_it_returned() -> None:
+    gone: Events = [Read(2, 200, 205, (1, 1)), Range(200, 205, 2, 3, None, ((2, (1, 1)),)), First(200, 205, 1)]
+    subscription: Events = [Sub(9, 2, inv=201, ret=203), Deliver(9, 204, 2, (1, 1))]
+    for trim in (Trim(199, 201, 3), Trim(100, None, 3)):
+        assert check([*good(), trim, *gone, *subscription]).ok, trim
+
+
+def test_a_subscription_by_time_may_begin_where_a_trim_has_put_the_first_position() -> None:
+    early = Sub(sub=9, start=11, inv=200, ret=203, at=-99999)
+    assert "by-time" in check([*good(), early]).found
+    assert check([*good(), early, Trim(199, 201, 11)]).ok
+    assert "by-time" in check([*good(), early, Trim(199, 201, 10)]).found
+
+
+def test_a_time_is_one_of_any_attempt() -> None:
+    tries: Events = [
+        Append(id=(1, 0), n=1, inv=1, ret=2, st="info", ts=(5, 6)),
+        Append(id=(1, 0), n=1, inv=3, ret=4, st="ok", pos=1, ts=(8, 9)),
+    ]
+    dump = Final(node="a", runs=((1, ((1, 0),)),))
+    for time_us, is_right in ((4, False), (5, True), (6, True), (7, False), (9, True), (10, False)):
+        verdict = check([*tries, Read(1, 5, 6, (1, 0), ts=time_us), dump])
+        assert verdict.ok is is_right, (time_us, verdict)
 
 
 def test_what_was_trimmed_may_be_missing() -> None:

@@ -25,7 +25,7 @@ def test_a_batch_is_a_function_of_seed_session_and_number() -> None:
     batch = batch_of(42, 1, 7, 100)
     assert batch == batch_of(42, 1, 7, 100)
     assert [decode(value) for value in batch.values()] == [(1, number) for number in range(7, 7 + batch.count)]
-    assert batch.event("ok", 9).pos == 9
+    assert batch.event("ok", Receipt(9, 1, 0, "fsync")).pos == 9
     assert batch.event("info").id == (1, 7)
 
 
@@ -48,10 +48,10 @@ def test_what_has_no_outcome_is_left_open(tmp_path: Path) -> None:
     with HistoryWriter(errand(tmp_path, 0).history()) as writer:
         for batch in (first, second, third):
             writer.write(batch.event("info"))
-        writer.write(second.event("ok", 5))
+        writer.write(second.event("ok", Receipt(5, 1, 0, "fsync")))
     assert left_open(errand(tmp_path, 1)) == ([first, third], third.first + third.count)
     with HistoryWriter(errand(tmp_path, 1).history()) as writer:
-        writer.write(first.event("ok", 1))
+        writer.write(first.event("ok", Receipt(1, 1, 0, "fsync")))
     assert left_open(errand(tmp_path, 2)) == ([third], third.first + third.count)
 
 
@@ -60,7 +60,7 @@ def test_a_torn_line_says_nothing(tmp_path: Path) -> None:
     path = errand(tmp_path, 0).history()
     with HistoryWriter(path) as writer:
         writer.write(batch.event("info"))
-        writer.write(batch.event("ok", 1))
+        writer.write(batch.event("ok", Receipt(1, 1, 0, "fsync")))
     path.write_bytes(path.read_bytes()[:-1])
     assert left_open(errand(tmp_path, 1)) == ([batch], 1 + batch.count)
 

@@ -358,7 +358,9 @@ class AsyncClusterSubscription(AsyncClusterRecords, interface_aio.Subscription):
 
 
 def _sent(where: KeyFilter) -> Filter:
-    """The filter as it is sent."""
+    """The filter as it is sent; a message cannot name the end of the hash space, where an empty range may begin."""
+    if where.kind == "hash" and where.low >= where.high:
+        return Filter("hash", b"", 0, -1)
     return Filter(where.kind, where.key, where.low, where.high - 1)
 
 

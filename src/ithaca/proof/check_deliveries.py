@@ -1,42 +1,46 @@
 """Rules about subscriptions: `dense`, `complete`, `confirmed-delivered`."""
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 
-from ithaca.proof.collect import NO_KEY, UNKNOWN_KEY, Deliveries, Ints
-from ithaca.proof.history import BadHistory, Sub
-from ithaca.proof.ledger import ABSENT, Ledger
+from ithaca.proof.columns import UNKNOWN_KEY, UNKNOWN_SHARD, UNKNOWN_TIME, Deliveries, Ints, Marks, distinct
+from ithaca.proof.filters import Matcher
+from ithaca.proof.history import Sub
+from ithaca.proof.ledger import Ledger
 from ithaca.proof.rules import Findings
 from ithaca.proof.speculation import Speculation
 
 
-def check_deliveries(ledger: Ledger, speculation: Speculation, findings: Findings) -> None:
+def check_deliveries(ledger: Ledger, speculation: Speculation, matching: Matcher, findings: Findings) -> None:
     """Judge what each subscription passed on as final, by what the positions hold."""
     _check_backed(ledger, speculation, findings)
-    deliveries = _in_order(ledger, speculation)
-    starts = np.flatnonzero(np.diff(deliveries.sub, prepend=-1))
-    subs = [ledger.history.subs[int(deliveries.sub[start])] for start in starts]
-    previous = np.concatenate(([0], deliveries.pos))[: len(deliveries.pos)]
-    previous[starts] = [sub.start - 1 for sub in subs]
-    sizes = np.diff([*starts, len(deliveries.sub)])
-    filtered = np.repeat(np.array([sub.filter is not None for sub in subs], bool), sizes)
-    _check_dense(ledger, deliveries, previous, filtered, findings)
-    matching = _matcher(ledger)
-    for start, size, sub in zip(starts, sizes, subs, strict=True):
+    deliveries, marks = _in_order(ledger, speculation), _by_subscription(ledger.history.marks)
+    present = distinct(np.concatenate((deliveries.sub, marks.sub)))
+    subs = [ledger.history.subs[int(number)] for number in present]
+    edges, mark_edges = (np.searchsorted(table.sub, present) for table in (deliveries, marks))
+    edges, mark_edges = np.append(edges, len(deliveries.sub)), np.append(mark_edges, len(marks.sub))
+    _check_dense(ledger, subs, deliveries, edges, findings)
+    for at, sub in enumerate(subs):
+        has = Deliveries(*(column[edges[at] : edges[at + 1]] for column in deliveries))
+        said = Marks(*(column[mark_edges[at] : mark_edges[at + 1]] for column in marks))
         if sub.filter is not None:
-            _check_complete(ledger, sub, deliveries.pos[start : start + size], matching(sub.filter), findings)
+            _check_complete(sub, has.pos, said, matching(sub.filter), findings)
+        if len(said.sub):
+            _check_marks(ledger, sub, has, said, findings)
 
 
 def _in_order(ledger: Ledger, speculation: Speculation) -> Deliveries:
     """All final deliveries, by subscription, in the order of lines."""
-    plain = ledger.history.deliveries
-    rows = [(each.sub, each.time, each.pos, *each.id, each.line) for each in speculation.confirmed]
+    plain, untold = ledger.history.deliveries, (UNKNOWN_KEY, UNKNOWN_TIME, UNKNOWN_SHARD)
+    rows = [(each.sub, each.time, each.pos, *each.id, each.line, *untold) for each in speculation.confirmed]
     confirmed = np.array(rows, np.int64).reshape(-1, len(Deliveries._fields)).T
     columns = [np.concatenate(pair) for pair in zip(plain, confirmed, strict=True)]
-    order = np.lexsort((columns[-1], columns[0]))
+    order = np.lexsort((columns[Deliveries._fields.index("line")], columns[0]))
     return Deliveries(*(column[order] for column in columns))
+
+
+def _by_subscription(marks: Marks) -> Marks:
+    order = np.lexsort((marks.line, marks.sub))
+    return Marks(*(column[order] for column in marks))
 
 
 def _check_backed(ledger: Ledger, speculation: Speculation, findings: Findings) -> None:
@@ -51,7 +55,12 @@ def _check_backed(ledger: Ledger, speculation: Speculation, findings: Findings) 
             )
 
 
-def _check_dense(ledger: Ledger, deliveries: Deliveries, previous: Ints, filtered: Ints, findings: Findings) -> None:
+def _check_dense(ledger: Ledger, subs: list[Sub], deliveries: Deliveries, edges: Ints, findings: Findings) -> None:
+    sizes = np.diff(edges)
+    previous = np.concatenate(([0], deliveries.pos))[: len(deliveries.pos)]
+    begun = np.flatnonzero(sizes)
+    previous[edges[begun]] = np.array([sub.start - 1 for sub in subs], np.int64)[begun]
+    filtered = np.repeat(np.array([sub.filter is not None for sub in subs], bool), sizes)
     skipped = deliveries.pos - previous - 1
     rows = np.flatnonzero((skipped != 0) & ~filtered)
     holes = ledger.holes()
@@ -66,40 +75,7 @@ def _check_dense(ledger: Ledger, deliveries: Deliveries, previous: Ints, filtere
     )
 
 
-def _matcher(ledger: Ledger) -> Callable[[str], tuple[Ints, Ints]]:
-    """Which positions a filter selects for certain, and which it may select."""
-    lines, records = ledger.history.lines, ledger.records
-    key_of = np.full(len(ledger.ids), UNKNOWN_KEY, np.int64)
-    keys = lines.key[records.line]
-    said = np.flatnonzero(keys != UNKNOWN_KEY)
-    key_of[records.number[said]] = keys[said]
-    placed = np.flatnonzero(ledger.numbers != ABSENT)
-    position_keys = key_of[ledger.numbers[placed]]
-
-    @cache
-    def matching(text: str) -> tuple[Ints, Ints]:
-        selected = _selected(text, ledger.history.keys)
-        # The last two places stand for UNKNOWN_KEY and NO_KEY, which are -2 and -1.
-        table = np.zeros(len(ledger.history.keys) + 2, bool)
-        table[selected] = True
-        certain = table[position_keys]
-        table[UNKNOWN_KEY] = True
-        return ledger.axis[placed[certain]], ledger.axis[placed[table[position_keys]]]
-
-    assert (UNKNOWN_KEY, NO_KEY) == (-2, -1)
-    return matching
-
-
-def _selected(text: str, keys: dict[str, int]) -> list[int]:
-    kind, _, wanted = text.partition("=")
-    if kind == "key":
-        return [keys[wanted]] if wanted in keys else []
-    if kind == "prefix":
-        return [number for key, number in keys.items() if key.startswith(wanted)]
-    raise BadHistory(f"the filter {text!r} is neither key=… nor prefix=…")
-
-
-def _check_complete(ledger: Ledger, sub: Sub, delivered: Ints, matching: tuple[Ints, Ints], findings: Findings) -> None:
+def _check_complete(sub: Sub, delivered: Ints, marks: Marks, matching: tuple[Ints, Ints], findings: Findings) -> None:
     certain, possible = matching
     backwards = np.flatnonzero(np.diff(delivered) <= 0)
     findings.each(
@@ -107,11 +83,12 @@ def _check_complete(ledger: Ledger, sub: Sub, delivered: Ints, matching: tuple[I
         backwards.tolist(),
         lambda row: f"subscription {sub.sub} delivered position {delivered[row + 1]} after {delivered[row]}",
     )
-    due = certain[np.searchsorted(certain, sub.start) : np.searchsorted(certain, delivered.max(), "right")]
+    end = max(int(delivered.max(initial=-1)) + 1, int(marks.up_to.max(initial=0)))
+    due = certain[np.searchsorted(certain, sub.start) : np.searchsorted(certain, end)]
     findings.each(
         "complete",
         np.setdiff1d(due, delivered).tolist(),
-        lambda pos: f"subscription {sub.sub} ({sub.filter}) left out position {pos}, and delivered {delivered.max()}",
+        lambda pos: f"subscription {sub.sub} ({sub.filter}) left out position {pos}, and says that it has all to {end}",
     )
     wrong = np.union1d(np.setdiff1d(delivered, possible), delivered[delivered < sub.start])
     findings.each(
@@ -119,3 +96,30 @@ def _check_complete(ledger: Ledger, sub: Sub, delivered: Ints, matching: tuple[I
         wrong.tolist(),
         lambda pos: f"subscription {sub.sub} ({sub.filter}, from {sub.start} on) delivered position {pos}",
     )
+
+
+def _check_marks(ledger: Ledger, sub: Sub, has: Deliveries, marks: Marks, findings: Findings) -> None:
+    """Nothing comes after a mark that lies below it; without a filter, nothing is missing below it either."""
+    reached = np.concatenate(([0], np.maximum.accumulate(marks.up_to)))
+    rule = "dense" if sub.filter is None else "complete"
+    late = np.flatnonzero(has.pos < reached[np.searchsorted(marks.line, has.line)])
+    findings.each(
+        rule,
+        late.tolist(),
+        lambda row: (
+            f"subscription {sub.sub} delivered position {has.pos[row]} at {has.time[row]}, and had said that it had "
+            f"all below {reached[np.searchsorted(marks.line, has.line[row])]}"
+        ),
+    )
+    if sub.filter is None:
+        last = np.concatenate(([sub.start - 1], has.pos))[np.searchsorted(has.line, marks.line)]
+        holes = ledger.holes()
+        empty = np.searchsorted(holes, marks.up_to) - np.searchsorted(holes, last + 1)
+        findings.each(
+            rule,
+            np.flatnonzero(marks.up_to - last - 1 > empty).tolist(),
+            lambda row: (
+                f"subscription {sub.sub} said at {marks.time[row]} that it had all below {marks.up_to[row]}, and the "
+                f"last that it had was {last[row]}"
+            ),
+        )

@@ -3,20 +3,19 @@
 import numpy as np
 
 from ithaca.model.positions import FIRST
-from ithaca.proof.collect import OK, Ints
+from ithaca.proof.columns import OK, Ints
 from ithaca.proof.history import Spec
-from ithaca.proof.ledger import ABSENT, LOST_ID, TRIMMED_ID, Ledger, Seen
+from ithaca.proof.ledger import ABSENT, LOST_ID, Ledger, Seen
 from ithaca.proof.rules import Findings
 
 
 def check_records(ledger: Ledger, findings: Findings) -> None:
-    """Judge what everybody saw at each position; nothing here depends on times but trims."""
+    """Judge what everybody saw at each position; nothing here depends on times."""
     for seen in ledger.seen:
         _check_one_record(ledger, seen, findings)
     _check_known(ledger, findings)
     _check_once(ledger, findings)
     _check_session_order(ledger, findings)
-    _check_trimmed_told(ledger, findings)
 
 
 def _check_one_record(ledger: Ledger, seen: Seen, findings: Findings) -> None:
@@ -95,20 +94,6 @@ def _check_session_order(ledger: Ledger, findings: Findings) -> None:
             f"{ledger.name(int(ids[row + 1]))} is at position {ledger.axis[places[row + 1]]}, before "
             f"{ledger.name(int(ids[row]))} at {ledger.axis[places[row]]}"
         ),
-    )
-
-
-def _check_trimmed_told(ledger: Ledger, findings: Findings) -> None:
-    reads = ledger.history.reads
-    told = np.flatnonzero(ledger.id_of(reads.session, reads.seq) == TRIMMED_ID)
-    trims = sorted(ledger.history.trims, key=lambda trim: trim.inv)
-    begun = np.array([trim.inv for trim in trims], np.int64)
-    reached = np.maximum.accumulate(np.array([0, *(trim.before for trim in trims)], np.int64))
-    wrong = told[reads.pos[told] >= reached[np.searchsorted(begun, reads.ret[told], "right")]]
-    findings.each(
-        "trimmed-told",
-        wrong.tolist(),
-        lambda row: f"the read of position {reads.pos[row]} that returned at {reads.ret[row]} said trimmed",
     )
 
 

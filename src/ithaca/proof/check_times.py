@@ -14,6 +14,7 @@ but a choice of instants w₁ ≤ w₂ ≤ … at which they appeared, such that
   did not fail, the earliest return);
 * a read, delivery or confirmation that saw a record of Gᵢ needs an instant at or after wᵢ: wᵢ ≤ ret;
 * a read of a position in Gᵢ that found nothing needs one at or before wᵢ: inv ≤ wᵢ;
+* a mark, or a range that was read to its end, says that everything below it is there: wᵢ ≤ its time for what is below;
 * a tail n that is the first position of Gᵢ needs one between wᵢ₋₁ and wᵢ: wᵢ₋₁ ≤ ret and inv ≤ wᵢ suffice, because
   then the latest of (inv, wᵢ₋₁) is not after the earliest of (ret, wᵢ). A tail inside a batch has none.
 
@@ -31,14 +32,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ithaca.proof.collect import OK, Ints
+from ithaca.proof.columns import OK, Ints
 from ithaca.proof.ledger import ABSENT, NULL_ID, RECEIPT, TRIMMED_ID, Ledger
 from ithaca.proof.rules import Findings
 
 _BEFORE_ALL, _AFTER_ALL = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-class _Bounds(NamedTuple):
+class Bound(NamedTuple):
     """Bounds that one kind of operation gives: where on the axis, and which instants."""
 
     what: str
@@ -52,7 +53,7 @@ def check_times(ledger: Ledger, findings: Findings) -> None:
         return
     batch = _batches(ledger)
     _check_tails(ledger, batch, findings)
-    unwritten, written = _known_unwritten(ledger), _known_written(ledger)
+    unwritten, written = known_unwritten(ledger), known_written(ledger)
     low = np.full(len(ledger.axis), _BEFORE_ALL, np.int64)
     high = np.full(len(ledger.axis), _AFTER_ALL, np.int64)
     for bounds in unwritten:
@@ -97,35 +98,41 @@ def _check_tails(ledger: Ledger, batch: Ints, findings: Findings) -> None:
     )
 
 
-def _known_unwritten(ledger: Ledger) -> list[_Bounds]:
+def known_unwritten(ledger: Ledger) -> list[Bound]:
+    """When positions were certainly not there yet."""
     history, records = ledger.history, ledger.records
     begun = np.full(len(ledger.ids), _AFTER_ALL, np.int64)
     np.minimum.at(begun, records.number, history.lines.inv[records.line])
     placed = np.flatnonzero(ledger.place != ABSENT)
     nothing = np.flatnonzero(ledger.id_of(history.reads.session, history.reads.seq) == NULL_ID)
     return [
-        _Bounds("its append began", ledger.place[placed], begun[placed]),
-        _Bounds("a read began that found nothing", ledger.at(history.reads.pos[nothing]), history.reads.inv[nothing]),
-        _Bounds("a tail was asked for that ended before", ledger.at(history.tails.n), history.tails.inv),
+        Bound("its append began", ledger.place[placed], begun[placed]),
+        Bound("a read began that found nothing", ledger.at(history.reads.pos[nothing]), history.reads.inv[nothing]),
+        Bound("a tail was asked for that ended before", ledger.at(history.tails.n), history.tails.inv),
     ]
 
 
-def _known_written(ledger: Ledger) -> list[_Bounds]:
+def known_written(ledger: Ledger) -> list[Bound]:
+    """When positions were certainly there."""
     history, records = ledger.history, ledger.records
     place = ledger.place[records.number]
     receipts = np.flatnonzero((history.lines.status[records.line] == OK) & (place != ABSENT))
     reads = history.reads
     trimmed = np.flatnonzero(ledger.id_of(reads.session, reads.seq) == TRIMMED_ID)
+    ranges = [(each.stop, each.ret) for each in history.ranges if each.start < each.stop]
+    stops, ends = np.array(ranges, np.int64).reshape(-1, 2).T
     others = [seen for seen in ledger.seen if seen.time is not None and seen.who != RECEIPT]
     return [
-        _Bounds("its append was acknowledged", place[receipts], history.lines.ret[records.line[receipts]]),
-        *(_Bounds(f"{seen.who} had it", seen.at, seen.time) for seen in others if seen.time is not None),
-        _Bounds("a read said that it was trimmed", ledger.at(reads.pos[trimmed]), reads.ret[trimmed]),
-        _Bounds("a tail behind it was told", ledger.at(history.tails.n - 1), history.tails.ret),
+        Bound("its append was acknowledged", place[receipts], history.lines.ret[records.line[receipts]]),
+        *(Bound(f"{seen.who} had it", seen.at, seen.time) for seen in others if seen.time is not None),
+        Bound("a read said that it was trimmed", ledger.at(reads.pos[trimmed]), reads.ret[trimmed]),
+        Bound("a tail behind it was told", ledger.at(history.tails.n - 1), history.tails.ret),
+        Bound("a subscription had passed it", ledger.at(history.marks.up_to - 1), history.marks.time),
+        Bound("a range ended behind it", ledger.at(stops - 1), ends),
     ]
 
 
-def _evidence(ledger: Ledger, bounds: list[_Bounds], batch: Ints, at: int, time: int) -> str:
+def _evidence(ledger: Ledger, bounds: list[Bound], batch: Ints, at: int, time: int) -> str:
     for each in bounds:
         rows = np.flatnonzero((batch[each.at] == at) & (each.time == time))
         if len(rows):

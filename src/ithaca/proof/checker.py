@@ -2,7 +2,8 @@
 
 `rules.RULES` is what is judged; `collect` turns events into columns, `ledger` puts side by side what they say of each
 position and each id, and one module per group of rules compares: `check_records`, `check_finals`, `check_times` (with
-the argument why linearizability needs no search), `check_deliveries`, `speculation`.
+the argument why linearizability needs no search), `check_deliveries`, `check_ranges`, `check_trims`, `check_told`,
+`check_order_time`, `speculation`.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,9 +12,15 @@ from os import PathLike
 
 from ithaca.proof.check_deliveries import check_deliveries
 from ithaca.proof.check_finals import check_finals, check_lost
+from ithaca.proof.check_order_time import check_order_time
+from ithaca.proof.check_ranges import check_ranges
 from ithaca.proof.check_records import check_records, check_whole
 from ithaca.proof.check_times import check_times
-from ithaca.proof.collect import OK, Collected, Collector, distinct
+from ithaca.proof.check_told import check_told
+from ithaca.proof.check_trims import check_trims
+from ithaca.proof.collect import Collector
+from ithaca.proof.columns import OK, Collected, distinct
+from ithaca.proof.filters import matcher
 from ithaca.proof.history import AnyEvent, BadHistory, read_chunks
 from ithaca.proof.ledger import Ledger
 from ithaca.proof.rules import Findings, Verdict
@@ -48,10 +55,15 @@ def _judge(history: Collected) -> Verdict:
     check_records(ledger, findings)
     check_lost(ledger, findings)
     check_times(ledger, findings)
+    check_trims(ledger, findings)
+    check_told(ledger, findings)
+    check_order_time(ledger, findings)
     if history.dumps:  # without them it is unknown what is a hole, and what is not there
         check_whole(ledger, findings)
         check_finals(ledger, findings)
-        check_deliveries(ledger, speculation, findings)
+        matching = matcher(ledger)
+        check_deliveries(ledger, speculation, matching, findings)
+        check_ranges(ledger, matching, findings)
     return Verdict(
         violations=findings.violations(),
         found=findings.found(),

@@ -4,11 +4,37 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import UNSET, UnsetType
 
+from ithaca.proof.columns import (
+    FAIL,
+    INFO,
+    JUNK,
+    LOST,
+    NO_KEY,
+    NOOP,
+    NULL,
+    OK,
+    TRIMMED,
+    UNKNOWN_KEY,
+    UNKNOWN_SHARD,
+    UNKNOWN_TIME,
+    Bounds,
+    Collected,
+    Deliveries,
+    Dump,
+    Firsts,
+    Ints,
+    Lines,
+    Marks,
+    Reads,
+    Rows,
+    Tails,
+    distinct,
+)
 from ithaca.proof.history import (
     AnyEvent,
     Append,
@@ -18,8 +44,11 @@ from ithaca.proof.history import (
     Fail,
     Fault,
     Final,
+    First,
+    Mark,
     Plan,
     Publish,
+    Range,
     Read,
     Spec,
     Sub,
@@ -27,98 +56,16 @@ from ithaca.proof.history import (
     Trim,
 )
 
-Ints = NDArray[np.int64]
 Event = TypeVar("Event")
 
-OK, FAIL, INFO = 0, 1, 2
 _STATUS = {"ok": OK, "fail": FAIL, "info": INFO}
-
-NULL, NOOP, JUNK, LOST, TRIMMED = (-1, 0), (-1, 1), (-1, 2), (-1, 3), (-1, 4)
-"""What stands where an id stands, when there is none."""
 _SPECIAL: dict[object, tuple[int, int]] = {None: NULL, "noop": NOOP, "junk": JUNK, "lost": LOST, "trimmed": TRIMMED}
 
-NO_KEY, UNKNOWN_KEY = -1, -2
-
-_KINDS = (Plan, Append, Publish, Read, Tail, Trim, Sub, Deliver, Spec, Confirm, Fail, Final, Fault)
+_KINDS = (
+    *(Plan, Append, Publish, Read, Tail, Trim, First, Sub, Deliver, Mark, Range),
+    *(Spec, Confirm, Fail, Final, Fault),
+)
 _CODE: dict[type, int] = {kind: code for code, kind in enumerate(_KINDS)}
-
-
-class Lines(NamedTuple):
-    """Stretches of numbers of a session that were appended together: an append is one, a publish has one per part.
-
-    A *unit* is what must be whole, an append or a publish; `offset` says how many of its records come before
-    the line's. `pos` is that of the line's first record, if the outcome is known to be `OK`.
-    """
-
-    session: Ints
-    seq: Ints
-    size: Ints
-    inv: Ints
-    ret: Ints
-    status: Ints
-    pos: Ints
-    key: Ints
-    unit: Ints
-    offset: Ints
-
-
-class Reads(NamedTuple):
-    """Reads of single positions; `session` and `seq` may be one of the specials."""
-
-    pos: Ints
-    inv: Ints
-    ret: Ints
-    session: Ints
-    seq: Ints
-
-
-class Tails(NamedTuple):
-    """Tails that clients were told."""
-
-    inv: Ints
-    ret: Ints
-    n: Ints
-
-
-class Deliveries(NamedTuple):
-    """Records that subscriptions passed on as confirmed, in the order of lines; `line` is where the event stood."""
-
-    sub: Ints
-    time: Ints
-    pos: Ints
-    session: Ints
-    seq: Ints
-    line: Ints
-
-
-class Dump(NamedTuple):
-    """What one replica holds."""
-
-    node: str
-    pos: Ints
-    session: Ints
-    seq: Ints
-
-
-class Collected(NamedTuple):
-    """A whole history, by kind."""
-
-    plan: Plan
-    lines: Lines
-    scattered: dict[int, tuple[int, ...]]
-    """Positions of the records of those lines (by their number) that came as a list."""
-    keys: dict[str, int]
-    """The numbers that stand for keys."""
-    reads: Reads
-    tails: Tails
-    trims: list[Trim]
-    subs: dict[int, Sub]
-    deliveries: Deliveries
-    speculation: list[tuple[int, Spec | Confirm | Fail]]
-    """With the line of each event."""
-    dumps: list[Dump]
-    faults: Counter[str]
-    events: Counter[str]
 
 
 class Collector:
@@ -126,12 +73,15 @@ class Collector:
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
-        self._columns: dict[type, list[list[Ints]]] = {Lines: [], Reads: [], Tails: [], Deliveries: []}
+        self._columns: dict[type, list[list[Ints]]] = {
+            kind: [] for kind in (Lines, Reads, Tails, Firsts, Deliveries, Marks, Rows)
+        }
         self._scattered: dict[int, tuple[int, ...]] = {}
         self._lines = self._units = self._seen = 0
         self._keys: dict[str, int] = {}
         self._trims: list[Trim] = []
         self._subs: dict[int, Sub] = {}
+        self._ranges: list[Bounds] = []
         self._speculation: list[tuple[int, Spec | Confirm | Fail]] = []
         self._dumps: dict[str, Dump] = {}
         self._faults: Counter[str] = Counter()
@@ -154,12 +104,20 @@ class Collector:
             self._publishes(events)
         elif kind is Read:
             times = (_column(events, name) for name in ("pos", "inv", "ret"))
-            self._columns[Reads].append([*times, *_ids_or_specials([event.id for event in events])])
-        elif kind is Tail:
-            self._columns[Tails].append([_column(events, name) for name in ("inv", "ret", "n")])
+            ids = _ids_or_specials([event.id for event in events])
+            self._columns[Reads].append([*times, *ids, *self._told(events)])
+        elif kind is Tail or kind is First:
+            self._columns[Tails if kind is Tail else Firsts].append(
+                [_column(events, name) for name in ("inv", "ret", "n")]
+            )
         elif kind is Deliver:
             fields = (_column(events, name) for name in ("sub", "ret", "pos"))
-            self._columns[Deliveries].append([*fields, *_ids(events), lines])
+            self._columns[Deliveries].append([*fields, *_ids(events), lines, *self._told(events)])
+        elif kind is Mark:
+            self._columns[Marks].append([*(_column(events, name) for name in ("sub", "t", "up_to")), lines])
+        elif kind is Range:
+            for event in events:
+                self._range(event)
         elif kind in (Spec, Confirm, Fail):
             self._speculation.extend(zip(lines.tolist(), events, strict=True))
         elif kind is Final:
@@ -189,6 +147,9 @@ class Collector:
                 np.fromiter(map(self._key, map(attrgetter("key"), events)), np.int64, count),
                 np.arange(self._units, self._units + count),
                 np.zeros(count, np.int64),
+                _known((event.shard for event in events), count, UNKNOWN_SHARD),
+                _known((UNSET if event.ts is UNSET else event.ts[0] for event in events), count, UNKNOWN_TIME),
+                _known((UNSET if event.ts is UNSET else event.ts[1] for event in events), count, UNKNOWN_TIME),
             ]
         )
         self._lines += count
@@ -208,18 +169,51 @@ class Collector:
         for event in events:
             if event.st == "ok" and event.pos is None:
                 raise BadHistory(f"the publish {event.key!r} is ok and has no position")
+            shards = (UNKNOWN_SHARD,) * len(event.parts) if event.shards is UNSET else event.shards
+            if len(shards) != len(event.parts):
+                raise BadHistory(f"the publish {event.key!r} has {len(event.parts)} parts and {len(shards)} shards")
             offset = 0
-            for session, seq, count in event.parts:
+            for (session, seq, count), shard in zip(event.parts, shards, strict=True):
                 pos = -1 if event.pos is None else event.pos + offset
-                status = _STATUS[event.st]
-                rows.append((session, seq, count, event.inv, event.ret, status, pos, UNKNOWN_KEY, self._units, offset))
+                place = (session, seq, count, event.inv, event.ret, _STATUS[event.st], pos, UNKNOWN_KEY)
+                rows.append((*place, self._units, offset, shard, UNKNOWN_TIME, UNKNOWN_TIME))
                 offset += count
             self._units += 1
         self._lines += len(rows)
         self._columns[Lines].append(list(np.array(rows, np.int64).reshape(-1, len(Lines._fields)).T))
 
-    def _key(self, key: str | None) -> int:
-        return NO_KEY if key is None else self._keys.setdefault(key, len(self._keys))
+    def _key(self, key: Any) -> int:
+        if key is None:
+            return NO_KEY
+        return UNKNOWN_KEY if key is UNSET else self._keys.setdefault(key, len(self._keys))
+
+    def _told(self, events: list[Any]) -> list[Ints]:
+        count = len(events)
+        return [
+            np.fromiter(map(self._key, map(attrgetter("key"), events)), np.int64, count),
+            _known(map(attrgetter("ts"), events), count, UNKNOWN_TIME),
+            _known(map(attrgetter("shard"), events), count, UNKNOWN_SHARD),
+        ]
+
+    def _range(self, event: Range) -> None:
+        number, count = len(self._ranges), len(event.ids)
+        if any(len(told) != count for told in (event.keys, event.ts, event.shards) if told is not UNSET):
+            raise BadHistory(
+                f"the range from {event.start} to {event.stop} says more or less than one thing per record"
+            )
+        self._ranges.append(Bounds(event.inv, event.ret, event.start, event.stop, event.filter))
+        keys = [UNKNOWN_KEY] * count if event.keys is UNSET else list(map(self._key, event.keys))
+        self._columns[Rows].append(
+            [
+                np.full(count, number, np.int64),
+                np.full(count, event.ret, np.int64),
+                np.fromiter(map(itemgetter(0), event.ids), np.int64, count),
+                *_pairs(map(itemgetter(1), event.ids), count),
+                np.array(keys, np.int64),
+                np.array([UNKNOWN_TIME] * count if event.ts is UNSET else event.ts, np.int64),
+                np.array([UNKNOWN_SHARD] * count if event.shards is UNSET else event.shards, np.int64),
+            ]
+        )
 
     def _final(self, event: Final) -> None:
         if event.node in self._dumps:
@@ -246,7 +240,9 @@ class Collector:
     def collected(self) -> Collected:
         """Everything so far."""
         deliveries = self._table(Deliveries)
-        unknown = set(distinct(deliveries.sub).tolist()) | {event.sub for _, event in self._speculation}
+        marks = self._table(Marks)
+        unknown = set(distinct(np.concatenate((deliveries.sub, marks.sub))).tolist())
+        unknown |= {event.sub for _, event in self._speculation}
         if unknown - self._subs.keys():
             raise BadHistory(
                 f"something was delivered to subscription {min(unknown - self._subs.keys())}, which is none"
@@ -258,9 +254,13 @@ class Collector:
             keys=self._keys,
             reads=self._table(Reads),
             tails=self._table(Tails),
+            firsts=self._table(Firsts),
             trims=self._trims,
             subs=self._subs,
             deliveries=deliveries,
+            marks=marks,
+            ranges=self._ranges,
+            rows=self._table(Rows),
             speculation=sorted(self._speculation, key=itemgetter(0)),
             dumps=list(self._dumps.values()),
             faults=self._faults,
@@ -273,19 +273,16 @@ class Collector:
         return kind(*(_joined([part[at] for part in parts]) for at in range(len(fields))))
 
 
-def distinct(values: Ints) -> Ints:
-    """The values without repetitions, in order; `np.unique` hashes, and is much slower."""
-    ordered: Ints = np.sort(values)
-    kept: Ints = ordered[np.concatenate((np.ones(min(1, len(ordered)), bool), ordered[1:] != ordered[:-1]))]
-    return kept
-
-
 def _tag(kind: type) -> str:
     return str(kind.__struct_config__.tag)  # type: ignore[attr-defined]
 
 
 def _column(events: list[Any], name: str) -> Ints:
     return np.fromiter(map(attrgetter(name), events), np.int64, len(events))
+
+
+def _known(values: Iterable[int | UnsetType], count: int, unknown: int) -> Ints:
+    return np.fromiter((unknown if value is UNSET else value for value in values), np.int64, count)
 
 
 def _ids(events: list[Any]) -> tuple[Ints, Ints]:

@@ -20,6 +20,8 @@ Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)]
 Count = Annotated[int, msgspec.Meta(ge=1, lt=1 << 24)]
 Position = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Time = Annotated[int, msgspec.Meta(ge=-(1 << 62), lt=1 << 62)]
+TimeUs = Annotated[int, msgspec.Meta(ge=-(1 << 62), lt=1 << 62)]
+Shard = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
 SubId = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
@@ -28,6 +30,9 @@ Id = tuple[Session, Number]
 
 Outcome = Literal["ok", "fail", "info"]
 """Done; certainly not done, now and later; unknown."""
+
+Key = str | None | msgspec.UnsetType
+"""The key of a record, None when it has none; unset when it was not told."""
 
 Hole = Literal["noop", "junk", "lost"]
 """What a position holds instead of a record of a client."""
@@ -44,18 +49,21 @@ class Plan(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="plan"):
     """What the run set out to do; without it nothing is asked of copies, successes and faults.
 
     `copies`: how many replicas hold each record at the end. `ok_min`: how many appends (lines, not records)
-    succeed at least. `faults`: how often a fault fires at least, by the first word of its `what`.
+    succeed at least. `faults`: how often a fault fires at least, by the first word of its `what`. `clock_us`: between
+    which two numbers the time of the order, in microseconds since 1970, is ahead of the clock of the history.
     """
 
     copies: int = 1
     ok_min: int = 0
     faults: dict[str, int] = {}
+    clock_us: tuple[TimeUs, TimeUs] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Append(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="append"):
     """A batch: records `id`, and the `n - 1` numbers behind it, at `pos` and the positions behind it.
 
-    `pos` is a list of `n` where the engine does not promise contiguity, and None unless `st` is `ok`.
+    `pos` is a list of `n` where the engine does not promise contiguity, and None unless `st` is `ok`. `shard` is the
+    receipt's. `ts` bounds the producer's time of day while it made the batch, in microseconds, both included.
     """
 
     id: Id
@@ -65,10 +73,15 @@ class Append(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="append")
     st: Outcome
     pos: Position | tuple[Position, ...] | None = None
     key: str | None = None
+    shard: Shard | msgspec.UnsetType = msgspec.UNSET
+    ts: tuple[TimeUs, TimeUs] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Publish(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="publish"):
-    """A set of parts (session, first number, count) that is published whole, in this order, from `pos` on."""
+    """A set of parts (session, first number, count) that is published whole, in this order, from `pos` on.
+
+    `shards` has the shard of each part, where it is certain that these very parts were published.
+    """
 
     key: str
     parts: tuple[tuple[Session, Number, Count], ...]
@@ -76,6 +89,7 @@ class Publish(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="publish
     ret: Time
     st: Outcome
     pos: Position | None = None
+    shards: tuple[Shard, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Read(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="read"):
@@ -85,6 +99,9 @@ class Read(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="read"):
     inv: Time
     ret: Time
     id: Id | Hole | Literal["trimmed"] | None
+    key: Key = msgspec.UNSET
+    ts: TimeUs | msgspec.UnsetType = msgspec.UNSET
+    shard: Shard | msgspec.UnsetType = msgspec.UNSET
 
 
 class Tail(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="tail"):
@@ -96,22 +113,39 @@ class Tail(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="tail"):
 
 
 class Trim(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="trim"):
-    """Positions below `before` were given up, or may have been; not logged only if it certainly was refused."""
+    """Positions below `before` were given up, or may have been; not logged only if it certainly was refused.
+
+    `ret` is None when nobody heard that it was done. A caller that may be killed writes such a line when it calls, and
+    another when it knows more.
+    """
+
+    inv: Time
+    ret: Time | None
+    before: Position
+
+
+class First(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="first"):
+    """The first position that can be read, as a client was told."""
 
     inv: Time
     ret: Time
-    before: Position
+    n: Position
 
 
 class Sub(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="sub"):
     """A subscription from `start` on, by a number that no other of the history has.
 
-    `filter` is None, `key=` and the key that records must have, or `prefix=` and what their keys begin with.
+    `filter` is None, `key=` and the key that records must have, `prefix=` and what their keys begin with, or `hash=`
+    and two numbers with a colon between them, that their keys' hashes are at least and below. It was opened between
+    `inv` and `ret`; `at` is the time, in microseconds since 1970, that it was to begin with, when that was asked for.
     """
 
     sub: SubId
     start: Position
     filter: str | None = None
+    inv: Time | msgspec.UnsetType = msgspec.UNSET
+    ret: Time | msgspec.UnsetType = msgspec.UNSET
+    at: TimeUs | msgspec.UnsetType = msgspec.UNSET
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="deliver"):
@@ -121,6 +155,34 @@ class Deliver(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="deliver
     ret: Time
     pos: Position
     id: Id
+    key: Key = msgspec.UNSET
+    ts: TimeUs | msgspec.UnsetType = msgspec.UNSET
+    shard: Shard | msgspec.UnsetType = msgspec.UNSET
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="mark"):
+    """A subscription says that it has passed on everything below `up_to` that it ever will."""
+
+    sub: SubId
+    t: Time
+    up_to: Position
+
+
+class Range(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="range"):
+    """The records of `[start, stop)` that a filter selects (see `Sub`), read to the end of the range.
+
+    `keys`, `ts` and `shards` are those of the records, in the same order, where they were told.
+    """
+
+    inv: Time
+    ret: Time
+    start: Position
+    stop: Position
+    filter: str | None = None
+    ids: tuple[tuple[Position, Id], ...] = ()
+    keys: tuple[str | None, ...] | msgspec.UnsetType = msgspec.UNSET
+    ts: tuple[TimeUs, ...] | msgspec.UnsetType = msgspec.UNSET
+    shards: tuple[Shard, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Spec(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="spec"):
@@ -166,7 +228,24 @@ class Fault(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="fault"):
     what: str
 
 
-AnyEvent = Plan | Append | Publish | Read | Tail | Trim | Sub | Deliver | Spec | Confirm | Fail | Final | Fault
+AnyEvent = (
+    Plan
+    | Append
+    | Publish
+    | Read
+    | Tail
+    | Trim
+    | First
+    | Sub
+    | Deliver
+    | Mark
+    | Range
+    | Spec
+    | Confirm
+    | Fail
+    | Final
+    | Fault
+)
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ithaca.model.positions import FIRST
-from ithaca.proof.collect import FAIL, JUNK, LOST, NOOP, NULL, OK, TRIMMED, Collected, Ints, distinct
+from ithaca.proof.columns import FAIL, JUNK, LOST, NOOP, NULL, OK, TRIMMED, Collected, Ints, distinct
 from ithaca.proof.history import BadHistory
 from ithaca.proof.speculation import Speculation
 
@@ -76,7 +76,9 @@ class Ledger:
         self.failed_ids = failed[self.number_of(failed) == ABSENT]
         """Of every record that certainly was not appended."""
         sightings = self._sightings(speculation)
-        spoken_of = [history.reads.pos, history.tails.n, history.tails.n - 1, *(pos for _, pos, _, _ in sightings)]
+        ends = [np.array([each.stop for each in history.ranges], np.int64) - 1, history.marks.up_to - 1]
+        spoken_of = [history.reads.pos, history.tails.n, history.tails.n - 1, *ends]
+        spoken_of += [pos for _, pos, _, _ in sightings]
         self.axis = distinct(np.concatenate(spoken_of))
         self.seen = [Seen(who, pos, ids, time, self.at(pos)) for who, pos, ids, time in sightings]
         self.held = self._holders()
@@ -115,13 +117,14 @@ class Ledger:
         receipts = records.line[acknowledged]
         reads, found = history.reads, self.id_of(history.reads.session, history.reads.seq)
         real = np.flatnonzero((found != NULL_ID) & (found != TRIMMED_ID))
-        delivered = history.deliveries
+        delivered, rows = history.deliveries, history.rows
         confirmed = np.array([(each.pos, *each.id, each.time) for each in speculation.confirmed], np.int64).reshape(
             -1, 4
         )
         return [
             ("a confirmation", confirmed[:, 0], self.id_of(confirmed[:, 1], confirmed[:, 2]), confirmed[:, 3]),
             ("a delivery", delivered.pos, self.id_of(delivered.session, delivered.seq), delivered.time),
+            ("a range", rows.pos, self.id_of(rows.session, rows.seq), rows.time),
             ("a read", reads.pos[real], found[real], reads.ret[real]),
             (RECEIPT, records.pos[acknowledged], self.ids[records.number[acknowledged]], lines.ret[receipts]),
             *(
@@ -191,7 +194,7 @@ class Ledger:
 
 
 def _all_sessions(history: Collected) -> Ints:
-    sources = [history.lines.session, history.reads.session, history.deliveries.session]
+    sources = [history.lines.session, history.reads.session, history.deliveries.session, history.rows.session]
     sources += [dump.session for dump in history.dumps]
     sources.append(np.array([event.id[0] for _, event in history.speculation if hasattr(event, "id")], np.int64))
     sessions = distinct(np.concatenate(sources))

@@ -28,8 +28,18 @@ RULES = (
     Rule(4, "one-record", 2, "a position holds the same for every receipt, reader, subscription and replica"),
     Rule(5, "no-gap", 2, "the dumps cover every position from the trim point to the tail"),
     Rule(6, "seen-kept", 2, "what was read or delivered is in the final log at its position, unless trimmed"),
-    Rule(7, "dense", 2, "a subscription without a filter delivers every record from its start on, once, in order"),
-    Rule(8, "complete", 2, "a filtered one delivers exactly the matching records up to its last, once, in order"),
+    Rule(
+        7,
+        "dense",
+        2,
+        "a subscription without a filter delivers all from its start to its mark, once, in order",
+    ),
+    Rule(
+        8,
+        "complete",
+        2,
+        "a filtered one delivers exactly what matches, to its last and its mark, once, in order",
+    ),
     Rule(9, "trimmed-told", 2, "a read says trimmed only of positions below a trim that had begun"),
     Rule(10, "real-time", 3, "there is an order of instants that explains every answer: the log is linearizable"),
     Rule(11, "once", 4, "a record is at one position"),
@@ -40,6 +50,11 @@ RULES = (
     Rule(16, "confirmed-delivered", 5, "what is confirmed was delivered before, in the same attempt"),
     Rule(17, "failed-final", 5, "what failed is never confirmed"),
     Rule(18, "confirmed-final", 5, "what was confirmed never fails"),
+    Rule(19, "range-whole", 2, "a range that was read to its end has all that matches up to its stop, once, in order"),
+    Rule(20, "first", 2, "the first position never falls, and is where trims have put it"),
+    Rule(21, "trimmed-gone", 2, "what a trim took is not given to calls that began after it returned"),
+    Rule(22, "as-appended", 2, "the key, time and shard of a record are those that it was appended with"),
+    Rule(23, "by-time", 2, "a subscription from a time on begins with the first record ordered then or later"),
 )
 """Promises are numbered as in docs/proof.md."""
 

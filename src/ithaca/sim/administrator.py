@@ -9,6 +9,7 @@ from ithaca.model.errors import AddressInUse, IthacaError, LastShard, NoSuchShar
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.view import Replica
 from ithaca.sim.members import OrdererTask
+from ithaca.sim.process import Process
 from ithaca.sim.workload import connected
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Administrator:
         """Whether a replica of the shard is being replaced, or will be."""
         return any(isinstance(task, Replacement) and task.shard == shard for task in self._tasks)
 
-    async def main(self, who: object, random: Random) -> None:
+    async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
         log = await connected(self._world)
         while True:

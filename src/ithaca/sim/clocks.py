@@ -202,7 +202,7 @@ class TimeRules:
             return
         recorder.trimmed = before
         now_ns = self._world.scheduler.now_ns
-        recorder.events.append(Trim(now_ns, now_ns, before))
+        recorder.events.append(Trim(now_ns, None, before))  # nobody is told
         self._world.count("trimmed by retention")
         at = bisect_right(self._cuts, before - 1, key=lambda cut: cut[0])
         _, ordered_ns, time_us = self._cuts[min(at, len(self._cuts) - 1)]

@@ -25,8 +25,20 @@ class Clocks:
 
     def __init__(self, random: Random) -> None:
         self.rate = 1 + random.uniform(-0.01, 0.01) * random.choice((0, 1))
-        self.offset_us = random.choice((0, random.randint(-3_600_000_000, 3_600_000_000)))
+        self._offset_us = random.choice((0, random.randint(-3_600_000_000, 3_600_000_000)))
         self.boot_ns = random.randrange(1 << 40)
+        self.jumps = 0
+        """How often the time of day has jumped."""
+
+    @property
+    def offset_us(self) -> int:
+        """What the time of day is ahead of the right one, apart from drift."""
+        return self._offset_us
+
+    @offset_us.setter
+    def offset_us(self, offset_us: int) -> None:
+        self._offset_us = offset_us
+        self.jumps += 1
 
 
 class SimMachine(machine.Machine):
@@ -44,6 +56,11 @@ class SimMachine(machine.Machine):
 
     def wall_us(self) -> int:
         return EPOCH_US + self._clocks.offset_us + int(self._process.scheduler.now_ns * self._clocks.rate) // 1000
+
+    @property
+    def jumps(self) -> int:
+        """How often its time of day has jumped."""
+        return self._clocks.jumps
 
     def new_uuid(self) -> UUID:
         return UUID(int=self.random.getrandbits(128), version=4)

@@ -13,6 +13,7 @@ from ithaca.model.errors import IthacaError, PartGone, PublishConflict
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
+from ithaca.sim.process import Process
 from ithaca.sim.workload import KEYS, connected
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Publisher:
         """Whether it makes it hard for itself; later it only has to get on."""
         return self._world.is_loaded and not self._world.is_healing
 
-    async def main(self, who: object, random: Random) -> None:
+    async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
         log = await connected(self._world)
         log.set_shard_policy(random.choice(("sticky", "round_robin")))
@@ -75,7 +76,7 @@ class Publisher:
         rows = [(recorder.new_session(), 1, random.randint(1, most)) for _ in range(random.randint(1, 3))]
         return _Publication(self._key, random.choice(("", "me")), rows)
 
-    async def _step(self, who: object, random: Random, log: ClusterLog, current: _Publication) -> None:
+    async def _step(self, who: Process, random: Random, log: ClusterLog, current: _Publication) -> None:
         if not current.parts or random.random() < 0.2:
             current.parts = []
             prepared = {at: await self._prepared(random, log, *current.rows[at]) for at in _shuffled(random, current)}
@@ -120,7 +121,7 @@ class Publisher:
                 await writer.append_many(values[some], keys=None if keys is None else keys[some])
             return await writer.finish()
 
-    async def _publish(self, who: object, log: ClusterLog, current: _Publication) -> Published:
+    async def _publish(self, who: Process, log: ClusterLog, current: _Publication) -> Published:
         current.tries += 1
         shards = [part.shard for part in current.parts] if current.tries == 1 else None
         return await self._world.recorder.publish(

@@ -76,6 +76,8 @@ class Witness:
             self._may_be_forgotten(state, entry)
         outcomes = original(state, index, entry)
         self._world.times.applied(state, index, entry, outcomes)
+        if (problem := self._world.ordered.add(state.tail, state.time_us)) is not None:
+            self.accuse("order-time", problem)
         for outcome in outcomes:
             if isinstance(outcome, SessionMoved | SessionOpened):
                 self._may_be_home(state, outcome)

@@ -1,4 +1,4 @@
-"""The clients of a simulated cluster: real handles in processes of their own, and what they were told."""
+"""The producers of a simulated cluster: real handles in processes of their own, and what they were told."""
 
 import asyncio
 from contextlib import suppress
@@ -6,23 +6,22 @@ from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 import ithaca.client.log
-from ithaca.model.errors import IthacaError, NotWritten, PositionError, SequenceGap, SessionError, Trimmed
+from ithaca.model.errors import IthacaError, SequenceGap, SessionError
 from ithaca.model.interface_aio import ClusterLog, Session
-from ithaca.model.records import KeyFilter
 from ithaca.proof import payload
-from ithaca.proof.history import Read, Tail, Trim
+from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 T = TypeVar("T")
 
-KEYS = (b"blue", b"green", b"red")
+KEYS = (b"blue", b"black", b"green", b"red")
 _CALL_S = 8.0
 _PATIENT_S = 3600.0
 _FAR = 1 << 20
 """Numbers of a session that no run comes to."""
-_AGAIN_S = 0.2
+AGAIN_S = 0.2
 
 
 async def connected(world: "World", call_s: float = _CALL_S) -> ClusterLog:
@@ -35,7 +34,7 @@ async def connected(world: "World", call_s: float = _CALL_S) -> ClusterLog:
             world.handles.append(log)
             return log
         except IthacaError:
-            await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(AGAIN_S)
 
 
 class _Numbers:
@@ -71,7 +70,7 @@ class Producer:
         """Whether it waits for nothing any more."""
         return not self._numbers.unsettled and not self._is_appending
 
-    async def main(self, who: object, random: Random) -> None:
+    async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
         self._is_appending = False
         call_s = _PATIENT_S if self._configuration.is_patient else _CALL_S
@@ -84,7 +83,7 @@ class Producer:
         sizes = Random(f"{session}/{seq}")
         return [payload.encode(session, seq + row, sizes.randint(payload.HEAD_BYTES, most)) for row in range(count)]
 
-    async def _append_plainly(self, who: object, random: Random, log: ClusterLog) -> None:
+    async def _append_plainly(self, who: Process, random: Random, log: ClusterLog) -> None:
         """Each for itself: after one whose outcome is unknown, nothing is promised about their order."""
         while self._world.is_loaded:
             session, seq = self._world.recorder.new_session(), 1
@@ -108,14 +107,14 @@ class Producer:
             self._is_appending = False
             await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
 
-    async def _append_in_session(self, who: object, random: Random, logs: list[ClusterLog]) -> None:
+    async def _append_in_session(self, who: Process, random: Random, logs: list[ClusterLog]) -> None:
         former: Session | None = None
         while self._world.is_loaded or self._numbers.unsettled:
             try:
                 session = await random.choice(logs).session(self.name)
             except IthacaError as error:
                 self._world.met(error)
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(AGAIN_S)
                 continue
             late = []
             if self._configuration.takes_over:
@@ -127,9 +126,9 @@ class Producer:
                 await asyncio.gather(*late, self._use(who, random, session))
             except SessionError as error:
                 self._world.met(error)
-            await asyncio.sleep(random.choice((0, _AGAIN_S)) if self._configuration.takes_over else _AGAIN_S)
+            await asyncio.sleep(random.choice((0, AGAIN_S)) if self._configuration.takes_over else AGAIN_S)
 
-    async def _send_too_late(self, who: object, random: Random, session: Session, numbers: _Numbers) -> None:
+    async def _send_too_late(self, who: Process, random: Random, session: Session, numbers: _Numbers) -> None:
         """One more batch in a session that was opened again since: it must be refused."""
         count = random.randint(1, self._configuration.records_max)
         seq, numbers.next_seq = numbers.next_seq, numbers.next_seq + count
@@ -138,7 +137,7 @@ class Producer:
             await self._send(who, numbers, session, seq, count, None)
             assert seq in numbers.unsettled, f"a session of {self.name} that was opened again since took a batch"
 
-    async def _use(self, who: object, random: Random, session: Session) -> None:
+    async def _use(self, who: Process, random: Random, session: Session) -> None:
         """First what was left over, then new ones, several at once."""
         numbers = self._numbers
         for seq in sorted(numbers.unsettled):
@@ -173,7 +172,7 @@ class Producer:
             raise AssertionError(f"{self.name} left out {_FAR} numbers, and its batch was taken")
 
     async def _send(
-        self, who: object, numbers: _Numbers, session: Session, seq: int, count: int, key: bytes | None
+        self, who: Process, numbers: _Numbers, session: Session, seq: int, count: int, key: bytes | None
     ) -> None:
         values = self._batch(numbers.session, seq, count)
         keys = None if key is None else [key] * count
@@ -197,104 +196,3 @@ class Producer:
             return
         del numbers.unsettled[seq]
         self.succeeded += 1
-
-
-class Reader:
-    """Subscribes, with a filter and without, reads single records, asks for the tail, and trims now and then."""
-
-    def __init__(self, world: "World", number: int) -> None:
-        self.name = f"reader-{number}"
-        self._world = world
-        self._reached = 0
-        """All positions below were delivered to a subscription from the beginning."""
-
-    @property
-    def has_all(self) -> bool:
-        return self._reached > self._world.recorder.last_position
-
-    async def main(self, who: object, random: Random) -> None:
-        self._reached = 0
-        log = await connected(self._world)
-        tasks = [
-            self._follow(random, log, None),
-            self._follow(random, log, random.choice(KEYS)),
-            self._look(random, log),
-            self._scan(random, log),
-        ]
-        if self._world.configuration.trims:
-            tasks.append(self._trim(random, log))
-        await asyncio.gather(*tasks)
-
-    async def _follow(self, random: Random, log: ClusterLog, key: bytes | None) -> None:
-        recorder = self._world.recorder
-        while True:
-            try:
-                start = await log.first()
-                where = None if key is None else KeyFilter.equals(key)
-                number = recorder.subscribed(start, None if key is None else f"key={key.decode()}")
-                async with log.subscribe(start, where=where) as subscription:
-                    while True:
-                        records = await subscription.poll(timeout=1, max_records=random.randint(1, 200))
-                        recorder.delivered(number, records)
-                        if key is None:
-                            self._reached = max(self._reached, subscription.position)
-                        if random.random() < 0.02 and not self._world.is_healing:
-                            break  # and begins anew; once all is mended, it must get on by itself
-            except IthacaError as error:
-                self._world.met(error)
-                await asyncio.sleep(_AGAIN_S)
-
-    async def _look(self, random: Random, log: ClusterLog) -> None:
-        recorder = self._world.recorder
-        while True:
-            await asyncio.sleep(random.uniform(0, 0.5))
-            inv = recorder.now_ns()
-            try:
-                tail = await log.tail()
-                recorder.events.append(Tail(inv, recorder.now_ns(), tail))
-                await self._read(log, max(1, random.choice((tail, tail - 1, tail + 1, random.randint(1, tail)))))
-            except IthacaError as error:
-                self._world.met(error)
-
-    async def _scan(self, random: Random, log: ClusterLog) -> None:
-        """Ranges: a subscription that ends, as far as the history is concerned."""
-        recorder = self._world.recorder
-        while True:
-            await asyncio.sleep(random.uniform(0, 2))
-            try:
-                start, tail = await log.first(), await log.tail()
-                number = recorder.subscribed(start, None)
-                async with log.read_range(start, random.randint(start, tail)) as records:
-                    async for record in records:
-                        recorder.delivered(number, [record])
-            except IthacaError as error:
-                self._world.met(error)
-
-    async def _read(self, log: ClusterLog, position: int) -> None:
-        recorder = self._world.recorder
-        inv = recorder.now_ns()
-        try:
-            found = payload.decode((await log.read(position)).value)
-        except NotWritten:
-            recorder.events.append(Read(position, inv, recorder.now_ns(), None))
-        except Trimmed:
-            recorder.events.append(Read(position, inv, recorder.now_ns(), "trimmed"))
-        except PositionError as error:
-            raise AssertionError(f"position {position} is neither there, nor trimmed, nor still to come") from error
-        else:
-            recorder.events.append(Read(position, inv, recorder.now_ns(), found))
-
-    async def _trim(self, random: Random, log: ClusterLog) -> None:
-        recorder = self._world.recorder
-        while True:
-            await asyncio.sleep(random.uniform(0.2, 4))
-            if not self._world.is_loaded:
-                return
-            try:
-                first, tail = await log.first(), await log.tail()
-                before = random.randint(first, max(first, (first + tail) // 2))
-                recorder.trimmed = max(recorder.trimmed, before)
-                recorder.events.append(Trim(recorder.now_ns(), recorder.now_ns(), before))  # it may happen from now on
-                await log.trim(before)
-            except IthacaError as error:
-                self._world.met(error)

@@ -34,13 +34,15 @@ from ithaca.sim.disk import Tear
 from ithaca.sim.host import Host
 from ithaca.sim.members import Members
 from ithaca.sim.network import SimNetwork
+from ithaca.sim.order_times import OrderTimes
 from ithaca.sim.process import Killed, Process, SimMachine
 from ithaca.sim.publisher import Publisher
+from ithaca.sim.readers import Reader
 from ithaca.sim.recorder import Recorder
 from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
 from ithaca.sim.violation import Violation
-from ithaca.sim.workload import Producer, Reader
+from ithaca.sim.workload import Producer
 
 _STORY_LINES = 400
 _RESTART_S = (0.1, 3.0)
@@ -103,6 +105,7 @@ class World:
             self._roles.append(self.administrator)
         self._roles += self.publishers
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
+        self.ordered = OrderTimes()
         self.is_loaded = True
         """Whether producers go on."""
         self.is_healing = False
@@ -254,6 +257,9 @@ class World:
     def _unhandled(self, process: Process, context: dict[str, Any]) -> None:
         error = context.get("exception")
         if isinstance(error, Killed):
+            return
+        if isinstance(error, Violation):
+            self.violation = self.violation or error
             return
         self.violation = Violation("unexpected", f"{process.name}: {context.get('message')}: {error!r}")
         self.violation.__cause__ = error

@@ -6,6 +6,9 @@ import time
 from dataclasses import dataclass
 from random import Random
 
+from msgspec import UNSET
+
+from ithaca.model.records import Receipt
 from ithaca.proof.history import Append, Outcome
 from ithaca.proof.payload import HEAD_BYTES, encode
 
@@ -15,6 +18,8 @@ KEYED = 0.75
 COUNTS = ((1, 1), (2, 9), (20, 120), (200, 500))
 """Records in a batch: between two of these."""
 WEIGHTS = (3, 4, 4, 2)
+CLOCK_SLACK_US = 1_000_000
+"""What the machine's time of day may be set by while a batch is under way."""
 BEHIND_S_MAX = 1.0
 """A producer that is further behind its pace than this forgets about it."""
 
@@ -36,10 +41,13 @@ class Batch:
     def keys(self) -> list[bytes | None] | None:
         return None if self.key is None else [self.key.encode()] * self.count
 
-    def event(self, outcome: Outcome, position: int | None = None) -> Append:
+    def event(self, outcome: Outcome, receipt: Receipt | None = None) -> Append:
         """The line that says what became of it."""
-        returned = time.monotonic_ns()
-        return Append((self.session, self.first), self.count, self.invoked, returned, outcome, position, self.key)
+        returned, now_us = time.monotonic_ns(), time.time_ns() // 1000
+        bounds = now_us - (returned - self.invoked) // 1000 - CLOCK_SLACK_US, now_us + CLOCK_SLACK_US
+        position, shard = (None, UNSET) if receipt is None else (receipt.position, receipt.shard)
+        record = (self.session, self.first)
+        return Append(record, self.count, self.invoked, returned, outcome, position, self.key, shard, bounds)
 
 
 def batch_of(seed: int, session: int, first: int, invoked: int) -> Batch:

@@ -56,7 +56,7 @@ async def _work(client: Client, log: ClusterLog, worker: int, calls: HistoryWrit
             client.history.write(batch.event("fail"))
             await asyncio.sleep(RETRY_S)
         else:
-            client.history.write(batch.event("ok", receipt.position))
+            client.history.write(batch.event("ok", receipt))
             client.count(batch.count)
         number += batch.count
 

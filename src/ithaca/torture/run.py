@@ -11,8 +11,7 @@ from pathlib import Path
 
 import ithaca.aio
 from ithaca.model.interface_aio import ClusterLog
-from ithaca.proof.history import Deliver, Fault, HistoryWriter, Plan, Sub, Trim
-from ithaca.proof.payload import decode
+from ithaca.proof.history import Fault, HistoryWriter, Plan, Trim
 from ithaca.torture.catalogue import INJECTORS
 from ithaca.torture.client import TIMEOUT_S, patient
 from ithaca.torture.crowd import Cast, Crowd
@@ -20,6 +19,7 @@ from ithaca.torture.disks import LoopDisk
 from ithaca.torture.injectors import NotFired, Scene
 from ithaca.torture.plan import Strike, make_plan, rounds_of, targets_of
 from ithaca.torture.proxy import Network
+from ithaca.torture.sightings import range_of, seen
 from ithaca.torture.tormented import POLL_S, Shape, Tormented, server_names
 
 TRIM_AFTER = 0.7
@@ -28,8 +28,6 @@ TRIM_SHARE = 0.3
 """The part of the log that is trimmed then."""
 OK_PER_S = 2.0
 """Appends that must succeed per second of the plan, for the run to prove something."""
-LAST_LOOK = 0
-"""The subscription that reads everything at the end."""
 
 Tell = Callable[[str], object]
 """To be told, in a few words, what happens."""
@@ -170,10 +168,9 @@ class Run:
         async with self._connected() as log:
             before = max(1, int(TRIM_SHARE * await patient(log.tail)))
             invoked = time.monotonic_ns()
-            try:
-                await patient(lambda: log.trim(before))
-            finally:
-                writer.write(Trim(invoked, time.monotonic_ns(), before))
+            writer.write(Trim(invoked, None, before))
+            await patient(lambda: log.trim(before))
+            writer.write(Trim(invoked, time.monotonic_ns(), before))
             self._tell(f"{time.monotonic() - self._begun_s:6.1f} s  trimmed before {before}")
 
     async def _rest(self, writer: HistoryWriter, trimming: "asyncio.Task[None]") -> None:
@@ -193,12 +190,11 @@ class Run:
     async def _look(self, log: ClusterLog, tail: int, writer: HistoryWriter) -> None:
         first = await log.first()
         self._tell(f"reading positions {first} to {tail - 1}")
-        writer.write(Sub(LAST_LOOK, first))
+        invoked, found = time.monotonic_ns(), []
         async with log.read_range(first, tail) as records:
             async for batch in records.batches():
-                returned = time.monotonic_ns()
-                for record in batch.records():
-                    writer.write(Deliver(LAST_LOOK, returned, record.position, decode(record.value)))
+                found += [seen(record) for record in batch.records()]
+        writer.write(range_of(invoked, first, tail, None, found))
 
     def _connected(self) -> AbstractAsyncContextManager[ClusterLog]:
         return ithaca.aio.connect(self.cluster.bootstrap, timeout=TIMEOUT_S)

@@ -84,7 +84,7 @@ class SessionProducer:
         return asyncio.create_task(session.append_many(batch.values(), keys=batch.keys(), seq=batch.first))
 
     def _acknowledged(self, batch: Batch, receipt: Receipt) -> None:
-        self._client.history.write(batch.event("ok", receipt.position))
+        self._client.history.write(batch.event("ok", receipt))
         self._client.count(batch.count)
         self.open.remove(batch)
 
