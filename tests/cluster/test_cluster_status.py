@@ -40,6 +40,7 @@ HEALTHY = [orderer(1, state="leader"), orderer(2), replica(0), replica(1)]
 def test_a_healthy_cluster() -> None:
     status = ClusterStatus(HEALTHY)
     assert status.problems() == []
+    assert status.warnings() == []
     assert (status.first, status.tail, status.log) == (2, 8, "L")
     assert status.leader is HEALTHY[0]
 
@@ -93,3 +94,20 @@ async def test_servers_that_are_not_there() -> None:
     assert f"nobody answers at {address}" in status.problems()[0]
     with pytest.raises(Unavailable, match=f"no orderer answers: {address}: nobody answers"):
         await places_of([address])
+
+
+def test_warnings_of_clocks_and_of_what_retention_is_about_to_trim() -> None:
+    clocks = {
+        "order_ahead_s": -11.2,
+        "voters": [{"server": 1, "ahead_s": 0.0}, {"server": 2, "ahead_s": 90_000.0}, {"server": 3, "ahead_s": 9.0}],
+    }
+    trims = {"before": 501, "records": 500, "in_s": 42}
+    status = ClusterStatus([orderer(1, state="leader", clocks=clocks, retention=trims), *HEALTHY[1:]])
+    assert status.problems() == [], "nothing is wrong yet"
+    assert status.warnings() == [
+        "retention trims 500 records, those before position 501, from 42 s on: "
+        "they are too old by the orderers' clocks",
+        "the clock of orderer 2 is 90000 s ahead of the time that most orderers agree on",
+        "the order's time is 11 s behind the time that most orderers agree on",
+    ]
+    assert ClusterStatus([orderer(1, clocks=clocks, retention=trims)]).warnings() == [], "only a leader knows"

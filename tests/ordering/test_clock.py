@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ithaca.model.limits import CLOCK_HEARD_S, CLOCK_SLEW_PERCENT
+from ithaca.model.limits import CLOCK_HEARD_S, CLOCK_LOOK_US, CLOCK_SLEW_PERCENT
 from ithaca.ordering.clock import OrderClock
 
 S = 1_000_000
@@ -122,6 +122,6 @@ def test_it_never_falls_and_always_passes(looks: list[tuple[int, int]], applied_
         for server in range(2, voters + 1):
             clock.heard(server, EPOCH + jump_us // server, EPOCH, now_us, leads=False)
         time_us = clock.lead(EPOCH + jump_us, range(1, voters + 1), now_us)
-        slew_us = elapsed_us * CLOCK_SLEW_PERCENT // 100
+        slew_us = (elapsed_us + CLOCK_LOOK_US) * CLOCK_SLEW_PERCENT // 100
         assert elapsed_us - slew_us <= time_us - before_us <= elapsed_us + slew_us
         before_us = time_us

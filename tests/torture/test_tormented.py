@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from ithaca.cluster.layout import servers_of
 from ithaca.model.cluster_config import load_cluster
 from ithaca.model.errors import InvalidInput
 from ithaca.torture.catalogue import INJECTORS, chosen
+from ithaca.torture.process_faults import Clock
 from ithaca.torture.tormented import Shape, Tormented, is_running, process_state, server_names
 
 
@@ -73,6 +75,22 @@ def test_faults_that_are_not_possible(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="eio is not possible here: strace is not installed"):
         chosen(["eio"])
     assert set(chosen(["all"])) == set(INJECTORS) - {"eio", "clock", "full", "power"}
+
+
+def test_clocks_are_off_by_more_than_any_age_or_time_to_live() -> None:
+    hours = {"h": 1, "d": 24}
+    off_h = sorted(int(jump[:-1]) * hours[jump[-1]] for jump in Clock.fault.variants)
+    assert off_h[0] <= -24 * 365
+    assert off_h[-1] >= 24 * 365
+    assert {25, -25} <= set(off_h)
+    assert all(jump[0] in "+-" for jump in Clock.fault.variants), "faketime takes one without a sign for a date"
+
+
+@pytest.mark.skipif(Clock.unavailable() is not None, reason=f"{Clock.unavailable()}")
+@pytest.mark.parametrize("jump", Clock.fault.variants)
+def test_faketime_takes_the_jumps(jump: str) -> None:
+    shown = subprocess.run(["faketime", "-f", jump, "date", "+%s"], capture_output=True, text=True, check=True)
+    assert (int(shown.stdout) > time.time()) == (jump[0] == "+")
 
 
 def test_faults_are_chosen_once() -> None:

@@ -187,6 +187,8 @@ RETENTION_LARGE_EMBEDDED_PERCENT = 50
 """The part of a cluster's log, and of one in a directory, that retention trims of it at once when it begins."""
 CLOCK_SLEW_PERCENT = 10
 """The order's time moves by so much faster, or slower, than time passes while the clocks that are agreed on differ."""
+CLOCK_LOOK_US = 10_000
+"""The leader compares the order's time with the clocks no more often than this."""
 CLOCK_STEP_S = 1.0
 """A clock that runs ahead by less than this within one look of retention was not set: it was only read late."""
 CLOCK_WARNED_S = 10.0

@@ -40,7 +40,9 @@ state (tail, view, sessions) are linearizable after Raft's read index.
    late request neither opens nor closes another (design §2).
 10. Cuts are kept until f+1 replicas of each shard in them have synced their runs, or that shard is gone; a trim
     does not shorten that, since who holds a record must know its position to know that it was trimmed.
-11. The order's time and the trim point never fall; versions of the view and epochs of a shard only rise.
+11. The order's time and the trim point never fall; the time a leader says moves as time does, and leaps only where
+    nobody knew it, ahead, to what a majority of the voters' clocks have reached. Versions of the view and epochs of a
+    shard only rise.
 12. Self-clocking: with nothing moved nothing is proposed; never more cuts in flight than the pipeline
     holds, never two within `order_interval` (design §5).
 13. Prepared parts: cuts pass over them; one is published once, whole, with all others of its publication and in
@@ -49,5 +51,5 @@ state (tail, view, sessions) are linearizable after Raft's read index.
 
 Read `entries` and `outcomes` first, then `state`; `lanes` has the cut arithmetic, `shards` the view,
 `sessions`, `lost`, `parts` (with `part_entries` and `part_outcomes`) and `snapshot` are what they say. On the
-leader: `leader`, then `reports` and `retention`.
+leader: `leader`, then `reports` and `retention`; `clock` is its time, and `trim_pace` what may go because of its age.
 """

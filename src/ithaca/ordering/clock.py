@@ -12,7 +12,7 @@ only, to the agreed clock: there is nothing else to tell how long nobody led.
 
 from collections.abc import Iterable
 
-from ithaca.model.limits import CLOCK_HEARD_S, CLOCK_SLEW_PERCENT
+from ithaca.model.limits import CLOCK_HEARD_S, CLOCK_LOOK_US, CLOCK_SLEW_PERCENT
 
 
 class OrderClock:
@@ -57,7 +57,10 @@ class OrderClock:
 
     def lead(self, wall_us: int, voters: Iterable[int], now_us: int) -> int:
         """The order's time, as the leader says it."""
-        time_us, agreed_us = self.read(now_us), self.agreed_us(wall_us, voters, now_us)
+        time_us = self.read(now_us)
+        if self.is_known and now_us - self._at_us < CLOCK_LOOK_US:
+            return time_us
+        agreed_us = self.agreed_us(wall_us, voters, now_us)
         if agreed_us is not None and self.is_known:
             most_us = max(0, now_us - self._at_us) * CLOCK_SLEW_PERCENT // 100
             time_us += min(max(agreed_us - time_us, -most_us), most_us)

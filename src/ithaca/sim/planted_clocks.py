@@ -25,13 +25,6 @@ CLOCKS = (
         "time_us += min(max(agreed_us - time_us, self._at_us - now_us), most_us)",
     ),
     Bug(
-        "clock-falls-behind-the-order",
-        "a leader that starts anew begins with the agreed clock, although the order's time is ahead of it",
-        "ithaca.ordering.clock",
-        "time_us = max(time_us, agreed_us)",
-        "time_us = agreed_us",
-    ),
-    Bug(
         "retention-largest-clock",
         "retention goes by the orderer's clock that is furthest ahead",
         "ithaca.server.order_time",

@@ -67,10 +67,10 @@ ORDER = (
     ),
     Bug(
         "order-time-falls",
-        "the time of a cut is what the leader's clock says, whatever the cuts before it said",
-        "ithaca.ordering.state",
-        "self.time_us = max(self.time_us, time_us)",
-        "self.time_us = time_us",
+        "a leader that starts anew begins with what the clocks say, whatever the cuts before it said",
+        "ithaca.ordering.clock",
+        "time_us = max(time_us, agreed_us)",
+        "time_us = agreed_us",
     ),
     Bug(
         "order-snapshot-without-sessions",

@@ -12,7 +12,8 @@ from ithaca.torture.tormented import Tormented, is_running, process_state
 
 END_S = 15.0
 """How long a process may take to follow a signal."""
-CLOCK_JUMP = "1h"
+CLOCK_JUMPS = ("+1h", "-1h", "+25h", "-25h", "+365d", "-365d")
+"""As faketime takes them: more than a usual age of retention, and than any time to live."""
 
 
 class Kill(Injector):
@@ -96,29 +97,29 @@ class Client(Injector):
 
 
 class Clock(Injector):
-    """A server is started again with a clock that is an hour ahead or behind, and later with the right one."""
+    """A server is started again with a clock that is far ahead or behind, and later with the right one."""
 
-    fault: ClassVar[Fault] = Fault("clock", "server", (2.0, 4.0), recovery_s=4.0, variants=("+", "-"))
+    fault: ClassVar[Fault] = Fault("clock", "server", (2.0, 4.0), recovery_s=4.0, variants=CLOCK_JUMPS)
 
     @classmethod
     def unavailable(cls) -> str | None:
         if shutil.which("faketime") is None:
             return "faketime is not installed"
-        done = subprocess.run(["faketime", "-f", f"+{CLOCK_JUMP}", "true"], capture_output=True, text=True)
+        done = subprocess.run(["faketime", "-f", CLOCK_JUMPS[0], "true"], capture_output=True, text=True)
         return None if done.returncode == 0 else f"faketime does not work: {done.stderr.strip()}"
 
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
         names = await scene.servers(strike)
         variables = {
             "LD_PRELOAD": _faketime_library(),
-            "FAKETIME": f"{strike.variant}{CLOCK_JUMP}",
+            "FAKETIME": strike.variant,
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
         try:
             for name in names:
                 scene.cluster.environment(name, variables)
                 await restarted(scene.cluster, name)
-                struck(f"{strike.variant}{CLOCK_JUMP} {name}")
+                struck(f"{strike.variant} {name}")
             await asyncio.sleep(strike.duration_s)
         finally:
             for name in names:
