@@ -89,6 +89,13 @@ def test_a_new_leader_goes_on_from_what_it_was_told() -> None:
     assert EPOCH + 9 * S <= told_us < EPOCH + 10 * S, "most clocks are a year ahead, and somebody knew better"
 
 
+def test_a_new_leader_says_no_time_before_what_is_ordered() -> None:
+    clock = clock_that_leads()
+    clock.heard(2, EPOCH, EPOCH + HOUR, 0, leads=True)
+    clock.applied(EPOCH + HOUR + 2 * S - 1, 2 * S)
+    assert clock.lead(EPOCH, VOTERS, 2 * S) == EPOCH + HOUR + 2 * S - 1, "not slewed for the time before it led"
+
+
 def test_only_the_leader_corrects_who_knows_the_time() -> None:
     clock = new_clock()
     clock.heard(2, EPOCH, EPOCH, 0, leads=True)

@@ -64,6 +64,7 @@ class OrderClock:
         if agreed_us is not None and self.is_known:
             most_us = max(0, now_us - self._at_us) * CLOCK_SLEW_PERCENT // 100
             time_us += min(max(agreed_us - time_us, -most_us), most_us)
+            time_us = max(time_us, self._applied_us)
         elif agreed_us is not None and self._has_all:
             time_us = max(time_us, agreed_us)
             self.is_known = True
