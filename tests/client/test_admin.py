@@ -15,6 +15,7 @@ from ithaca.model.errors import (
     NoSuchShard,
     ShardFinalized,
 )
+from ithaca.model.limits import SHARD_NUMBER_MAX
 from ithaca.model.view import Address
 from ithaca.ordering.entries import Finalize, RegisterShard, TrimTo
 
@@ -32,6 +33,16 @@ async def test_a_shard_gets_the_next_number_and_the_same_one_again() -> None:
         assert added == [(2, 1, False, "live"), (3, 1, True, "live")]
         addresses = [replica.address for replica in (await admin.shards())[3].replicas]
         assert addresses == OTHERS
+
+
+async def test_the_first_and_the_last_number_are_numbers() -> None:
+    async with FakeCluster(shards=1) as cluster:
+        admin = (await cluster.connect()).admin
+        first = [replica.address for replica in (await admin.shards())[0].replicas]
+        assert await admin.add_shard(first, shard=0) == 0
+        assert await admin.add_shard(NEW, shard=SHARD_NUMBER_MAX) == SHARD_NUMBER_MAX
+        with pytest.raises(InvalidInput, match=f"use 0 to {SHARD_NUMBER_MAX}"):
+            await admin.add_shard(OTHERS, shard=SHARD_NUMBER_MAX + 1)
 
 
 async def test_a_number_that_was_chosen_meanwhile_or_ever_is_passed_over() -> None:

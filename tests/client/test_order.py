@@ -70,6 +70,17 @@ async def test_any_orderer_leads_to_the_leader() -> None:
         assert GetTail in cluster.orderers[2].asked
 
 
+async def test_whoever_has_heard_of_the_leader_asks_nobody_else() -> None:
+    async with FakeCluster(orderers=3) as cluster:
+        cluster.leader = cluster.orderers[2]
+        for _ in range(8):
+            log = await cluster.connect()
+            for orderer in cluster.orderers:
+                orderer.asked.clear()
+            await log.tail()
+            assert [len(orderer.asked) for orderer in cluster.orderers] == [0, 0, 1]
+
+
 async def test_a_leader_that_changes_is_followed() -> None:
     async with FakeCluster(orderers=3) as cluster:
         log = await cluster.connect()

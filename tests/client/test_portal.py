@@ -1,7 +1,10 @@
 """The loop thread: what is run there comes back here, and it neither outlives the process nor holds it up."""
 
 import asyncio
+import gc
+import os
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -104,3 +107,13 @@ def test_a_callback_that_holds_the_loop_up_does_not_hold_up_the_end(monkeypatch:
     monkeypatch.setattr(portals, "PORTAL_END_S", PATIENCE_S)
     own.end()
     assert own.loop.is_closed()
+
+
+def test_a_child_keeps_the_portal_of_its_parent_which_still_runs_there() -> None:
+    """A loop that runs must not be collected, and in a child it never stops running."""
+    inherited = weakref.ref(portal())
+    child = os.fork()
+    if child == 0:
+        gc.collect()
+        os._exit(0 if inherited() is not None and portal() is not inherited() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -7,6 +7,7 @@ import pytest
 from tests.client.fake_cluster import FakeCluster, FakeReplica, until
 
 from ithaca.client import producer
+from ithaca.client.appends import Appends
 from ithaca.client.log import AsyncClusterLog
 from ithaca.model.errors import (
     DeadlineExceeded,
@@ -241,6 +242,38 @@ async def test_a_silent_lane_is_left_for_new_records(cluster: FakeCluster, monke
     replica.drop_connections()
     await log.flush()
     assert stuck.done()
+
+
+async def test_a_lane_is_silent_from_the_time_on_at_which_it_was_sent_to(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "HOME_LOOK_S", 0.01)
+    monkeypatch.setattr(producer, "LANE_STALLED_S", 0.025)
+    said: list[str] = []
+    monkeypatch.setattr(Appends, "_unreachable", lambda self, accumulator, error: said.append(str(error)))
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    replica.is_mute = True
+    await log.submit(b"stuck")
+    await until(lambda: bool(said))
+    assert said[0].endswith("did not answer for 0.03 s")
+    replica.is_mute = False
+    replica.drop_connections()
+    await log.flush()
+
+
+async def test_what_a_home_has_that_is_closed_and_silent_goes_elsewhere(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "HOME_LOOK_S", 0.05)
+    log = await cluster.connect()
+    home = await home_of(cluster, log)
+    home.is_mute = True
+    appending = asyncio.ensure_future(log.append(b"second"))
+    await asyncio.sleep(0)
+    cluster.close_lane(home.lane)
+    assert (await asyncio.wait_for(appending, 10)).position == 2
+    assert cluster.values() == [b"first", b"second"]
 
 
 async def test_an_append_that_is_late_may_still_happen(cluster: FakeCluster) -> None:

@@ -9,10 +9,13 @@ import pytest
 from tests.client.fake_cluster import FakeCluster, until
 
 from ithaca.client.log import AsyncClusterLog
+from ithaca.client.order import Order
+from ithaca.client.patience import Deadline
 from ithaca.model.errors import Corrupt, InvalidInput, Lost, NotWritten, Trimmed, Unavailable
 from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.ordering.entries import Finalize, TrimTo
+from ithaca.protocol.order import TailIs
 
 
 @pytest.fixture
@@ -266,6 +269,66 @@ async def test_what_is_damaged_everywhere_is_corrupt_at_once(cluster: FakeCluste
         with pytest.raises(Corrupt):
             await reader.read(damaged.position)
         assert (await reader.read(other.position)).value == b"b"
+
+
+async def test_a_poll_that_is_cancelled_while_it_begins_leaves_that_to_the_next(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = await cluster.connect()
+    await log.append(b"a")
+    asked, gate, tail = list[Deadline](), asyncio.Event(), Order.tail
+
+    async def slow(order: Order, deadline: Deadline) -> TailIs:
+        asked.append(deadline)
+        await gate.wait()
+        return await tail(order, deadline)
+
+    monkeypatch.setattr(Order, "tail", slow)
+    subscription = log.subscribe(1)
+    first = asyncio.ensure_future(subscription.poll(timeout=10))
+    await until(lambda: bool(asked))
+    first.cancel()
+    await asyncio.wait([first])
+    second = asyncio.ensure_future(subscription.poll(timeout=10))
+    await asyncio.sleep(0.01)
+    gate.set()
+    assert [record.value for record in await second] == [b"a"]
+    assert len(asked) == 1
+    await subscription.close()
+
+
+async def test_damage_that_every_replica_meets_ends_a_subscription_with_it(cluster: FakeCluster) -> None:
+    log = await cluster.connect(shard_policy=lambda key, shards: 0)
+    await log.append(b"a")
+
+    async def damaged() -> None:
+        raise Corrupt("a record is damaged")
+
+    for replica in cluster.replicas[0]:
+        replica.before_deliver = damaged
+    with pytest.raises(Corrupt, match="damaged"):
+        await asyncio.wait_for(anext(log.subscribe(1)), 10)
+
+
+async def test_what_a_range_has_shown_is_asked_of_one_shard(cluster: FakeCluster) -> None:
+    await fill(await cluster.connect(shard_policy="round_robin"), 9)
+    log = await cluster.connect()
+    seen = [(record.position, record.shard) async for record in log.read_range(1)]
+    assert {shard for _, shard in seen} == {0, 1, 2}
+    assert [(position, log._context.seen.shard_of(position)) for position, _ in seen] == seen
+
+
+async def test_that_a_position_is_trimmed_is_believed_of_the_leader_alone(cluster: FakeCluster) -> None:
+    """Replicas may not have heard of it, and have nothing there all the same."""
+    log = await cluster.connect(timeout=2)
+    await log.append_many([b"a", b"b", b"c"])
+    cluster.apply(TrimTo(3))
+    for shard in cluster.replicas:
+        for replica in shard:
+            replica.readable_max = 1
+    with pytest.raises(Trimmed) as told:
+        await log.read(2)
+    assert told.value.first == 3
 
 
 async def test_a_replica_that_lacks_what_is_ordered_is_passed_over(cluster: FakeCluster) -> None:

@@ -188,6 +188,9 @@ def test_an_excuse_names_its_text_and_is_missed_when_that_is_gone(tmp_path: Path
     assert excused.reason(drawn("if used < most:", "if used <= most:")) is None
     assert excused.stale([mutant]) == []
     assert excused.stale([]) == ["ithaca.raft.made: return most - used"]
+    for scope, reason in [("room", "nobody asks"), ("is_full", None)]:
+        file.write_text(file.read_text().split("scope")[0] + f'\nscope = "{scope}"')
+        assert Excused(file).reason(mutant) == reason
 
 
 JUDGED = """

@@ -55,15 +55,23 @@ class Excused:
 
     def __init__(self, path: Path = EQUIVALENT) -> None:
         entries = tomllib.loads(path.read_text()).get("mutant", []) if path.exists() else []
-        self._reasons = {(each["module"], each["old"], each["new"]): each["reason"] for each in entries}
+        self._reasons = {
+            (each["module"], each.get("scope"), each["old"], each["new"]): each["reason"] for each in entries
+        }
 
     def reason(self, mutant: Mutant) -> str | None:
-        return self._reasons.get((mutant.statement.module, mutant.statement.text, mutant.new))
+        return next((self._reasons[name] for name in _names(mutant) if name in self._reasons), None)
 
     def stale(self, mutants: Iterable[Mutant]) -> list[str]:
         """Those whose text is not in the sources any more."""
-        known = {(each.statement.module, each.statement.text, each.new) for each in mutants}
-        return [f"{module}: {old}" for module, old, new in self._reasons if (module, old, new) not in known]
+        known = {name for mutant in mutants for name in _names(mutant)}
+        return [f"{name[0]}: {name[2]}" for name in self._reasons if name not in known]
+
+
+def _names(mutant: Mutant) -> list[tuple[str, str | None, str, str]]:
+    """With the function that it is in, and without: where a text stands twice, that tells which is meant."""
+    statement = mutant.statement
+    return [(statement.module, scope, statement.text, mutant.new) for scope in (statement.scope, None)]
 
 
 def tables(sample: list[Mutant], results: Results, excused: Excused, by: str) -> str:
