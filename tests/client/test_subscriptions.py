@@ -140,6 +140,7 @@ async def test_a_slow_consumer_holds_the_servers_back_and_not_the_memory(cluster
         assert delivered < count * size
         rest = await take(subscription, count - 1)
         assert [record.value[0] for record in rest] == list(range(1, count))
+        assert sum(replica.streams for replica in cluster.replicas[0]) == 1, "the same stream has gone on"
 
 
 async def test_polling_without_waiting_lets_the_loop_receive(cluster: FakeCluster) -> None:
