@@ -45,6 +45,7 @@ class Driver:
         entry = decode_entry(encode_entry(entry))
         self.entries.append(entry)
         self.outcomes.append(self.state.apply(len(self.entries), entry))
+        assert len(self.state.snapshot()) <= self.state.size_bytes
         return self.outcomes[-1]
 
     def shard(self, shard: int, *, f: int = 1, masking: bool = False) -> list[LaneId]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from random import Random
 
@@ -22,7 +22,7 @@ from ithaca.raft.messages import (
     EntryKind,
     first_state,
 )
-from ithaca.runtime import raft_disk
+from ithaca.runtime import raft_disk, raft_driver
 from ithaca.runtime.patient_disk import Patience
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.sim.disk import SimDisk
@@ -45,8 +45,8 @@ class Machine:
         self.entries.append(data)
         return len(self.entries), data
 
-    def snapshot(self) -> bytes:
-        return b"\n".join(self.entries)
+    def snapshot(self) -> Iterator[bytes]:
+        return iter([b"\n".join(self.entries[:1]), *(b"\n" + entry for entry in self.entries[1:])])
 
     def restore(self, index: int, data: bytes) -> None:
         self.restored_index = index
@@ -176,8 +176,12 @@ async def test_a_restart_finds_what_was_applied() -> None:
         assert await server.driver.propose(b"more") == (13, b"more")
 
 
-async def test_a_follower_that_was_away_for_long_gets_a_snapshot() -> None:
-    settings = Settings(election_timeout_ms=250, heartbeat_ms=40, snapshot_entries=5, trailing_entries=0)
+@pytest.mark.parametrize("chunk_bytes", [3, 1000])
+async def test_a_follower_that_was_away_for_long_gets_a_snapshot(
+    chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raft_driver, "SNAPSHOT_TURN_BYTES", chunk_bytes)
+    settings = Settings(250, 40, snapshot_entries=5, trailing_entries=0, snapshot_chunk_bytes=chunk_bytes)
     async with running(3, settings) as group:
         leader = await group.leader()
         away = next(each for each in group.servers.values() if each is not leader)
@@ -187,6 +191,44 @@ async def test_a_follower_that_was_away_for_long_gets_a_snapshot() -> None:
         away.is_connected = True
         await until(lambda: away.machine.entries == leader.machine.entries)
         assert away.machine.restored_index >= 5
+
+
+async def test_a_snapshot_is_encoded_between_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raft_driver, "SNAPSHOT_TURN_BYTES", 1)
+    async with running(1, Settings(election_timeout_ms=250, heartbeat_ms=40, snapshot_entries=30)) as group:
+        server = group.servers[1]
+        await until(lambda: server.driver.is_leader)
+        turns: list[int] = []
+
+        def turn() -> None:
+            turns.append(len(server.machine.entries))
+            asyncio.get_running_loop().call_soon(turn)
+
+        taken = 0
+        original = server.machine.snapshot
+
+        def snapshot() -> Iterator[bytes]:
+            nonlocal taken
+            for piece in list(original()):
+                taken += 1
+                turns.clear()
+                yield piece
+                if taken > 1:
+                    assert turns, "a turn of the loop came before the next piece"
+
+        monkeypatch.setattr(server.machine, "snapshot", snapshot)
+        turn()
+        for number in range(40):
+            await server.driver.propose(b"%d" % number)
+        await until(lambda: server.driver._core.node.snapshot.index >= 30)
+        assert taken > 20
+        before = list(server.machine.entries)
+        await server.driver.stop()
+        server.disk.kill()
+        server.start()
+        await group.leader()
+        await server.driver.read_index()
+        assert server.machine.entries == before
 
 
 async def test_a_leader_that_is_cut_off_does_not_know_what_became_of_a_proposal() -> None:

@@ -15,7 +15,7 @@ from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import find_shard, no_such_shard
 from ithaca.model import interface_aio
 from ithaca.model.addresses import parse_address
-from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, LastShard, ProtocolError
+from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, LastShard, Overloaded, ProtocolError
 from ithaca.model.interface import ReplicaInfo, ShardInfo
 from ithaca.model.limits import ORDERING_REPLICAS_MAX, SHARD_NUMBER_MAX, SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
@@ -50,6 +50,8 @@ class AsyncClusterAdmin(OrdererAdmin, interface_aio.Admin):
                 return number
             if reason == "too many replicas":
                 raise InvalidInput(f"the cluster would have more than {ORDERING_REPLICAS_MAX} replicas")
+            if reason == "the state is full":
+                raise Overloaded("the ordering layer has no room for another shard: trim finalized ones, or the log")
             if reason == "another shard has this number":
                 if shard is not None:
                     raise InvalidInput(f"shard {shard} is another one, or was: numbers are never used again")

@@ -50,7 +50,7 @@ class Homes:
             for outcome in await self._order.propose(OpenSession(name, home), deadline):
                 if isinstance(outcome, SessionOpened):
                     return outcome.session
-                if isinstance(outcome, Refused) and outcome.reason == "too many sessions":
+                if isinstance(outcome, Refused) and outcome.reason in ("too many sessions", "the state is full"):
                     raise Overloaded(f"session {name!r} cannot be opened: {outcome.reason}")
                 if isinstance(outcome, Refused) and lane is not None:
                     raise WrongLane(f"no session can live in lane {lane}: {outcome.reason}")

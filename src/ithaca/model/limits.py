@@ -23,6 +23,8 @@ HELLO_BYTES_MAX = 4 * KIB
 HELLO_TEXT_BYTES_MAX = 255
 HELLO_FEATURES_MAX = 32
 """Names in a hello."""
+HOST_CHARACTERS_MAX = 255
+"""The host of an address; a domain name has at most 253."""
 HELLO_TIMEOUT_S = 5.0
 """A connection on which nobody has said hello by then is closed."""
 FRAME_TIMEOUT_S = 60.0
@@ -229,6 +231,8 @@ RAFT_APPLY_ENTRIES_MAX = 4096
 """Entries in one Apply."""
 RAFT_SNAPSHOT_BYTES_MAX = 320 * MIB
 """A state machine's snapshot."""
+SNAPSHOT_TURN_BYTES = 256 * KIB
+"""So much of a snapshot is encoded before the loop turns to other work, and what is encoded at once on top."""
 RAFT_SNAPSHOT_CHUNK_BYTES = MIB
 """A larger one travels in chunks of this size, one after the other."""
 RAFT_HELD_BACK_ENTRIES_MAX = 65_536
@@ -278,6 +282,14 @@ ORDERING_PIPELINE_CUTS = 4
 ORDERING_PIPELINE_CUTS_MAX = 64
 ORDERING_INTERVAL_US_MAX = 60_000_000
 """The longest `order_interval` that may be asked for."""
+ORDERING_STATE_BYTES_MAX = 256 * MIB
+ORDERING_STATE_RESERVE_BYTES = 16 * MIB
+"""What the ordering layer's state may take as a snapshot; nobody gets a new session, part or shard beyond it. Replicas
+that start again, or are replaced, have the reserve. With what is never refused, `RAFT_SNAPSHOT_BYTES_MAX` is enough."""
+SNAPSHOT_PIECE_ITEMS = 4096
+"""Items of a table that are encoded at once for a snapshot, between other work: a few milliseconds."""
+ORDERING_VIEW_BYTES_MAX = 24 * MIB
+"""Of that, the shards and their replicas: views travel in one message."""
 ORDERING_SESSIONS_MAX = 16_384
 """Sessions of one cluster; opening one more is refused until another has expired."""
 SESSION_CARRIED_BYTES_MAX = 512

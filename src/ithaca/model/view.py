@@ -11,7 +11,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import (
+    HOST_CHARACTERS_MAX,
     INCARNATION_MAX,
     ORDERING_PIPELINE_CUTS,
     REPLICA_NUMBER_MAX,
@@ -47,6 +49,12 @@ class Address(msgspec.Struct, frozen=True, array_like=True):
 
     host: str
     port: Annotated[int, Meta(ge=0, le=65535)]
+
+    def __post_init__(self) -> None:
+        if len(self.host) > HOST_CHARACTERS_MAX:
+            raise InvalidInput(
+                f"the host {self.host[:32]!r}… has {len(self.host)} characters: use {HOST_CHARACTERS_MAX}"
+            )
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -177,8 +177,19 @@ class LaneTable:
 
     def packed(self) -> PackedLanes:
         return PackedLanes(
-            pack(self.keys), pack(self.lengths), pack(self._ends), pack(self._since), sorted(self.closed.items())
+            pack(self.keys), pack(self.lengths), pack(self._ends), pack(self._since), self._sorted_closed()
         )
+
+    def _sorted_closed(self) -> list[tuple[LaneId, ClosedLane]]:
+        """By replica they are in order but for a few, which is quick to sort; all together they are not."""
+        by_replica: dict[tuple[int, int], list[tuple[LaneId, ClosedLane]]] = {}
+        for item in self.closed.items():
+            by_replica.setdefault(item[0][:2], []).append(item)
+        found: list[tuple[LaneId, ClosedLane]] = []
+        for _, items in sorted(by_replica.items()):
+            items.sort(key=_incarnation)
+            found += items
+        return found
 
     @classmethod
     def restored(cls, packed: PackedLanes) -> "LaneTable":
@@ -200,3 +211,7 @@ class LaneTable:
     def _set(self, keys: Vector, lengths: Vector, ends: Vector, since: Vector) -> None:
         self.keys, self.lengths, self._ends, self._since = keys, lengths, ends, since
         self._row_of = None
+
+
+def _incarnation(item: tuple[LaneId, ClosedLane]) -> int:
+    return item[0].incarnation

@@ -22,6 +22,7 @@ _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 Reason = Literal[
     "the log is not configured",
+    "the state is full",
     "another log",
     "another engine",
     "no such shard",

@@ -163,6 +163,15 @@ class PartTable:
         part = self.by_lane.get(lane)
         return part if part is not None and part.token == token else None
 
+    def is_known(self, token: bytes) -> bool:
+        """Whether a part of this token is neither published nor gone."""
+        return token in self._of_token
+
+    @property
+    def numbered_count(self) -> int:
+        """Replicas that have had a part."""
+        return len(self._last)
+
     def in_shard(self, shard: int) -> list[StagedPart]:
         return [part for lane, part in sorted(self.by_lane.items()) if lane.shard == shard]
 

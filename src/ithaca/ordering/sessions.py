@@ -72,6 +72,9 @@ class SessionTable:
         del self._id_of_name[session.name]
         return [SessionExpired(session)]
 
+    def is_known(self, name: str) -> bool:
+        return name in self._id_of_name
+
     def homes(self) -> set[LaneId]:
         return {session.home for session in self.by_id.values()}
 

@@ -27,6 +27,10 @@ from ithaca.ordering.outcomes import LaneClosed, LaneOpened, Outcome, Refused, S
 
 T = TypeVar("T")
 
+SHARD_BYTES = 80
+REPLICA_BYTES = 40
+"""What a shard, and a replica without its host, take in a snapshot at most."""
+
 
 class Grace(msgspec.Struct, frozen=True, array_like=True):
     """When a finalizing shard is finalized: with the first cut that is this late, by number and by time."""
@@ -56,6 +60,12 @@ class ShardTable:
         self.by_number: dict[int, Shard] = {}
         self.graces: dict[int, Grace] = {}
         self._reclaimed: set[int] = set()
+        self.view_bytes = 0
+        """A bound on what all shards take in a snapshot."""
+
+    @property
+    def reclaimed_count(self) -> int:
+        return len(self._reclaimed)
 
     @property
     def view(self) -> View:
@@ -188,7 +198,7 @@ class ShardTable:
         outcomes: list[Outcome] = []
         for number in finalized:
             if not self._lanes.has_lanes(number):
-                del self.by_number[number]
+                self.view_bytes -= _bytes(self.by_number.pop(number))
                 self._reclaimed.add(number)
                 self.version += 1
                 outcomes.append(ViewChanged(self.version, number, None))
@@ -206,6 +216,7 @@ class ShardTable:
         table.by_number = {shard.shard: shard for shard in packed.shards}
         table.graces = dict(packed.graces)
         table._reclaimed = set(packed.reclaimed)
+        table.view_bytes = sum(map(_bytes, packed.shards))
         return table
 
     def was_reclaimed(self, shard: int) -> bool:
@@ -234,6 +245,8 @@ class ShardTable:
 
     def _put(self, shard: Shard) -> ViewChanged:
         self.version += 1
+        former = self.by_number.get(shard.shard)
+        self.view_bytes += _bytes(shard) - (0 if former is None else _bytes(former))
         self.by_number[shard.shard] = shard
         return ViewChanged(self.version, shard.shard, shard)
 
@@ -245,6 +258,10 @@ def boot_max(known: int, time_us: int) -> int:
     use the numbers up.
     """
     return min(BOOT_MAX, max(known + BOOT_LEAP_MAX, time_us + BOOT_AHEAD_S_MAX * 1_000_000))
+
+
+def _bytes(shard: Shard) -> int:
+    return SHARD_BYTES + sum(REPLICA_BYTES + len(each.address.host.encode()) for each in shard.replicas)
 
 
 def _with(shard: Shard, replica: Replica) -> Shard:

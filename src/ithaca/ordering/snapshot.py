@@ -7,6 +7,8 @@
 Vectors in it are bytes, 8 per element, little-endian (`model.cut.pack`). Equal states have equal bytes.
 """
 
+import struct
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
@@ -14,6 +16,7 @@ from msgspec import Meta
 
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt, FormatTooNew
+from ithaca.model.limits import SNAPSHOT_PIECE_ITEMS
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration
 from ithaca.ordering.lanes import PackedLanes
@@ -45,12 +48,40 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     parts: PackedParts = PackedParts()
 
 
+_DIVIDED = (Snapshot, PackedLanes, PackedShards, PackedSessions, PackedParts)
+"""What is encoded field by field, since a field may be large."""
+_encode = msgspec.msgpack.Encoder().encode
 _envelope_decoder = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
 _decoder = msgspec.msgpack.Decoder(Snapshot)
 
 
-def encode_snapshot(snapshot: Snapshot) -> bytes:
-    return msgspec.msgpack.encode((VERSION, snapshot))
+def encode_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
+    """The snapshot in pieces, none of which takes long to make; joined, they are what `decode_snapshot` reads."""
+    yield _array_head(2)
+    yield _encode(VERSION)
+    yield from _pieces(snapshot)
+
+
+def _pieces(value: object) -> Iterator[bytes]:
+    if isinstance(value, _DIVIDED):
+        fields = [getattr(value, name) for name in value.__struct_fields__]
+        yield _array_head(len(fields))
+        for field in fields:
+            yield from _pieces(field)
+    elif isinstance(value, list) and len(value) > SNAPSHOT_PIECE_ITEMS:
+        yield _array_head(len(value))
+        for start in range(0, len(value), SNAPSHOT_PIECE_ITEMS):
+            items = value[start : start + SNAPSHOT_PIECE_ITEMS]
+            yield _encode(items)[len(_array_head(len(items))) :]
+    else:
+        yield _encode(value)
+
+
+def _array_head(count: int) -> bytes:
+    """How msgpack begins an array of so many items."""
+    if count < 16:
+        return bytes([0x90 | count])
+    return struct.pack(">BH", 0xDC, count) if count < 1 << 16 else struct.pack(">BI", 0xDD, count)
 
 
 def decode_snapshot(data: bytes) -> Snapshot:

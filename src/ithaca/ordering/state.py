@@ -4,13 +4,15 @@
 and nowhere else; what leaders proposed, lost or repeated makes no difference.
 """
 
+from collections.abc import Iterator
+
 import msgspec
 
 from ithaca.model.cut import ShardCut
 from ithaca.model.limits import ORDERING_LOST_RANGES_MAX
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.model.view import ClusterConfiguration, Shard, View
-from ithaca.ordering import lost
+from ithaca.ordering import lost, room
 from ithaca.ordering.entries import (
     AddReplica,
     CloseLane,
@@ -100,6 +102,8 @@ class OrderingState:
         self.index = index
         if self.configuration is None and not isinstance(entry, Configure):
             return [Refused(entry, "the log is not configured")]
+        if room.is_full_for(self, entry):
+            return [Refused(entry, "the state is full")]
         outcomes = self._apply(entry)
         return outcomes + self.parts.follow(outcomes)
 
@@ -171,8 +175,17 @@ class OrderingState:
         """What every replica of a shard must hold: of each lane what is ordered, and the sealed parts."""
         return self.lanes.ordered_lengths(shard) | self.parts.sealed_lengths(shard)
 
+    @property
+    def size_bytes(self) -> int:
+        """A bound on the bytes of its snapshot."""
+        return room.size_bytes(self)
+
     def snapshot(self) -> bytes:
         """The whole state; equal states give equal bytes."""
+        return b"".join(self.snapshot_pieces())
+
+    def snapshot_pieces(self) -> Iterator[bytes]:
+        """The state as it is now, to be encoded bit by bit while it goes on to change."""
         return encode_snapshot(
             Snapshot(
                 self.index,

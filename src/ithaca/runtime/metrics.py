@@ -131,6 +131,9 @@ class OrdererMetrics(_ServerMetrics):
         self.is_leader = self._gauge("is_leader", "1 on the leader, else 0")
         self.term = self._gauge("term", "The Raft term")
         self.sessions = self._gauge("sessions", "Sessions that have not expired")
+        self.state_bytes = self._gauge(
+            "state_bytes", "A bound on the bytes of a snapshot of the ordering layer's state"
+        )
         self.joined = self._gauge("joined", "Replicas that follow the order here")
         self.tail = self._gauge("tail", "The next position")
 

@@ -13,7 +13,7 @@ nothing more, fails whoever waits, and tells its owner.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
@@ -27,7 +27,7 @@ from ithaca.model.errors import (
     StorageFull,
     Unavailable,
 )
-from ithaca.model.limits import RAFT_MEMBERS_MAX
+from ithaca.model.limits import RAFT_MEMBERS_MAX, SNAPSHOT_TURN_BYTES
 from ithaca.model.view import Address
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import (
@@ -69,8 +69,8 @@ class StateMachine(Protocol):
     def apply(self, index: int, term: int, data: bytes) -> object:
         """Take in the payload at this index; what it returns is the result of its proposal."""
 
-    def snapshot(self) -> bytes:
-        """The whole state, after the last entry applied."""
+    def snapshot(self) -> Iterator[bytes]:
+        """The whole state, after the last entry applied, in pieces that are made while it goes on to change."""
 
     def restore(self, index: int, data: bytes) -> None:
         """Replace the whole state by a snapshot, taken after `index`."""
@@ -299,13 +299,30 @@ class RaftDriver:
                     _tell(self._requests.pop(effect.request).failed, self._error_of(effect))
                 case TakeSnapshot():
                     self._catch_up()
-                    self._events.append(SnapshotTaken(self.applied_index, self._machine.snapshot()))
+                    self._encode_snapshot(self.applied_index, self._machine.snapshot(), [])
                 case Restore():
                     self._catch_up()
                     self._machine.restore(effect.snapshot.index, effect.snapshot.data)
                     self._has_applied(effect.snapshot.index)
                 case Transferring():
                     _tell(self._requests.pop(effect.request).done, None)
+
+    def _encode_snapshot(self, index: int, rest: Iterator[bytes], pieces: list[bytes]) -> None:
+        """Make pieces of a snapshot for a while, and go on in the next turn of the loop."""
+        if self._has_ended:
+            return
+        encoded_bytes = 0
+        try:
+            for piece in rest:
+                pieces.append(piece)
+                encoded_bytes += len(piece)
+                if encoded_bytes >= SNAPSHOT_TURN_BYTES:
+                    asyncio.get_running_loop().call_soon(self._encode_snapshot, index, rest, pieces)
+                    return
+        except Exception as error:
+            self._fail(error)
+            return
+        self.step(SnapshotTaken(index, b"".join(pieces)))
 
     def _take_in(self, effect: Apply) -> None:
         """Apply at once where somebody waits for it, else in the next turn: a follower answers its leader first."""

@@ -301,6 +301,7 @@ class OrdererServer:
         metrics.is_leader.set_function(lambda: driver.is_leader)
         metrics.term.set_function(lambda: driver.term)
         metrics.sessions.set_function(lambda: len(machine.state.sessions.by_id))
+        metrics.state_bytes.set_function(lambda: machine.state.size_bytes)
         metrics.joined.set_function(lambda: len(self._streams))
         metrics.tail.set_function(lambda: machine.state.tail)
         metrics.connections.set_function(lambda: 0 if self._listener is None else self._listener.connection_count)

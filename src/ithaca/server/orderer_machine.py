@@ -1,6 +1,6 @@
 """What a Raft group of orderers agrees on, as its state machine: `ordering.OrderingState`, entry by entry."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ithaca.ordering.entries import decode_entry
 from ithaca.ordering.outcomes import Outcome
@@ -20,8 +20,8 @@ class OrderingMachine:
         self._applied(term, outcomes)
         return outcomes
 
-    def snapshot(self) -> bytes:
-        return self.state.snapshot()
+    def snapshot(self) -> Iterator[bytes]:
+        return self.state.snapshot_pieces()
 
     def restore(self, index: int, data: bytes) -> None:
         self.state = OrderingState.restored(data)

@@ -229,4 +229,7 @@ def _check(message: Request) -> None:
 
 
 def _lacks_room(outcomes: list[Outcome]) -> bool:
-    return any(isinstance(outcome, Refused) and outcome.reason == "too many sessions" for outcome in outcomes)
+    return any(
+        isinstance(outcome, Refused) and outcome.reason in ("too many sessions", "the state is full")
+        for outcome in outcomes
+    )

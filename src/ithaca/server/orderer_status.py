@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.ordering.state import OrderingState
@@ -43,6 +44,8 @@ def orderer_status(
         "configured": state.configuration is not None,
         "shards": [_shard(shard, state, streams if driver.is_leader else None) for shard in state.view.shards],
         "sessions": len(state.sessions.by_id),
+        "state_bytes": state.size_bytes,
+        "state_bytes_max": ORDERING_STATE_BYTES_MAX,
         "log": None if state.configuration is None else str(state.configuration.log),
     }
 

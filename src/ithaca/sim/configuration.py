@@ -105,6 +105,8 @@ class Configuration:
     retires: bool = False
     """Whether orderers are stopped once they were removed. Then everybody knows of all that there are at the end;
     else clients and replicas begin with those that founded the log."""
+    snapshot_chunk_bytes: int = 100
+    """So small that snapshots of the order take several."""
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
 
@@ -158,6 +160,7 @@ class Configuration:
             snapshot_entries=self.snapshot_entries,
             trailing_entries=max(1, self.snapshot_entries // 4),
             append_entries_max=self.append_entries,
+            snapshot_chunk_bytes=self.snapshot_chunk_bytes,
             heartbeat_ms=self.heartbeat_ms,
         )
 
@@ -174,7 +177,21 @@ def configuration_of(seed: int) -> Configuration:
     True
     """
     drawn = with_staged_faults(_with_aggregators(_without_aggregators(seed)))
-    return with_storage_trouble(with_retention(drawn))
+    return _with_little_room(with_storage_trouble(with_retention(drawn)))
+
+
+def _with_little_room(drawn: Configuration) -> Configuration:
+    """Snapshots of the order travel in many chunks, and are encoded in many turns. In every third seed the state has so
+    little room that now and then somebody is refused; what is there has a reserve, and goes on.
+    """
+    random = Random(f"room of {drawn.seed}")
+    limits = {"SNAPSHOT_TURN_BYTES": random.choice((50, 256 * KIB)), "SNAPSHOT_PIECE_ITEMS": random.choice((2, 4096))}
+    if random.random() < 1 / 3:
+        most = random.choice((16, 32, 64)) * KIB
+        limits |= {"ORDERING_STATE_BYTES_MAX": most, "ORDERING_STATE_RESERVE_BYTES": 64 * KIB}
+        limits |= {"RAFT_SNAPSHOT_BYTES_MAX": most + 256 * KIB}
+    chunk_bytes = random.choice((40, 100, 500))
+    return replace(drawn, limits=drawn.limits | limits, snapshot_chunk_bytes=chunk_bytes)
 
 
 def _with_aggregators(drawn: Configuration) -> Configuration:

@@ -94,6 +94,27 @@ ORDER = (
         "self._put(session)",
     ),
     Bug(
+        "order-move-from-open-lane",
+        "a session moves although its lane is open, and may still order something of it",
+        "ithaca.ordering.sessions",
+        'return "the source is not closed" if self._lanes.is_open(entry.source) else None',
+        "return None",
+    ),
+    Bug(
+        "order-refused-too-late",
+        "the state takes one more when it is full already, and refuses only then",
+        "ithaca.ordering.room",
+        "return size_bytes(state) + added > ORDERING_STATE_BYTES_MAX + reserve",
+        "return size_bytes(state) > ORDERING_STATE_BYTES_MAX + reserve",
+    ),
+    Bug(
+        "order-size-without-closed-lanes",
+        "the size of the state leaves the closed lanes out",
+        "ithaca.ordering.room",
+        "        + CLOSED_LANE_BYTES * len(lanes.closed)\n",
+        "",
+    ),
+    Bug(
         "order-tail-by-anyone",
         "any orderer says where the log ends, as far as it knows",
         "ithaca.server.orderer_requests",

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.ordering.clock import OrderClock
-from ithaca.ordering.entries import Cut, Finalize, OrderingEntry
+from ithaca.ordering.entries import Cut, Finalize, OpenSession, OrderingEntry, RegisterShard
 from ithaca.ordering.outcomes import Outcome, SessionMoved, SessionOpened, ShardFinalized, ViewChanged
+from ithaca.ordering.part_entries import OpenPart
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Effect, Event, Receive
@@ -74,10 +76,12 @@ class Witness:
         """What an entry may bring about, whoever proposed it."""
         if isinstance(entry, Cut):
             self._may_be_forgotten(state, entry)
+        before = state.size_bytes
         outcomes = original(state, index, entry)
         self._world.times.applied(state, index, entry, outcomes)
         if (problem := self._world.ordered.add(state.tail, state.time_us)) is not None:
             self.accuse("order-time", problem)
+        self._has_room(state, before, entry)
         for outcome in outcomes:
             if isinstance(outcome, SessionMoved | SessionOpened):
                 self._may_be_home(state, outcome)
@@ -87,6 +91,18 @@ class Witness:
             elif isinstance(outcome, ShardFinalized) and isinstance(entry, Cut):
                 self._is_over(state, outcome.shard)
         return outcomes
+
+    def sizes(self, original: Callable[..., Iterator[bytes]], state: OrderingState) -> Iterator[bytes]:
+        """The state knows a bound on its snapshot, and Raft takes every snapshot that there can be."""
+        return self._counted(original(state), state.size_bytes)
+
+    def _counted(self, pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+            yield piece
+        if size > most:
+            self.accuse("state-size", f"a snapshot has {size} bytes, and the state says {most} at most")
 
     def _may_be_forgotten(self, state: OrderingState, entry: Cut) -> None:
         """A cut is let go once f + 1 replicas of each of its shards have its positions on their disks."""
@@ -99,11 +115,22 @@ class Witness:
                     self.accuse("runs-kept", f"{said} on their disks, not {known.copies}")
 
     def _may_be_home(self, state: OrderingState, outcome: SessionMoved | SessionOpened) -> None:
-        """Nobody comes to a shard that is about to go; one who lives there may open the session again."""
+        """Nobody comes to a shard that is about to go; one who lives there may open the session again. Nobody leaves a
+        lane that may still order something."""
         session = outcome.session
         is_new = session.home != outcome.source if isinstance(outcome, SessionMoved) else session.epoch == 1
         if is_new and not state.shards.is_live(session.home.shard):
             self.accuse("leaving", f"session {session.name!r} came to lane {session.home} of a shard that is not live")
+        if isinstance(outcome, SessionMoved) and is_new and state.lanes.is_open(outcome.source):
+            self.accuse("leaving", f"session {session.name!r} left lane {outcome.source}, which is open")
+
+    def _has_room(self, state: OrderingState, before: int, entry: OrderingEntry) -> None:
+        """Nobody gets something new beyond the limit of the state."""
+        most = self._world.configuration.limits.get("ORDERING_STATE_BYTES_MAX", ORDERING_STATE_BYTES_MAX)
+        after = state.size_bytes
+        if isinstance(entry, OpenSession | OpenPart | RegisterShard) and after > max(before, most):
+            said = f"{type(entry).__name__} took the state from {before} to {after} bytes"
+            self.accuse("state-size", f"{said}, and {most} is the limit")
 
     def _is_over(self, state: OrderingState, shard: int) -> None:
         cut, until_us = self._graces.get(shard, (0, 0))
@@ -122,6 +149,7 @@ def watched(world: World, invariants: Invariants) -> Iterator[None]:
         (ReplicaCore, "next_seq", witness.next_numbers),
         (OrderingState, "apply", witness.entries),
         (OrderClock, "lead", world.times.leads),
+        (OrderingState, "snapshot_pieces", witness.sizes),
     ]
     originals = [owner.__dict__[name] for owner, name, _ in places]
     try:

@@ -192,7 +192,7 @@ class RaftLog:
         """Put a new file with exactly this state in the place of the old one."""
         path = posixpath.join(self._directory, NEW_NAME)
         generation = self._generation + 1
-        groups = list(_state_groups(state, generation))
+        groups = list(_state_groups(state, generation))  # not joined: a snapshot may be large
         end = _FILE_HEAD.size + sum(map(len, groups))
         try:
             if self._disk.exists(path):
@@ -239,10 +239,13 @@ def _file_head(generation: int, synced_bytes: int) -> bytes:
 
 def _group(offset: int, generation: int, records: Iterable[bytes]) -> list[bytes]:
     body = b"".join(records)
-    fields = (offset, len(body), google_crc32c.value(body), generation)
+    return [_sealed_head(offset, generation, len(body), google_crc32c.value(body)), *([body] if body else ())]
+
+
+def _sealed_head(offset: int, generation: int, body_bytes: int, body_crc: int) -> bytes:
+    fields = (offset, body_bytes, body_crc, generation)
     crc = google_crc32c.value(_GROUP_HEAD.pack(_GROUP_MAGIC, 0, *fields)[8:])
-    head = _GROUP_HEAD.pack(_GROUP_MAGIC, crc, *fields)
-    return [head, body] if body else [head]
+    return _GROUP_HEAD.pack(_GROUP_MAGIC, crc, *fields)
 
 
 def _record(kind: int, value: HardState | Snapshot | tuple[Entry, ...]) -> bytes:
@@ -253,13 +256,25 @@ def _record(kind: int, value: HardState | Snapshot | tuple[Entry, ...]) -> bytes
 def _state_groups(state: DurableState, generation: int) -> Iterator[bytes]:
     """A whole state as the groups of a new file; entries are divided, so that no group is too large."""
     offset = _FILE_HEAD.size
-    records = [_record(_HARD_STATE, state.hard_state), _record(_SNAPSHOT, state.snapshot)]
+    snapshot = _encoder.encode(state.snapshot)
+    records = [
+        *(_record(_HARD_STATE, state.hard_state), _RECORD_HEAD.pack(len(snapshot), _SNAPSHOT)),
+        *(snapshot, bytes(-len(snapshot) % 8)),
+    ]
     for part in _parts(state.entries):
-        group = b"".join(_group(offset, generation, records))
-        yield group
-        offset += len(group)
+        yield from _parted_group(offset, generation, records)
+        offset += _GROUP_HEAD.size + sum(map(len, records))
         records = [_record(_ENTRIES, part)]
-    yield b"".join(_group(offset, generation, records))
+    yield from _parted_group(offset, generation, records)
+
+
+def _parted_group(offset: int, generation: int, records: list[bytes]) -> Iterator[bytes]:
+    """A group as it is written, without a copy of it in one piece."""
+    crc = 0
+    for record in records:
+        crc = google_crc32c.extend(crc, record)
+    yield _sealed_head(offset, generation, sum(map(len, records)), crc)
+    yield from filter(None, records)
 
 
 def _parts(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
