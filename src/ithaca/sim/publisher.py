@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
+from ithaca.client.log import AsyncClusterLog
+from ithaca.client.patience import Deadline
 from ithaca.model.errors import IthacaError, PartGone, PublishConflict
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.parts import Part, Published
+from ithaca.ordering.entries import ExpireSession, MoveSession, OpenSession
+from ithaca.ordering.outcomes import SessionOpened
 from ithaca.proof import payload
 from ithaca.sim.process import Process
 from ithaca.sim.workload import KEYS, connected
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 _AGAIN_S = 0.2
 _DAWDLE_S = 0.1
 _TTLS_S = (1.0, 4.0, 3600.0)
+_MEDDLES = 0.25
+_MEDDLING_S = 2.0
 
 
 @dataclass
@@ -46,6 +52,8 @@ class Publisher:
         self._key = 0
         self._last: Published | None = None
         self.succeeded = 0
+        self._meddling = Random(f"meddling of {world.configuration.seed} {self.name}")
+        self._meddles = self._meddling.random() < _MEDDLES
 
     @property
     def is_settled(self) -> bool:
@@ -99,6 +107,23 @@ class Publisher:
         self.succeeded += 1
         if random.random() < 0.3:
             await self._again(random, log, current, published)
+        if self._meddles and self._is_troubled:
+            await self._meddle(log)
+
+    async def _meddle(self, log: ClusterLog) -> None:
+        """Ask for what no client asks for: that a session leaves a lane that is open. It has done nothing there."""
+        assert isinstance(log, AsyncClusterLog)
+        order, deadline = log._context.order, Deadline(_MEDDLING_S)
+        lanes = order.view.live_lanes()
+        if len(lanes) < 2:
+            return
+        home, target = self._meddling.sample(lanes, 2)
+        for opened in await order.propose(OpenSession(f"{self.name}/meddling", home), deadline):
+            if isinstance(opened, SessionOpened):
+                session = opened.session
+                await order.propose(MoveSession(session.producer_id, session.epoch, session.home, target), deadline)
+                await order.propose(ExpireSession(session.producer_id, session.epoch), deadline)
+                self._world.count("session asked to leave an open lane")
 
     async def _dawdle(self, seconds: float) -> None:
         """Do nothing for so long; not while everything waits for this publisher to get on."""
