@@ -139,6 +139,8 @@ def _not_opened(reason: str, deadline: Deadline) -> Unavailable:
     match reason:
         case "too many parts":
             return Overloaded(f"{text}; publish or abort some, or wait until they expire")
+        case "the state is full":
+            return Overloaded(f"{text}: of the ordering layer; trim, or publish or abort some")
         case "too many published parts":
             return Overloaded(f"{text} of one shard, {PARTS_PUBLISHED_MAX}; trim, add a shard, or prepare larger ones")
         case _:
