@@ -1,4 +1,4 @@
-"""What a replica does while its disk takes no positions (invariant 8): nothing is refused half-way, all comes later."""
+"""What a replica does while its disk takes no positions (invariant 9): nothing is refused half-way, all comes later."""
 
 import pytest
 from tests.replica.driving import Driven, one, only

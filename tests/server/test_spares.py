@@ -107,6 +107,19 @@ async def test_a_spare_learns_the_shard_that_it_is_named_for_under_a_new_number(
         assert await other == Enlisted(0, 4)
 
 
+async def test_a_learner_in_whose_place_another_was_added_does_not_begin_anew() -> None:
+    async with leading() as (leader, where):
+        first, second = [await enlisted(leader, where, address) for address in (AT, OTHER)]
+        for address in (AT, OTHER):
+            leader.spares.admission(0, address)
+        assert [await first, await second] == [Enlisted(0, 2), Enlisted(0, 3)]
+        leader.apply(RemoveReplica(0, 1, 0), AddReplica(0, 2, 3, OTHER))
+        again = await enlisted(leader, where, AT)
+        assert len(leader.spares) == 1, "it waits for another place"
+        assert leader.spares.learners_of(0) == 0
+        again.cancel()
+
+
 async def test_a_spare_is_what_the_view_has_at_its_address() -> None:
     async with leading() as (leader, where):
         spare = await enlisted(leader, where, AT)

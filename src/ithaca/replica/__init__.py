@@ -25,10 +25,10 @@ it is performed: one that does ends the server, for core and store have parted.
    them, and then nobody is told where those records were.
 7. Self-clocking: idle means silent; no more than `REPORTS_OUTSTANDING_MAX` reports wait for their cut, but
    for repeats (`REPORT_INTERVAL_S`).
-8. What the shell cannot take is refused before a step is taken: of each lane at most `RUNS_UNSYNCED_MAX` runs are noted
-   and not synced. Those for which there is no room are not known here until there is: 6 holds for them.
-9. A part is written in the order of its places, each once, and is nowhere read before it is published. It is dropped
+8. A part is written in the order of its places, each once, and is nowhere read before it is published. It is dropped
    when the order says so, never otherwise, and once sealed it is cut or completed to its length like a closed lane.
+9. What the shell cannot take is refused before a step is taken: of each lane at most `RUNS_UNSYNCED_MAX` runs are noted
+   and not synced. Those for which there is no room are not known here until there is: 6 holds for them.
 
 Read `events` first, then `core`. Its parts: `appends`, the own lane, with `sessions`; `staging`, prepared parts;
 `lanes`, what is here of each lane, with `positions` and `settling`, which complete it; `readable`, how far all of

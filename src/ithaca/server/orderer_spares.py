@@ -75,7 +75,9 @@ class Spares:
         self.view_changed()
         learner = self._learners.pop(address, None)
         shard = None if learner is None else self._state.shards.by_number.get(learner.shard)
-        if shard is not None and address in self._waiting:
+        if learner is None or shard is None or address not in self._waiting:
+            return
+        if learner.replica > shard.replica_last:  # else another took its place, and it is not needed
             self.learn(shard, address)  # its disk is empty: under its former number it would not be believed
 
     def lost(self, connection: Connection) -> None:

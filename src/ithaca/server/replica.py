@@ -419,8 +419,8 @@ class ReplicaServer:
         self._withdraw(error, ReplicaRemoved(), f"replica {self._name} was removed from its shard: ask another")
 
     def _withdraw(self, error: NoSuchReplica | NoSuchShard, event: Event, answer: str) -> None:
-        """What it has is kept for people, and served to nobody: others go on without it. Deleted is nothing here: that
-        takes an ordered entry, and this is only what somebody says."""
+        """What it has is kept for people, and served to nobody: others go on without it. Nothing is deleted: that takes
+        an ordered entry, and this is only what somebody says."""
         if self._is_unneeded_spare:
             self.fail(NoSuchReplica(str(error)))
             return

@@ -25,11 +25,11 @@ REPLACING = (
         "return []",
     ),
     Bug(
-        "replace-set-aside-on-any-failure",
-        "a replica that was a spare sets its lanes aside whatever ended it, and waits again",
+        "replace-started-as-nobody",
+        "a replica that was a spare is nobody when it starts: it sets aside what it holds, and asks for a place",
         "ithaca.server.spare",
-        "except NoSuchReplica as error:",
-        "except IthacaError as error:",
+        "known = replica_meta.identity(self._disk, self._directory)",
+        "known = None",
     ),
     Bug(
         "replace-lanes-of-removed-dropped",
