@@ -90,6 +90,7 @@ class Administrator:
         if isinstance(task, Replacement):
             await self._replace(log, task)
             return
+        call = "add a shard" if isinstance(task, Task) and task.is_new else "finalize a shard"
         try:
             if isinstance(task, OrdererTask):
                 if not await self._world.members.carry_out(log, task):
@@ -102,11 +103,11 @@ class Administrator:
                     task.shard, grace_cuts=task.grace_cuts, grace=task.grace_s, wait=task.waits
                 )
         except LastShard as error:
-            self._world.met(error)
+            self._world.met(error, call)
             assert isinstance(task, Task)
             self.leaving.discard(task.shard)
         except IthacaError as error:
-            self._world.met(error)
+            self._world.met(error, call)
             assert isinstance(task, Task)
             await asyncio.sleep(_LOOK_S)
             return
@@ -119,9 +120,9 @@ class Administrator:
         try:
             await log.admin.replace_replica(task.shard, task.replica, str(task.spare.place.address), timeout=_REPLACE_S)
         except (NoSuchShard, AddressInUse) as error:
-            self._world.met(error)
+            self._world.met(error, "replace a replica")
         except IthacaError as error:
-            self._world.met(error)
+            self._world.met(error, "replace a replica")
             await asyncio.sleep(_LOOK_S)
             if self._world.is_healing and len(self._replicas(task.shard)) >= self._world.configuration.replicas:
                 self._world.tell(f"administrator: {task.shard}/{task.replica} stays: {error}")

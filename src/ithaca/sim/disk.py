@@ -61,7 +61,7 @@ class SimFile:
         if end > offset and data:  # what fits is written, as a kernel does before it reports ENOSPC
             self._inode.perform((offset, data[: end - offset]))
         if end < offset + len(data):
-            raise _error(errno.ENOSPC, self.path)
+            raise self._disk.no_space(self.path)
 
     def write_durably(self, offset: int, buffers: Sequence[Buffer]) -> None:
         self.write(offset, buffers)
@@ -91,7 +91,7 @@ class SimFile:
         self._check(writing=True)
         current = len(self._inode.current)
         if self._disk.grow(current, offset + count) < offset + count:
-            raise _error(errno.ENOSPC, self.path)
+            raise self._disk.no_space(self.path)
         if offset + count > current:
             self._inode.perform(offset + count)
 
@@ -127,6 +127,8 @@ class SimDisk:
 
     def __init__(self, *, capacity_bytes: int | None = None) -> None:
         self.capacity_bytes = capacity_bytes
+        self.lacked_space = False
+        """Whether something was refused because there was no space."""
         """Sizes of all files together; None for no bound. May be changed at any time."""
         self.boot = 0
         """Counts kills and crashes; handles of an earlier boot are stale."""
@@ -282,6 +284,10 @@ class SimDisk:
                 layer[offset] ^= 1 << bit
 
     # For `SimFile`.
+
+    def no_space(self, path: str) -> OSError:
+        self.lacked_space = True
+        return _error(errno.ENOSPC, path)
 
     def tick(self) -> None:
         if self._power_fails_at is not None and self.operations >= self._power_fails_at:

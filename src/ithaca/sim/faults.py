@@ -364,8 +364,8 @@ class Faults:
         path = self._random.choice(files)
         data = host.disk.open(path).read(0, host.disk.open(path).size())
         offset = self._random.randrange(len(data.rstrip(bytes(1))) or len(data))  # not in what is held ahead
-        host.disk.flip_bit(path, offset, self._random.randrange(8))
-        host.is_broken = host.was_flipped = True
+        host.flip_bit(path, offset, self._random.randrange(8))
+        host.is_broken = True
         return f"{host.name} {path} at {offset}"
 
 

@@ -67,12 +67,21 @@ class Host:
         """When a sync of its present process failed."""
         self.slow_ns = 0
         self.lives = 0
+        self.disks = 1
+        """How many it has had."""
         self.clocks = Clocks(Random(f"{world.configuration.seed} clocks of {name}"))
+
+    def flip_bit(self, path: str, offset: int, bit: int) -> None:
+        """Damage a byte of its disk."""
+        self.disk.flip_bit(path, offset, bit)
+        self.was_flipped = True
+        self.world.count("bit flipped")
 
     def replace_disk(self) -> None:
         """Everything it held is gone."""
         self.is_broken, self.was_flipped = True, False
         self.called = self.address  # what a new disk enlists as is what the view knows
+        self.disks += 1
         self.disk = HostDisk(self)
 
     @property

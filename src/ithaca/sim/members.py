@@ -70,7 +70,7 @@ class Members:
         self._world.kill(host, "its disk is lost")
         path = f"{host.directory}/{FILE_NAME}"
         if self._random.random() < 0.5 and host.disk.exists(path):
-            host.disk.flip_bit(path, self._random.randrange(12), self._random.randrange(8))  # in its head
+            host.flip_bit(path, self._random.randrange(12), self._random.randrange(8))  # in its head
         else:
             self._world.retire(host)
             host.replace_disk()
@@ -96,10 +96,10 @@ class Members:
             else:
                 await log.admin.remove_orderer(task.orderer)
         except LastOrderer as error:
-            self._world.met(error)
+            self._world.met(error, "change the orderers")
             self.wanted.add(task.orderer)
         except IthacaError as error:
-            self._world.met(error)
+            self._world.met(error, "change the orderers")
             return False
         self.pending.remove(task)
         host = self.host(task.orderer)

@@ -8,12 +8,15 @@ class OrderTimes:
 
     def __init__(self) -> None:
         self.tail = 1
+        self.first = 1
+        """The first position that was not trimmed."""
         self._starts: list[int] = []
         """The first position of each cut that ordered something, and beside it, when that was."""
         self._times_us: list[int] = []
 
-    def add(self, tail: int, time_us: int) -> str | None:
+    def add(self, tail: int, time_us: int, first: int) -> str | None:
         """Positions up to this tail are ordered; returns what is wrong with that."""
+        self.first = max(self.first, first)
         if tail <= self.tail:
             return None
         start, self.tail = self.tail, tail

@@ -74,7 +74,7 @@ class Publisher:
             try:
                 await self._step(who, random, log, self._current)
             except IthacaError as error:
-                self._world.met(error)
+                self._world.met(error, "publish")
                 await asyncio.sleep(_AGAIN_S)
             await asyncio.sleep(random.uniform(0, 4 * self._world.configuration.pause_between_appends_s))
 

@@ -62,7 +62,7 @@ class Reader:
                         if random.random() < 0.02 and not self._world.is_healing:
                             break  # and begins anew; once all is mended, it must get on by itself
             except IthacaError as error:
-                self._world.met(error)
+                self._world.met(error, "subscribe")
                 await asyncio.sleep(AGAIN_S)
 
     async def _polled(self, random: Random, subscription: Subscription) -> list[Record]:
@@ -88,7 +88,7 @@ class Reader:
                 position = max(1, random.choice((tail, tail - 1, tail + 1, random.randint(1, tail))))
                 await self._read(log, position, random.choice((0, 0, 0.05, 2)))
             except IthacaError as error:
-                self._world.met(error)
+                self._world.met(error, "read")
 
     async def _read(self, log: ClusterLog, position: int, wait_s: float) -> None:
         recorder, inv = self._world.recorder, self._world.recorder.now_ns()
@@ -116,7 +116,7 @@ class Reader:
             try:
                 await random.choice((self._read_range, self._read_range, self._begin_at_time))(random, log)
             except IthacaError as error:
-                self._world.met(error)
+                self._world.met(error, "read a range")
 
     async def _read_range(self, random: Random, log: ClusterLog) -> None:
         """To some position below the tail, or to the tail, whatever that is by then."""
@@ -161,7 +161,7 @@ class Reader:
                 await recorder.trim(before, lambda before=before: log.trim(before))  # type: ignore[misc]
                 await self._read(log, random.randint(1, before), 0)
             except IthacaError as error:
-                self._world.met(error)
+                self._world.met(error, "trim")
 
 
 def _drawn_filter(random: Random) -> KeyFilter:

@@ -22,7 +22,6 @@ from ithaca.raft.messages import AppendEntries, AppendReply, InstallSnapshot
 from ithaca.replica.core import ReplicaCore
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.sim.invariants import Invariants
-from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
 
 
@@ -37,7 +36,7 @@ class Witness:
 
     def accuse(self, rule: str, text: str) -> None:
         """The run ends with this step."""
-        self._world.violation = self._world.violation or Violation(rule, text)
+        self._world.accuse(rule, text)
 
     def reads(self, original: Callable[..., None], driver: RaftDriver, waiter: Waiter) -> None:
         """A read index covers what anybody had committed when it was asked for."""
@@ -79,7 +78,7 @@ class Witness:
         before = state.size_bytes
         outcomes = original(state, index, entry)
         self._world.times.applied(state, index, entry, outcomes)
-        if (problem := self._world.ordered.add(state.tail, state.time_us)) is not None:
+        if (problem := self._world.ordered.add(state.tail, state.time_us, state.first)) is not None:
             self.accuse("order-time", problem)
         self._has_room(state, before, entry)
         for outcome in outcomes:

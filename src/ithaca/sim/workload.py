@@ -33,7 +33,8 @@ async def connected(world: "World", call_s: float = _CALL_S) -> ClusterLog:
             )
             world.handles.append(log)
             return log
-        except IthacaError:
+        except IthacaError as error:
+            world.met(error, "connect")
             await asyncio.sleep(AGAIN_S)
 
 
@@ -103,7 +104,7 @@ class Producer:
                 )
                 self.succeeded += 1
             except IthacaError as error:
-                self._world.met(error)
+                self._world.met(error, "append")
             self._is_appending = False
             await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
 
@@ -113,7 +114,7 @@ class Producer:
             try:
                 session = await random.choice(logs).session(self.name)
             except IthacaError as error:
-                self._world.met(error)
+                self._world.met(error, "session")
                 await asyncio.sleep(AGAIN_S)
                 continue
             late = []
@@ -125,7 +126,7 @@ class Producer:
             try:
                 await asyncio.gather(*late, self._use(who, random, session))
             except SessionError as error:
-                self._world.met(error)
+                self._world.met(error, "append in a session")
             await asyncio.sleep(random.choice((0, AGAIN_S)) if self._configuration.takes_over else AGAIN_S)
 
     async def _send_too_late(self, who: Process, random: Random, session: Session, numbers: _Numbers) -> None:
@@ -192,7 +193,7 @@ class Producer:
         except SessionError:
             raise
         except IthacaError as error:
-            self._world.met(error)
+            self._world.met(error, "append in a session")
             return
         del numbers.unsettled[seq]
         self.succeeded += 1

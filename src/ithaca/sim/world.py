@@ -31,6 +31,7 @@ from ithaca.sim.administrator import Administrator
 from ithaca.sim.clocks import ClockJumps, TimeRules
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import Tear
+from ithaca.sim.excuses import is_allowed, is_explained
 from ithaca.sim.host import Host
 from ithaca.sim.members import Members
 from ithaca.sim.network import SimNetwork
@@ -68,7 +69,7 @@ class World:
     """One run of one seed, from the first start of the servers to the end."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self.configuration = configuration
+        self.configuration: Configuration = configuration
         self.random = Random(f"{configuration.seed} faults")
         self.scheduler = Scheduler()
         self.counts: Counter[str] = Counter()
@@ -89,7 +90,9 @@ class World:
         """As spare orderers know it."""
         self.bootstrap = bootstrap_of(self.whole_file)
         places = servers_of(everything) + spares_of(everything)
-        self.hosts = {place.name: Host(self, place.name, place.address.host, place) for place in places}
+        self.hosts: dict[str, Host] = {
+            place.name: Host(self, place.name, place.address.host, place) for place in places
+        }
         self.view = View()
         """The newest that an orderer has applied."""
         self.recorder = Recorder(lambda: self.scheduler.now_ns)
@@ -105,7 +108,7 @@ class World:
             self._roles.append(self.administrator)
         self._roles += self.publishers
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
-        self.ordered = OrderTimes()
+        self.ordered: OrderTimes = OrderTimes()
         self.is_loaded = True
         """Whether producers go on."""
         self.is_healing = False
@@ -136,9 +139,20 @@ class World:
     def tell(self, text: str) -> None:
         self.story.append(f"{self.scheduler.now_ns / NS_PER_S:12.6f}  {text}")
 
-    def met(self, error: IthacaError) -> None:
-        """A client was told an error."""
+    def met(self, error: IthacaError, call: str) -> None:
+        """A client was told an error by a call (see `excuses.DOCUMENTED`)."""
         self.count(f"client met {type(error).__name__}")
+        if not is_allowed(self, error, call):
+            self.accuse("explained", f"a client that was to {call} was told what nothing explains: {error!r}")
+
+    def accuse(self, rule: str, text: str) -> None:
+        """The run ends with this step."""
+        self.violation = self.violation or Violation(rule, text)
+
+    @property
+    def was_damaged(self) -> bool:
+        """Whether a bit was flipped on any disk."""
+        return self.counts["bit flipped"] > 0
 
     def trace(self) -> str:
         """A hash over everything that happened, in its order."""
@@ -155,6 +169,7 @@ class World:
         if host.is_up or host.is_retired:
             return
         host.lives += 1
+        host.disk.lacked_space = False
         host.is_stopping = False
         random = Random(f"{self.configuration.seed} {host.name} {host.lives}")
         process = Process(host.name, host.address, self.scheduler, self.network, host.clocks, random, self._unhandled)
@@ -175,6 +190,8 @@ class World:
         self.count(f"server ended with {status}")
         if error is not None and not isinstance(error, IthacaError | OSError):
             self._unhandled(process, {"message": "the server failed", "exception": error})
+        elif error is not None and host.process is process and not is_explained(host, error):
+            self.accuse("explained", f"{host.name} has ended for what nobody did to it: {error!r}")
         self._end(host, process, silently=False)
         if status == FENCED:
             self.fenced(host)

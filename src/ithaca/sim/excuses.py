@@ -1,0 +1,88 @@
+"""What a fault explains: why a server may end, and what a client may be told. Everything else is a violation.
+
+An error that nobody caused is a mistake, however well it is typed: so servers end only for what befell them, and
+clients meet only what their call documents and what the situation allows.
+"""
+
+import errno
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ithaca.model.errors import (
+    AddressInUse,
+    Corrupt,
+    Fenced,
+    InvalidInput,
+    IthacaError,
+    LastOrderer,
+    LastShard,
+    Lost,
+    NoSuchReplica,
+    NoSuchShard,
+    PartGone,
+    PublishConflict,
+    SequenceGap,
+    SessionExpired,
+    SessionFenced,
+    StorageFull,
+    Trimmed,
+    Unavailable,
+    WrongLane,
+)
+from ithaca.sim.host import Host
+
+if TYPE_CHECKING:
+    from ithaca.sim.world import World
+
+_READING = (Unavailable, Trimmed, Corrupt, Lost)
+
+DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
+    "connect": (Unavailable,),
+    "append": (Unavailable, StorageFull, SessionExpired),
+    "session": (Unavailable, WrongLane),
+    "append in a session": (Unavailable, StorageFull, SessionFenced, SessionExpired, SequenceGap),
+    "subscribe": _READING,
+    "read": _READING,
+    "read a range": _READING,
+    "trim": (*_READING,),
+    "publish": (Unavailable, StorageFull, PartGone, PublishConflict, WrongLane),
+    "add a shard": (Unavailable,),
+    "finalize a shard": (Unavailable, LastShard, NoSuchShard),
+    "replace a replica": (Unavailable, AddressInUse, NoSuchShard, NoSuchReplica, InvalidInput),
+    "change the orderers": (Unavailable, LastOrderer, InvalidInput),
+}
+"""What each call of a client may raise, by a name for it."""
+
+_NEEDED: dict[type[IthacaError], Callable[["World"], bool]] = {
+    Trimmed: lambda world: world.ordered.first > 1,
+    Corrupt: lambda world: world.was_damaged,
+    Lost: lambda world: False,
+    StorageFull: lambda world: any(host.disk.lacked_space for host in world.hosts.values()),
+    NoSuchShard: lambda world: world.ordered.first > 1,
+    SessionFenced: lambda world: world.configuration.takes_over or "client" in world.configuration.faults,
+}
+"""What must have come about for a client to be told this."""
+
+
+def is_allowed(world: "World", error: IthacaError, call: str) -> bool:
+    """Whether a client may be told this now."""
+    if not isinstance(error, DOCUMENTED[call]):
+        return False
+    return all(needed(world) for kind, needed in _NEEDED.items() if isinstance(error, kind))
+
+
+def is_explained(host: Host, error: Exception) -> bool:
+    """Whether what befell a host explains why its server has ended."""
+    world = host.world
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, Fenced) or number == errno.EIO:
+        return host.sync_failed_ns is not None
+    if isinstance(error, Corrupt):
+        return host.was_flipped
+    if isinstance(error, StorageFull) or number == errno.ENOSPC:
+        return host.disk.lacked_space
+    if isinstance(error, WrongLane):  # its lane was closed while it was silent
+        return world.configuration.failures.answer != "none" or world.configuration.masking
+    if isinstance(error, InvalidInput):  # it forgot how often it was started
+        return host.disks > 1
+    return False
