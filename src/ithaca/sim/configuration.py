@@ -19,6 +19,7 @@ from ithaca.sim.clocks import retention, with_retention
 from ithaca.sim.replacing import REPLACE, with_replacing
 from ithaca.sim.staged import STAGED_FAULTS, with_staged_faults
 from ithaca.sim.storage_trouble import STORAGE_FAULTS, with_storage_trouble
+from ithaca.sim.sudden import SUDDEN_FAULTS, with_sudden_faults
 
 PORT = 7600
 
@@ -49,7 +50,7 @@ FAULTS = (
 _DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
 """Those of orderers that come and go (`sim.members`); they are drawn apart from the others."""
-ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS + STORAGE_FAULTS
+ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS + STORAGE_FAULTS + SUDDEN_FAULTS
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ def configuration_of(seed: int) -> Configuration:
     True
     """
     drawn = with_staged_faults(_with_aggregators(_without_aggregators(seed)))
-    return _with_little_room(with_storage_trouble(with_retention(drawn)))
+    return with_sudden_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

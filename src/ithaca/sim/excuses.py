@@ -83,6 +83,6 @@ def is_explained(host: Host, error: Exception) -> bool:
         return host.disk.lacked_space
     if isinstance(error, WrongLane):  # its lane was closed while it was silent
         return world.configuration.failures.answer != "none" or world.configuration.masking
-    if isinstance(error, InvalidInput):  # it forgot how often it was started
-        return host.disks > 1
+    if isinstance(error, InvalidInput):  # it forgot how often it was started, or was removed as it asked to join
+        return host.disks > 1 or not any(host in world.hosts_of(shard.shard) for shard in world.view.shards)
     return False

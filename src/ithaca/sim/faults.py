@@ -14,6 +14,7 @@ from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.staged import StagedFaults, leads
 from ithaca.sim.storage_trouble import StorageTrouble
+from ithaca.sim.sudden import SuddenFaults, damaged_place
 from ithaca.sim.world import World
 
 _MS = 1_000_000
@@ -51,6 +52,7 @@ class Faults:
             **world.members.faults,
             **StagedFaults(world, self._expendable).kinds,
             **self._storage.kinds,
+            **SuddenFaults(world, self._expendable).kinds,
         }
 
     def begin(self) -> None:
@@ -358,12 +360,10 @@ class Faults:
         if host is None:
             return None
         self._world.kill(host, "its disk goes bad")
-        files = [path for path in host.disk.files() if "/lanes/" in path and host.disk.open(path).size()]
-        if not files:
+        place = damaged_place(host, self._random)
+        if place is None:
             return None
-        path = self._random.choice(files)
-        data = host.disk.open(path).read(0, host.disk.open(path).size())
-        offset = self._random.randrange(len(data.rstrip(bytes(1))) or len(data))  # not in what is held ahead
+        path, offset = place
         host.flip_bit(path, offset, self._random.randrange(8))
         host.is_broken = True
         return f"{host.name} {path} at {offset}"

@@ -73,6 +73,8 @@ class Invariants:
         """The newest that an orderer has applied."""
         self._copies: dict[str, tuple[HostDisk, set[LaneId]]] = {}
         """Of each host: its disk, and the lanes that have been on it with records."""
+        self._had: dict[tuple[str, int], tuple[int, dict[LaneId, int]]] = {}
+        """Of each disk of a replica: the life in which it was looked at last, and what was synced of each lane then."""
         self._hosts = {host.name: host for host in world.hosts.values()}
 
     def runs_synced(self, shard: int, cut: int) -> int:
@@ -253,6 +255,7 @@ class Invariants:
             if is_open:
                 known = self._synced.setdefault(lane, {})
                 known[host.name] = max(durable, known.get(host.name, 0))
+        self._has_what_it_synced(host, server)
         runs = self._runs.setdefault(core._shard, {})
         runs[host.name] = max(core._runs.cut, runs.get(host.name, 0))
         self._same_tail(host, core.cut_number, core.tail)
@@ -279,6 +282,19 @@ class Invariants:
         for waits, limit in ((server.shelf.readers, server.core.readable), (server.shelf.streams, server.core.tail)):
             if waits.first is not None and waits.first < limit:
                 raise Violation("woken", f"{host.name} lets somebody wait for {waits.first}, and is at {limit}")
+
+    def _has_what_it_synced(self, host: Host, server: ReplicaServer) -> None:
+        """A lane that a replica opens anew has what it had synced, unless damage was found and it was set aside."""
+        disk = (host.name, host.disks)
+        life, before = self._had.get(disk, (host.lives, {}))
+        now = {lane: durable for lane, _, durable, _ in server.core.lanes()}
+        if life != host.lives:
+            aside = {found.lane for found in server.store.set_aside}
+            for lane, durable in now.items():
+                if durable < before.get(lane, 0) and lane not in aside:
+                    said = f"{host.name} had synced {before[lane]} records of lane {lane}"
+                    raise Violation("synced-kept", f"{said}, and has {durable} of them when it starts again")
+        self._had[disk] = host.lives, now
 
     def _takes_no_more(self, host: Host, core: ReplicaCore, who: str) -> None:
         lane = core.own_lane

@@ -204,6 +204,18 @@ class SimNetwork:
         server.loop.call_soon(accepted.begin, server_factory)
         self.scheduler.plan(self.delay_ns(), None, lambda: process.loop.call_soon(_finish_dial, dialler, factory, made))
 
+    def reset(self, some: set[str], others: set[str]) -> int:
+        """Break every connection between two hosts of which one is among these, the other among those; how many."""
+        broken = 0
+        for key, pair in list(self._connections.items()):
+            one, other = (end.process.host for end in pair)
+            if one != other and ((one in some and other in others) or (other in some and one in others)):
+                broken += 1
+                del self._connections[key]
+                for end in pair:
+                    end.lost(ConnectionResetError(errno.ECONNRESET, "connection reset by peer"))
+        return broken
+
     def forget(self, port: int) -> None:
         self._connections.pop(port, None)
 

@@ -23,10 +23,11 @@ from ithaca.sim.planted_replacing import REPLACING
 from ithaca.sim.planted_replica import REPLICA
 from ithaca.sim.planted_shards import SHARDS
 from ithaca.sim.planted_storage import STORAGE
+from ithaca.sim.planted_told import TOLD
 
 __all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
 
-BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *PARTS, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *CLOCKS)
+BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *PARTS, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS)
 
 SEEDS = range(1, 201)
 """Where a bug is looked for. More than any takes: what a seed means changes with every change of the simulator."""

@@ -11,6 +11,7 @@ from ithaca.model.records import HASH_SPACE, KeyFilter, Record
 from ithaca.sim.process import Process
 from ithaca.sim.violation import Violation
 from ithaca.sim.workload import AGAIN_S, KEYS, connected
+from ithaca.wire.keys import hash_key
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
@@ -40,7 +41,7 @@ class Reader:
         tasks = [
             self._follow(random, log, is_filtered=False),
             self._follow(random, log, is_filtered=True),
-            self._look(random, log),
+            self._look(random),
             self._read_ranges(random, log),
         ]
         if self._world.configuration.trims:
@@ -79,11 +80,15 @@ class Reader:
             return []
         return polling.result()
 
-    async def _look(self, random: Random, log: ClusterLog) -> None:
-        recorder = self._world.recorder
+    async def _look(self, random: Random) -> None:
+        """With a handle of its own, to which nobody says what was trimmed, and which shards have come."""
+        recorder, log = self._world.recorder, await connected(self._world)
         while True:
             await asyncio.sleep(random.uniform(0, 0.5))
             try:
+                if random.random() < 0.15:
+                    await self._begin_at_time(random, log)
+                    continue
                 tail = await recorder.tail(log.tail())
                 position = max(1, random.choice((tail, tail - 1, tail + 1, random.randint(1, tail))))
                 await self._read(log, position, random.choice((0, 0, 0.05, 2)))
@@ -114,7 +119,7 @@ class Reader:
         while True:
             await asyncio.sleep(random.uniform(0, 2))
             try:
-                await random.choice((self._read_range, self._read_range, self._begin_at_time))(random, log)
+                await self._read_range(random, log)
             except IthacaError as error:
                 self._world.met(error, "read a range")
 
@@ -170,8 +175,9 @@ def _drawn_filter(random: Random) -> KeyFilter:
         return KeyFilter.equals(random.choice(KEYS))
     if kind == "prefix":
         return KeyFilter.prefix(random.choice(_PREFIXES))
-    low, high = sorted(random.choice((0, HASH_SPACE, random.randrange(HASH_SPACE))) for _ in range(2))
-    return KeyFilter.hash_range(low, high)
+    hashes = [hash_key(key) for key in KEYS]
+    edges = (0, HASH_SPACE, random.randrange(HASH_SPACE), random.choice(hashes), random.choice(hashes) + 1)
+    return KeyFilter.hash_range(*sorted(random.choice(edges) for _ in range(2)))
 
 
 def text_of(where: KeyFilter | None) -> str | None:

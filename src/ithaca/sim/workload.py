@@ -1,6 +1,7 @@
 """The producers of a simulated cluster: real handles in processes of their own, and what they were told."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import ithaca.client.log
 from ithaca.model.errors import IthacaError, SequenceGap, SessionError
 from ithaca.model.interface_aio import ClusterLog, Session
+from ithaca.model.records import Receipt
 from ithaca.proof import payload
 from ithaca.sim.process import Process
 
@@ -36,6 +38,23 @@ async def connected(world: "World", call_s: float = _CALL_S) -> ClusterLog:
         except IthacaError as error:
             world.met(error, "connect")
             await asyncio.sleep(AGAIN_S)
+
+
+def _plain_call(
+    random: Random, log: ClusterLog, values: list[bytes], key: bytes | None
+) -> Callable[[], Awaitable[Receipt]]:
+    """One of the ways to append, in a batch or alone."""
+
+    async def submitted() -> Receipt:
+        pending = await log.submit_many(values, keys=None if key is None else [key] * len(values))
+        return await pending
+
+    def together() -> Awaitable[Receipt]:
+        return log.append_many(values, keys=None if key is None else [key] * len(values))
+
+    if len(values) > 1:
+        return random.choice((submitted, together))
+    return random.choice((submitted, together, lambda: log.append(values[0], key=key)))
 
 
 class _Numbers:
@@ -87,26 +106,23 @@ class Producer:
     async def _append_plainly(self, who: Process, random: Random, log: ClusterLog) -> None:
         """Each for itself: after one whose outcome is unknown, nothing is promised about their order."""
         while self._world.is_loaded:
-            session, seq = self._world.recorder.new_session(), 1
-            count = random.randint(1, self._configuration.records_max)
-            key = random.choice((None, *KEYS))
-            values = self._batch(session, seq, count)
-            keys = None if key is None else [key] * count
             self._is_appending = True
-            try:
-                await self._world.recorder.append(
-                    who,
-                    session,
-                    seq,
-                    count,
-                    key,
-                    lambda v=values, k=keys: log.append_many(v, keys=k),  # type: ignore[misc]
-                )
-                self.succeeded += 1
-            except IthacaError as error:
-                self._world.met(error, "append")
+            if random.random() < 0.3:  # they come together in one batch, each with a key of its own
+                await asyncio.gather(*(self._append_batch(who, random, log, 1) for _ in range(random.randint(2, 5))))
+            else:
+                await self._append_batch(who, random, log, random.randint(1, self._configuration.records_max))
             self._is_appending = False
             await asyncio.sleep(random.uniform(0, 2 * self._configuration.pause_between_appends_s))
+
+    async def _append_batch(self, who: Process, random: Random, log: ClusterLog, count: int) -> None:
+        session, seq = self._world.recorder.new_session(), 1
+        key = random.choice((None, *KEYS))
+        call = _plain_call(random, log, self._batch(session, seq, count), key)
+        try:
+            await self._world.recorder.append(who, session, seq, count, key, call)
+            self.succeeded += 1
+        except IthacaError as error:
+            self._world.met(error, "append")
 
     async def _append_in_session(self, who: Process, random: Random, logs: list[ClusterLog]) -> None:
         former: Session | None = None

@@ -1,0 +1,135 @@
+"""Planted bugs of what clients are told: ranges, filters, times, trims, retries, and what only crashes show."""
+
+from ithaca.sim.bug import Bug
+
+TOLD = (
+    Bug(
+        "range-ends-early",
+        "a range that ends just before the tail leaves out its last record",
+        "ithaca.client.records",
+        "stop = tail.tail if self._stop is None else min(self._stop, tail.tail)",
+        "stop = tail.tail if self._stop is None else min(self._stop, tail.tail - 1)",
+    ),
+    Bug(
+        "filter-stream-stops",
+        "a filtered stream sends nothing more after its first watermark, and goes on to say how far it is",
+        "ithaca.server.replica_streams",
+        "                    items, payload = await self._select(entries, self._where, view)\n",
+        """                    items, payload = await self._select(entries, self._where, view)
+                    if self._told[0]:
+                        items, payload = [], []
+""",
+    ),
+    Bug(
+        "filter-hash-inclusive",
+        "a range of hashes has its upper end in it",
+        "ithaca.client.records",
+        "return Filter(where.kind, where.key, where.low, where.high - 1)",
+        "return Filter(where.kind, where.key, where.low, min(where.high, (1 << 64) - 1) if where.high else -1)",
+    ),
+    Bug(
+        "told-shard-zero",
+        "a record that was read says that it is of shard 0",
+        "ithaca.client.reading",
+        "return batch.records(message.position, shard, slice(row, row + 1))[0]",
+        "return batch.records(message.position, 0, slice(row, row + 1))[0]",
+    ),
+    Bug(
+        "told-no-time",
+        "records that a filter has taken out of a batch have lost their time",
+        "ithaca.wire.view",
+        "stamp, shard = self.timestamp_us, self.shard",
+        "stamp, shard = 0, self.shard",
+    ),
+    Bug(
+        "trimmed-served",
+        "a replica still answers reads of what was trimmed, as long as it is there",
+        "ithaca.server.replica_streams",
+        """        self.check_not_trimmed(position)
+        place = find(self.store, position)
+""",
+        """        place = find(self.store, position)
+""",
+    ),
+    Bug(
+        "poll-cancelled-loses",
+        "a poll that is cancelled takes along the records that it had",
+        "ithaca.client.records",
+        """            found = self._ahead.take(max_records, self._ahead.fill)
+        return found
+""",
+        """            found = self._ahead.take(max_records, self._ahead.fill)
+        await asyncio.sleep(0.001)
+        return found
+""",
+    ),
+    Bug(
+        "wait-not-waited",
+        "a read that is to wait for a position gives up at once",
+        "ithaca.client.reading",
+        "if position >= tail.tail and waiting.passed:",
+        "if position >= tail.tail:",
+    ),
+    Bug(
+        "seek-old-view",
+        "a start by time is looked for in the shards that the client happens to know",
+        "ithaca.client.reading",
+        """        if tail.view > self._order.view.version:
+            await self._order.refresh(deadline, tail.view)
+
+        def take(received: Received) -> int | None:
+""",
+        """
+        def take(received: Received) -> int | None:
+""",
+    ),
+    Bug(
+        "seek-one-cut-late",
+        "a start by time leaves out what was ordered at that very time",
+        "ithaca.storage.runs",
+        "run = self._floor(_TIME, time_us - 1)",
+        "run = self._floor(_TIME, time_us)",
+    ),
+    Bug(
+        "retry-shard-of-home",
+        "a batch that a former home ordered is said to be in the shard of the present one",
+        "ithaca.client.producer",
+        "            if (first_seq, count) == (batch.first_seq, batch.count):\n",
+        "            if (first_seq, count, shard) == (batch.first_seq, batch.count, -1):\n",
+    ),
+    Bug(
+        "retry-certainly-failed",
+        "a batch that was sent again and refused then is said to have failed for certain",
+        "ithaca.client.producer",
+        "return error if certainly or error.outcome_unknown else unknown_copy(error)",
+        "return error",
+    ),
+    Bug(
+        "ends-when-refused",
+        "a replica that may not join yet ends, and is started again, and again",
+        "ithaca.server.replica_order",
+        "if self._refusal is not None and (not self._refusal.retry or isinstance(self._refusal, WrongLane)):",
+        "if self._refusal is not None:",
+    ),
+    Bug(
+        "snapshot-newest-members",
+        "a snapshot that is taken while a membership change is under way says that it is done",
+        "ithaca.raft.node",
+        "self.snapshot = Snapshot(index, term, self.membership.at(index), data)",
+        "self.snapshot = Snapshot(index, term, self.membership.current, data)",
+    ),
+    Bug(
+        "lane-damaged-tail-cut",
+        "damage to synced entries at the end of a lane is taken for a torn tail",
+        "ithaca.storage.recovery",
+        "    if _mark_behind(segment, found.end_offset, found.state.length):\n",
+        "    if False:\n",
+    ),
+    Bug(
+        "reader-after-crash",
+        "the index of what a restart has written again points behind each batch",
+        "ithaca.storage.recovery",
+        "            notes.append((entry.base_lsn, offset, times[entry.base_lsn]))\n",
+        "            notes.append((entry.base_lsn, offset + entry.total_bytes, times[entry.base_lsn]))\n",
+    ),
+)
