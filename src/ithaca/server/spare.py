@@ -55,6 +55,7 @@ class SpareServer:
         self._listener: Listener | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._is_clearing = False
+        """Whether what it held as a replica that nobody needs is still in the way."""
         self._kept_aside: list[str] = []
         self.replica: ReplicaServer | None = None
         """What it has become."""
@@ -81,6 +82,7 @@ class SpareServer:
         self._disk.make_directory(self._directory)
         if isinstance(self._disk, OsDisk):
             self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        self._is_clearing = self._disk.exists(f"{self._directory}/{replica_meta.NAME}")
         try:
             self._listener = await listen(
                 self._listen_at, accept=lambda *_: _StatusPeer(self), welcome=self._welcome, http=self._http
@@ -155,10 +157,10 @@ class SpareServer:
             except StorageFull as error:
                 if str(error) != told:
                     _log.error("this server cannot be a spare again: %s", error)
-                told, self._is_clearing = str(error), True
+                told = str(error)
                 await asyncio.sleep(STORAGE_FULL_RETRY_S)
-        self._is_clearing = False
         self._kept_aside = replica_meta.kept_aside(self._disk, self._directory)
+        self._is_clearing = False
         if name is not None:
             _log.warning(
                 "what this server copied is kept as %s/%s: delete it if you do not need it", self._directory, name
