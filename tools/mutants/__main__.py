@@ -122,7 +122,7 @@ def _judged_by_tests(mutant: Mutant, usual_s: dict[str, float], changed: Path, m
         by = ended.said.get("by", "")
         if ended.status == 0:
             del rounds[0]
-        elif by not in rounds[0] or "Timeout" not in ended.said["why"]:
+        elif by not in rounds[0] or "pytest-timeout" not in ended.said["why"]:
             verdict = "hung" if ended.status is None else "killed"
             return Verdict(verdict, by, ended.said.get("why") or ended.output[-300:], round(cpu_s, 1))
         else:
