@@ -156,9 +156,21 @@ def test_a_recording_finds_who_reaches_what(tmp_path: Path) -> None:
         recording.judges[name] = Judge(seconds, packed(places, hit, len(recording.keys)))
     recording.judges["elsewhere"] = Judge(0.1, packed(places, bytes(len(table)), len(recording.keys)))
     recording.save()
-    reaching = Recording.load(tmp_path / "recording.json").reaching()
-    assert reaching == {table[reached].key: ["quick", "slow"], "ithaca.made.up": ["quick", "slow"]}
+    assert Recording.load(tmp_path / "recording.json").reaching() == {table[reached].key: ["quick", "slow"]}
     assert list(executed_statements(recording.judges["slow"].hits)) == [places[reached]]
+
+
+def test_what_importing_executes_is_reached_by_every_test_of_the_file(tmp_path: Path) -> None:
+    table = prepare([Module("ithaca.made.up", Path("made_up.py"), SOURCE)], tmp_path)
+    recording = Recording(tmp_path / "recording.json")
+    places = recording.interned(table)
+    at_import = bytes(not statement.in_function for statement in table)
+    recording.imports["tests/a.py"] = packed(places, at_import, len(recording.keys))
+    for name in ("tests/a.py::one", "tests/a.py::two", "tests/b.py::one"):
+        recording.judges[name] = Judge(1.0, packed(places, bytes(len(table)), len(recording.keys)))
+    reaching = recording.reaching()
+    assert set(reaching) == {statement.key for statement in table if not statement.in_function}
+    assert all(names == ["tests/a.py::one", "tests/a.py::two"] for names in reaching.values())
 
 
 def drawn(text: str, new: str) -> Mutant:

@@ -89,7 +89,7 @@ def _judge_all(
     sources = {module.name: module for module in all_modules}
     with _bar(f"mutants by {kind}", len(due)) as advance:
         for mutant in due:
-            names = reaching.get(mutant.statement.key if mutant.statement.in_function else mutant.statement.module, [])
+            names = reaching.get(mutant.statement.key, [])
             with judging.changed_modules() as changed:
                 module = sources[mutant.statement.module]
                 tree = mutated(module.name, module.source, mutant)
@@ -170,12 +170,15 @@ def _record_tests(recording: Recording, all_modules: list[Module], anew: bool, w
             failed = [name for name, test in ended.said["tests"].items() if test["outcome"] == "failed"]
             print(f"{file}: {len(ended.said['tests'])} tests, {ended.seconds:.1f} s", *failed, file=sys.stderr)
             recording.files[file] = looks[file]
+            imported = bytes.fromhex(ended.said["imported"])
+            recording.imports[file] = packed(places, imported, len(recording.keys))
             recording.save()
             advance()
 
 
 def _forget(recording: Recording, file: str) -> None:
     recording.files.pop(file, None)
+    recording.imports.pop(file, None)
     for name in [name for name in recording.judges if name.startswith(f"{file}::")]:
         del recording.judges[name]
 

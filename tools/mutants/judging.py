@@ -5,6 +5,7 @@ temporary directories of its own, and a mark in its environment by which everyth
 ended.
 """
 
+import builtins
 import importlib
 import json
 import os
@@ -182,11 +183,16 @@ class _Recorder:
     """Keeps what each test hit, how long it took, and how it ended."""
 
     def __init__(self, said: dict[str, Any]) -> None:
+        self._said = said
         self._tests: dict[str, Any] = said.setdefault("tests", {})
+
+    def pytest_collection_finish(self) -> None:
+        """What ran up to here did so while modules were imported."""
+        self._said["imported"] = getattr(builtins, sitecustomize.HITS)[:].hex()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        hits = getattr(__import__("builtins"), sitecustomize.HITS)
+        hits = getattr(builtins, sitecustomize.HITS)
         hits[:] = bytes(len(hits))
         started = time.monotonic()
         result = yield
@@ -215,7 +221,7 @@ def run_seeds(usual_s: dict[int, float], changed: Path) -> Ended:
     def work(said: dict[str, Any]) -> int:
         from ithaca.sim.run import run_seed
 
-        hits = getattr(__import__("builtins"), sitecustomize.HITS, None)
+        hits = getattr(builtins, sitecustomize.HITS, None)
         for seed, seconds in usual_s.items():
             signal.alarm(int(allowed_s(seconds)) + 1)
             started = time.monotonic()

@@ -38,6 +38,8 @@ class Recording:
     judges: dict[str, Judge] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     """What each file of tests looked like when it was recorded."""
+    imports: dict[str, str] = field(default_factory=dict)
+    """What each file of tests executes by importing it, as bits."""
 
     @classmethod
     def load(cls, path: Path) -> "Recording":
@@ -45,24 +47,23 @@ class Recording:
             return cls(path)
         kept = json.loads(path.read_text())
         judges = {name: Judge(**judge) for name, judge in kept["judges"].items()}
-        return cls(path, kept["keys"], judges, kept["files"])
+        return cls(path, kept["keys"], judges, kept["files"], kept["imports"])
 
     def save(self) -> None:
         judges = {name: vars(judge) for name, judge in self.judges.items()}
-        text = json.dumps({"keys": self.keys, "judges": judges, "files": self.files})
+        text = json.dumps({"keys": self.keys, "judges": judges, "files": self.files, "imports": self.imports})
         replacement = self.path.with_suffix(".new")
         replacement.write_text(text)
         replacement.replace(self.path)
 
     def reaching(self) -> dict[str, list[str]]:
-        """For each statement's key, and for each module's name, who executes something of it; quickest first."""
+        """For each statement's key who executes it, all tests of a file that imports it included; quickest first."""
         found: dict[str, list[str]] = defaultdict(list)
+        imported = {file: set(executed_statements(hits)) for file, hits in self.imports.items()}
         for name in sorted(self.judges, key=lambda each: (self.judges[each].seconds, each)):
-            executed = [self.keys[at] for at in executed_statements(self.judges[name].hits)]
-            for key in executed:
-                found[key].append(name)
-            for module in {key.partition("|")[0] for key in executed}:
-                found[module].append(name)
+            executed = set(executed_statements(self.judges[name].hits))
+            for at in executed | imported.get(name.partition("::")[0], set()):
+                found[self.keys[at]].append(name)
         return found
 
     def interned(self, table: list[Statement]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
