@@ -56,13 +56,13 @@ def test_twins_take_the_same_parameters(name: str) -> None:
 
 WAITING = {
     "Log": "append append_many submit submit_many flush read first tail trim session close "
-    "prepare open_part publish abort",
+    "prepare open_part publish publish_once renew abort",
     "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers "
-    "add_replica remove_replica replace_replica",
+    "add_replica remove_replica replace_replica sessions expire_session writers forget_writer",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
-    "prepare open_part publish abort append_to_shard status",
+    "prepare open_part publish publish_once renew abort append_to_shard status",
     "PartWriter": "append_many finish abort",
-    "PreparedAppends": "prepare open_part publish abort",
+    "PreparedAppends": "prepare open_part publish publish_once renew abort",
     "Session": "append append_many",
     "Pending": "result",
     "Records": "close",

@@ -52,7 +52,9 @@ class Other:
 def write_to(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> AsyncPartWriter:
     monkeypatch.setattr(part_writer, "find_replica", lambda view, lane: SimpleNamespace(address=None))
     other: Any = Other(replica)
-    return AsyncPartWriter(LANE, bytes(16), other, other, other, compression="none", timeout_s=20, check=lambda: None)
+    return AsyncPartWriter(
+        LANE, bytes(16), other, other, other, compression="none", timeout_s=20, ttl_s=60, check=lambda: None
+    )
 
 
 async def test_what_was_refused_goes_again_behind_what_is_before_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -250,6 +250,12 @@ class AdaptedLog(interface.Log):
     ) -> Published:
         return self._thread.run(self._twin.publish(key, parts, writer=writer, owner=owner, timeout=timeout))
 
+    def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+        return self._thread.run(self._twin.publish_once(parts, timeout=timeout))
+
+    def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+        self._thread.run(self._twin.renew(parts, ttl=ttl, timeout=timeout))
+
     def abort(self, parts: Iterable[Part]) -> None:
         self._thread.run(self._twin.abort(parts))
 

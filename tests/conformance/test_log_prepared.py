@@ -1,6 +1,7 @@
 """Prepared appends: all parts of a publication or none, in the caller's order, once for each key of a writer."""
 
 import pickle
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +29,8 @@ CALLS: dict[str, Callable[[Log], object]] = {
     "prepare": lambda log: log.prepare([b"x"]),
     "open_part": lambda log: log.open_part(),
     "publish": lambda log: log.publish(1, [], writer="w"),
+    "publish_once": lambda log: log.publish_once([]),
+    "renew": lambda log: log.renew([]),
     "abort": lambda log: log.abort([]),
 }
 
@@ -87,6 +90,39 @@ def test_publishing_again_gives_the_same_positions(log: Log) -> None:
     assert log.publish(3, again, writer="w", owner="me") == published
     assert log.tail() == tail
     assert log.publish(3, again, writer="another writer").position == tail
+
+
+def test_without_a_writer_the_same_parts_are_where_they_were(log: Log) -> None:
+    log.append(b"before")
+    first, second, empty = log.prepare([b"a", b"b"]), log.prepare([b"c"]), log.open_part().finish()
+    tail = log.tail()
+    published = log.publish_once([second, empty, first])
+    assert (published.position, published.count) == (tail, 3)
+    log.append(b"later")
+    assert log.publish_once([second, empty, first]) == published
+    assert log.tail() == tail + 4
+    assert values(log, tail) == [b"c", b"a", b"b", b"later"]
+    assert log.publish_once([]).count == 0
+    with pytest.raises(PartGone):
+        log.publish_once([first, second])
+    with pytest.raises(PartGone):
+        log.publish(1, [first], writer="w")
+
+
+def test_a_part_that_is_written_does_not_expire_and_one_that_waits_may_be_renewed(log: Log) -> None:
+    waiting, left = log.prepare([b"waits"], ttl=2), log.prepare([b"left"], ttl=1)
+    with log.open_part(ttl=1) as writer:
+        for number in range(5):
+            writer.append_many([b"%d" % number])
+            time.sleep(0.5)
+            log.renew([waiting], ttl=2)
+            log.append(b"time goes on")
+        written = writer.finish()
+    assert log.publish_once([waiting, written]).count == 6
+    with pytest.raises(PartGone, match=str(left.lane)):
+        log.renew([left])
+    with pytest.raises(InvalidInput, match="ttl is 0"):
+        log.renew([left], ttl=0)
 
 
 def test_an_older_key_and_another_owner_conflict(log: Log) -> None:

@@ -14,10 +14,12 @@ from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import (
     CloseLane,
+    ExpireIdle,
     ExpireSession,
     Finalize,
     Lost,
     MoveSession,
+    NoteSessions,
     OpenLane,
     OpenSession,
     TrimTo,
@@ -25,7 +27,16 @@ from ithaca.ordering.entries import (
     encode_entry,
 )
 from ithaca.ordering.outcomes import OrderedCut
-from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
+from ithaca.ordering.part_entries import (
+    AbortParts,
+    ExpireParts,
+    ForgetWriter,
+    ForgetWriters,
+    OpenPart,
+    Publish,
+    RenewParts,
+    SealPart,
+)
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.order import Applied
 from ithaca.raft.messages import Configuration, Entry, EntryKind, configuration_entry, configuration_of
@@ -92,12 +103,17 @@ _PROPOSED = (
     OpenSession("another", LaneId(1, 1, 1)),
     MoveSession(1, 1, LaneId(1, 0, 1), LaneId(1, 1, 1), carried=encode_carried([(1, 2, 17, 1)])),
     ExpireSession(1, 1),
+    NoteSessions(((1, 5),), 20),
+    ExpireIdle(((1, 1),), 15, 20),
     OpenLane(1, 0, 3),
     CloseLane(LaneId(1, 1, 1)),
     Finalize(1, 2, 50),
     TrimTo(7),
     OpenPart(LaneId(1, 1, 1), bytes(15) + b"2", 10_000_000, 13),
     SealPart(LaneId(1, 1, PART_INCARNATION_MIN), bytes(16), 3, 99),
+    RenewParts(((LaneId(1, 1, PART_INCARNATION_MIN), bytes(16)),), 10_000_000, 13),
+    ForgetWriter("loader", 1),
+    ForgetWriters((("loader", 1),), 15, 20),
     Publish("loader", 1, "", ()),
     Publish("loader", 2, "", ()),
     AbortParts(((LaneId(1, 1, PART_INCARNATION_MIN), bytes(16)),)),

@@ -23,10 +23,12 @@ from ithaca.ordering.entries import (
     CloseLane,
     Configure,
     Cut,
+    ExpireIdle,
     ExpireSession,
     Finalize,
     Lost,
     MoveSession,
+    NoteSessions,
     OpenLane,
     OpenSession,
     OrderingEntry,
@@ -37,7 +39,16 @@ from ithaca.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
+from ithaca.ordering.part_entries import (
+    AbortParts,
+    ExpireParts,
+    ForgetWriter,
+    ForgetWriters,
+    OpenPart,
+    Publish,
+    RenewParts,
+    SealPart,
+)
 
 LANE, OTHER = LaneId(1, 2, 3), LaneId(2, 0, 1)
 LOG = UUID(int=5)
@@ -54,14 +65,19 @@ ENTRIES: list[OrderingEntry] = [
     AddReplica(1, 2, 3, address(3)),
     TrimTo(9),
     OpenPart(LANE, TOKEN, 3_600_000_000, 5),
+    RenewParts(((PART, TOKEN),), 3_600_000_000, 5),
     SealPart(PART, TOKEN, 12, 3),
     Publish("loader", 7, "query", ((PART, TOKEN),), 5),
     AbortParts(((PART, TOKEN),)),
     ExpireParts((PART,), 9),
+    ForgetWriter("loader", 7),
+    ForgetWriters((("loader", 7), ("copier", 1)), 3, 9),
     OpenSession("käse", LANE),
     MoveSession(1, 2, LANE, OTHER, 4, b"\0\xff"),
     MoveSession(1, 2, LANE, OTHER),
     ExpireSession(1, 2),
+    NoteSessions(((1, 7), (2, 1)), 9),
+    ExpireIdle(((1, 2),), 3, 9),
     Lost(LANE, 3, 5),
 ]
 
@@ -115,7 +131,7 @@ MALFORMED: dict[str, object] = {
     "a short token": ["open-part", [1, 2, 3], TOKEN[:-1], 3_600_000_000],
     "a part for ever": ["open-part", [1, 2, 3], TOKEN, 1 << 60],
     "no part to seal": ["seal-part", [1, 2, 3], TOKEN, 1, 1],
-    "no writer": ["publish", "", 1, "", []],
+    "a long writer": ["publish", "x" * 256, 1, "", []],
     "a negative key": ["publish", "w", -1, "", []],
     "a long owner": ["publish", "w", 1, "x" * 256, []],
     "a part twice": ["publish", "w", 1, "", [[list(PART), TOKEN], [list(PART), TOKEN]]],

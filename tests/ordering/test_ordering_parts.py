@@ -9,19 +9,31 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
-from ithaca.ordering import parts
+from ithaca.ordering import parts, writers
 from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
 from ithaca.ordering.lanes import ClosedLane
 from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import LaneClosed, OrderedCut, Outcome, TrimmedTo, ViewChanged
-from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, PartName, Publish, SealPart
+from ithaca.ordering.outcomes import LaneClosed, OrderedCut, Outcome, Refused, TrimmedTo, ViewChanged
+from ithaca.ordering.part_entries import (
+    AbortParts,
+    ExpireParts,
+    ForgetWriter,
+    ForgetWriters,
+    OpenPart,
+    PartName,
+    Publish,
+    RenewParts,
+    SealPart,
+)
 from ithaca.ordering.part_outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,
     PartsPublished,
+    PartsRenewed,
     PartsUnfit,
     PublishConflicts,
+    WriterForgotten,
 )
 from ithaca.ordering.reports import Reports
 from ithaca.ordering.state import OrderingState
@@ -258,12 +270,70 @@ def test_published_parts_of_a_shard_are_bounded_until_they_are_trimmed(monkeypat
     driver.open(driver.lanes[1])
 
 
-def test_the_writer_of_the_longest_silence_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "WRITERS_MAX", 2)
+def test_a_new_writer_is_refused_when_all_places_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writers, "WRITERS_MAX", 2)
     driver = Parted()
-    for writer in ("a", "b", "a", "c"):
+    part = driver.sealed(driver.lanes[0], 2)
+    for writer in ("a", "b", "a"):
         driver.apply(Publish(writer, len(driver.entries), "", ()))
-    assert list(driver.state.parts.published) == ["a", "c"]
+    assert driver.apply(Publish("c", 1, "", (part,))) == [Refused(Publish("c", 1, "", ()), "too many writers")]
+    assert driver.apply(Publish("c", 1, "", ((part[0], token(99)),))) == [PartsUnfit((part[0],), ())]
+    assert list(driver.state.parts.writers.by_name) == ["b", "a"]
+    driver.apply(ForgetWriter("b", driver.state.parts.writers.by_name["b"].key))
+    assert PartsPublished(Published("c", 1, "", 1, 2)) in driver.apply(Publish("c", 1, "", (part,)))
+
+
+def test_writers_are_forgotten_by_name_and_by_age() -> None:
+    driver = Parted()
+    for number, writer in enumerate(("a", "b", "c"), 1):
+        driver.apply(Publish(writer, 1, "", (), number * 10))
+    a, b, c = (Published(writer, 1, "", 1, 0) for writer in ("a", "b", "c"))
+    assert driver.reason(ForgetWriter("d", 1)) == "no such writer"
+    assert driver.reason(ForgetWriter("a", 0)) == "the writer has published since"
+    assert driver.apply(ForgetWriter("a", 1)) == [WriterForgotten(a)]
+    driver.state = OrderingState.restored(driver.state.snapshot())
+    assert driver.state.parts.writers.idle_since(20) == [b]
+    assert driver.apply(ForgetWriters((("b", 0), ("b", 1), ("c", 1), ("d", 1)), 20, 40)) == [WriterForgotten(b)]
+    assert driver.state.parts.writers.by_name == {"c": c}
+
+
+def test_the_time_of_a_writer_from_an_earlier_version_begins_when_it_is_asked_for() -> None:
+    driver = Parted()
+    driver.apply(Publish("a", 1, "", ()))
+    entry = ForgetWriters((("a", 1),), 50, 60)
+    assert driver.apply(entry) == []
+    assert driver.apply(entry) == []
+    assert driver.apply(ForgetWriters((("a", 1),), 60, 70)) == [WriterForgotten(Published("a", 1, "", 1, 0))]
+
+
+def test_without_a_writer_nothing_is_remembered_but_where_the_parts_are() -> None:
+    driver = Parted()
+    driver.cut({driver.lanes[0]: 4})
+    two, three, other = (driver.sealed(driver.lanes[at], length) for at, length in ((3, 2), (0, 3), (1, 1)))
+    once = Publish("", 0, "", (two, three))
+    assert driver.apply(once)[1] == PartsPublished(Published("", 0, "", 5, 5))
+    driver.state = OrderingState.restored(driver.state.snapshot())
+    assert driver.apply(once) == [PartsPublished(Published("", 0, "", 5, 5))], "a retry gets the same answer"
+    assert driver.state.tail == 10
+    assert not driver.state.parts.writers.by_name
+    assert driver.apply(Publish("", 0, "", (three, two))) == [PartsUnfit((three[0], two[0]), ())]
+    assert driver.apply(Publish("", 0, "", (two, other))) == [PartsUnfit((two[0],), ())]
+    assert driver.apply(Publish("", 0, "", (other,)))[1] == PartsPublished(Published("", 0, "", 10, 1))
+    driver.apply(TrimTo(10))
+    assert driver.apply(once) == [PartsUnfit((two[0], three[0]), ())], "once they are trimmed nobody knows"
+
+
+def test_a_part_that_is_renewed_expires_later_and_one_that_is_not_in_time() -> None:
+    driver = Parted()
+    renewed, left = driver.open(driver.lanes[0]), driver.open(driver.lanes[1])
+    stranger = (renewed[0], token(77))
+    assert driver.apply(RenewParts((renewed, stranger), TTL_US, 9_000_000)) == [PartsRenewed((renewed[0],))]
+    driver.apply(RenewParts((renewed,), 1_000_000, 9_000_000))
+    assert driver.state.parts.by_lane[renewed[0]].until_us == 9_000_000 + TTL_US, "never sooner"
+    lanes = (renewed[0], left[0])
+    assert driver.apply(ExpireParts(lanes, TTL_US)) == [PartDropped(left[0])]
+    assert driver.apply(ExpireParts(lanes, TTL_US + 8_999_999)) == []
+    assert driver.apply(ExpireParts(lanes, TTL_US + 9_000_000)) == [PartDropped(renewed[0])]
 
 
 def test_the_leader_seals_what_f_plus_one_replicas_have_synced() -> None:

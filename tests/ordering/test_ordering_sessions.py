@@ -9,15 +9,18 @@ from ithaca.model.positions import LaneId
 from ithaca.ordering import sessions
 from ithaca.ordering.entries import (
     CloseLane,
+    ExpireIdle,
     ExpireSession,
     Finalize,
     MoveSession,
+    NoteSessions,
     OpenLane,
     OpenSession,
     OrderingEntry,
     RemoveReplica,
 )
 from ithaca.ordering.outcomes import Session, SessionExpired, SessionMoved, SessionOpened
+from ithaca.ordering.state import OrderingState
 
 A, B, C = LaneId(1, 0, 1), LaneId(1, 1, 1), LaneId(2, 0, 1)
 
@@ -102,10 +105,96 @@ def test_an_expired_name_comes_back_as_another_session() -> None:
     assert driver.apply(OpenSession("s", B)) == [SessionOpened(Session(2, "s", 1, B))]
 
 
-def test_sessions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "ORDERING_SESSIONS_MAX", 1)
+def test_names_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "ORDERING_NAMED_SESSIONS_MAX", 1)
     driver = world()
     assert driver.reason(OpenSession("more", B)) == "too many sessions"
     assert driver.reason(OpenSession("s", B)) is None
     driver.apply(ExpireSession(1, 2))
     assert driver.reason(OpenSession("more", B)) is None
+
+
+def test_anonymous_sessions_go_on_when_all_names_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "ORDERING_SESSIONS_MAX", 4)
+    monkeypatch.setattr(sessions, "ORDERING_NAMED_SESSIONS_MAX", 2)
+    driver = world()
+    driver.apply(OpenSession("t", A, 1))
+    for number, name in enumerate(("~a", "~b"), 2):
+        driver.apply(OpenSession(name, A, number))
+    assert driver.reason(OpenSession("u", A, 3)) == "too many sessions"
+    expired, opened = driver.apply(OpenSession("~c", A, 5))
+    assert isinstance(expired, SessionExpired)
+    assert isinstance(opened, SessionOpened)
+    assert expired.session.name == "~a"
+    assert [each.name for each in driver.state.sessions.by_id.values()] == ["s", "t", "~b", "~c"]
+
+
+def test_the_anonymous_session_that_was_idle_for_longest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "ORDERING_SESSIONS_MAX", 4)
+    monkeypatch.setattr(sessions, "ORDERING_NAMED_SESSIONS_MAX", 1)
+    driver = world()
+    for number, name in enumerate(("~a", "~b", "~c"), 1):
+        driver.apply(OpenSession(name, A, number))
+    driver.apply(NoteSessions(((2, 7),), 10))
+    driver.state = OrderingState.restored(driver.state.snapshot())
+    expired, _ = driver.apply(OpenSession("~d", A, 11))
+    assert isinstance(expired, SessionExpired)
+    assert expired.session.name == "~b"
+
+
+def test_a_name_beyond_the_bound_of_an_earlier_version_leaves_anonymous_ones_their_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    driver = world()
+    for name in ("t", "u", "v"):
+        driver.apply(OpenSession(name, A, 1))
+    monkeypatch.setattr(sessions, "ORDERING_SESSIONS_MAX", 3)
+    monkeypatch.setattr(sessions, "ORDERING_NAMED_SESSIONS_MAX", 2)
+    assert len(driver.apply(OpenSession("~a", A, 2))) == 1
+    expired, _ = driver.apply(OpenSession("~b", A, 3))
+    assert isinstance(expired, SessionExpired)
+    assert expired.session.name == "~a"
+
+
+def test_idle_sessions_expire_unless_they_were_seen_to_append_or_were_opened() -> None:
+    driver = world()
+    for number, name in enumerate(("idle", "active", "opened", "gone"), 1):
+        driver.apply(OpenSession(name, A, number))
+    driver.apply(ExpireSession(5, 1))
+    driver.apply(NoteSessions(((3, 7), (9, 1)), 50))
+    driver.apply(NoteSessions(((3, 7),), 60))
+    assert driver.state.sessions.by_id[3].active_us == 50, "the same number again says nothing new"
+    driver.apply(OpenSession("opened", A, 60))
+    entry = ExpireIdle(tuple((each, 1) for each in range(2, 6)), 40, 70)
+    assert [each.session.name for each in driver.apply(entry) if isinstance(each, SessionExpired)] == ["idle"]
+    assert driver.apply(entry) == []
+
+
+def test_of_a_session_whose_lane_was_closed_nobody_knows_since_when_it_is_idle() -> None:
+    driver = world()
+    driver.apply(OpenSession("t", A, 5))
+    driver.apply(OpenSession("u", B, 100))
+    driver.apply(CloseLane(A))
+    assert driver.apply(ExpireIdle(((2, 1),), 50, 100)) == []
+    assert driver.apply(ExpireIdle(((2, 1),), 100, 200)) != []
+
+
+def test_the_time_of_a_session_from_an_earlier_version_begins_when_it_is_asked_for() -> None:
+    driver = world()
+    assert driver.state.sessions.by_id[1].active_us == 0
+    assert driver.apply(ExpireIdle(((1, 1),), 50, 100)) == []
+    assert driver.state.sessions.by_id[1].active_us == 100
+    assert driver.apply(ExpireIdle(((1, 1),), 99, 199)) == []
+    assert driver.apply(ExpireIdle(((1, 1),), 100, 200)) == [
+        SessionExpired(Session(1, "s", 1, A, active_us=100)),
+    ]
+
+
+def test_counts_survive_a_snapshot() -> None:
+    driver = world()
+    driver.apply(OpenSession("~a", A, 5))
+    driver.apply(OpenSession("t", C, 6))
+    for state in (driver.state, OrderingState.restored(driver.state.snapshot())):
+        assert (state.sessions.named, state.sessions.anonymous, state.sessions.homes()) == (2, 1, {A, C})
+        assert [each.name for each in state.sessions.idle_since(5, anonymous=False)] == ["s"]
+        assert [each.name for each in state.sessions.idle_since(5, anonymous=True)] == ["~a"]

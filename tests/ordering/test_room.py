@@ -15,7 +15,7 @@ from ithaca.model.view import Address, Replica, Shard
 from ithaca.ordering import room, snapshot
 from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, OpenSession, OrderingEntry, RegisterShard
 from ithaca.ordering.lanes import ClosedLane
-from ithaca.ordering.outcomes import OrderedCut, Session
+from ithaca.ordering.outcomes import OrderedCut, Session, SessionExpired, SessionOpened
 from ithaca.ordering.part_entries import OpenPart, Publish, SealPart
 from ithaca.ordering.part_outcomes import StagedPart
 from ithaca.ordering.shards import Grace
@@ -55,14 +55,16 @@ def filled() -> OrderingState:
     for producer_id in range(limits.ORDERING_SESSIONS_MAX):
         name = "s" * limits.SESSION_NAME_BYTES_MAX
         carried = bytes(limits.SESSION_CARRIED_BYTES_MAX)
-        state.sessions._put(Session(LATE - producer_id, name, LATE, LAST_LANE, carried=carried))
+        state.sessions._put(
+            Session(LATE - producer_id, name, LATE, LAST_LANE, carried=carried, active_us=LATE, seen_seq=LATE)
+        )
     for number, lane in enumerate(lanes(limits.PARTS_MAX)):
         token = number.to_bytes(limits.PART_TOKEN_BYTES, "little")
         state.parts._put(StagedPart(lane, token, LAST_LANE, (1 << 63) - 1, limits.LANE_RECORDS_MAX))
         state.parts._last[LAST_LANE.shard - number, LAST_LANE.replica] = limits.INCARNATION_MAX
     for number in range(limits.WRITERS_MAX):
         writer = f"{number:0{limits.WRITER_NAME_BYTES_MAX}}"
-        state.parts.published[writer] = Published(writer, limits.PUBLISH_KEY_MAX, writer, LATE, LATE)
+        state.parts.writers.note(Published(writer, limits.PUBLISH_KEY_MAX, writer, LATE, LATE), LATE)
     for lane in lanes(limits.ORDERING_LOST_RANGES_MAX):
         state.lost[lane] = ((limits.LANE_RECORDS_MAX - 2, limits.LANE_RECORDS_MAX),)
     runs = limits.ORDERING_RUNS_UNSYNCED_MAX // limits.ORDERING_CUTS_UNSYNCED_MAX
@@ -148,6 +150,15 @@ def test_a_full_state_refuses_who_wants_more(entry: OrderingEntry, monkeypatch: 
     monkeypatch.setattr(room, "ORDERING_STATE_BYTES_MAX", before + added - 1)
     assert driver.reason(entry) == "the state is full"
     assert driver.state.size_bytes == before
+
+
+def test_plain_appends_make_room_for_each_other_when_the_state_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver()
+    lane, _ = driver.shard(1)
+    monkeypatch.setattr(room, "ORDERING_STATE_BYTES_MAX", 0)
+    assert [type(each) for each in driver.apply(OpenSession("~a", lane, 1))] == [SessionOpened]
+    assert [type(each) for each in driver.apply(OpenSession("~b", lane, 2))] == [SessionExpired, SessionOpened]
+    assert driver.reason(OpenSession("named", lane, 2)) == "the state is full"
 
 
 def test_what_is_there_goes_on_when_the_state_is_full(monkeypatch: pytest.MonkeyPatch) -> None:

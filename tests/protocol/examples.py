@@ -31,14 +31,16 @@ from ithaca.ordering.part_outcomes import (
     PartOpened,
     PartSealed,
     PartsPublished,
+    PartsRenewed,
     PartsUnfit,
     PublishConflicts,
     StagedPart,
+    WriterForgotten,
 )
 from ithaca.ordering.reports import Report
 from ithaca.ordering.state import ShardSummary
 from ithaca.protocol import aggregation as a
-from ithaca.protocol import appending, copying, greeting, members, order, reading, reporting, requests
+from ithaca.protocol import appending, copying, greeting, listing, members, order, reading, reporting, requests
 from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.raft import messages as raft
 
@@ -69,7 +71,10 @@ _CHANGES = (
     RangeLost(OTHER, 2, 4),
 )
 NEWS = (CUT, *_CHANGES)
-_PUBLISHED = (PartsPublished(PUBLISHED), PublishConflicts(PUBLISHED), PartsUnfit((PART.lane,), ()))
+_PUBLISHED = (
+    *(PartsPublished(PUBLISHED), PublishConflicts(PUBLISHED), PartsUnfit((PART.lane,), ())),
+    *(PartsRenewed((PART.lane,)), WriterForgotten(PUBLISHED)),
+)
 OUTCOMES = (Configured(CONFIGURATION), *_CHANGES, *_PUBLISHED, Refused(CloseLane(LANE), "no such lane"))
 RAFT: tuple[raft.AnyMessage, ...] = (
     raft.RequestVote(1, 4, 10, 3, pre=True),
@@ -113,6 +118,8 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     requests.BeginPart(LANE, bytes(16), 1_000_000),
     requests.PublishParts("w", 3, "me", ((LaneId(1, 0, 1 << 30), bytes(16)),)),
     requests.DropParts(((LaneId(1, 0, 1 << 30), bytes(16)),)),
+    requests.KeepParts(((LaneId(1, 0, 1 << 30), bytes(16)),), 1_000_000),
+    requests.EndWriter("w", 3),
     requests.AddShard(3, 0, False, ((0, AT),)),
     requests.FinalizeShard(3, 2, 9, True),
     requests.DismissReplica(3, 1, 0),
@@ -152,6 +159,10 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     appending.GetPart(PART.lane, TOKEN),
     appending.PartIs(PART),
     appending.PartIs(None),
+    listing.GetSessions(5),
+    listing.SessionsAre(1_700_000_000_000_000, (listing.listed(SESSION),)),
+    listing.GetWriters("copier"),
+    listing.WritersAre(1_700_000_000_000_000, ((PUBLISHED, 0),)),
     reading.Read(100, 250),
     reading.Found(LANE, 96),
     reading.Elsewhere(),

@@ -9,10 +9,12 @@ from ithaca.ordering.entries import (
     TAGS,
     AddReplica,
     CloseLane,
+    ExpireIdle,
     ExpireSession,
     Finalize,
     Lost,
     MoveSession,
+    NoteSessions,
     OpenLane,
     OpenSession,
     OrderingEntry,
@@ -20,7 +22,15 @@ from ithaca.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish
+from ithaca.ordering.part_entries import (
+    AbortParts,
+    ExpireParts,
+    ForgetWriter,
+    ForgetWriters,
+    OpenPart,
+    Publish,
+    RenewParts,
+)
 from ithaca.protocol.messages import TYPES
 from ithaca.protocol.requests import REQUESTS, entry_of, request_of
 
@@ -35,6 +45,8 @@ ASKED: list[OrderingEntry] = [
     OpenPart(LANE, bytes(16), 1_000_000),
     Publish("w", 3, "me", ((PART, bytes(16)),)),
     AbortParts(((PART, bytes(16)),)),
+    RenewParts(((PART, bytes(16)),), 1_000_000),
+    ForgetWriter("w", 3),
     RegisterShard(3, 0, False, ((0, AT),)),
     Finalize(3, 2, 9, may_be_last=False),
     RemoveReplica(3, 1, 0),
@@ -54,7 +66,10 @@ def test_every_request_is_a_message_and_leads_to_another_entry() -> None:
 
 @pytest.mark.parametrize(
     "entry",
-    [OpenLane(0, 0, 1), CloseLane(LANE), Lost(LANE, 0, 1), AddReplica(0, 1, 7, AT), ExpireParts((PART,), 1)],
+    [
+        *(OpenLane(0, 0, 1), CloseLane(LANE), Lost(LANE, 0, 1), AddReplica(0, 1, 7, AT), ExpireParts((PART,), 1)),
+        *(NoteSessions(((1, 2),), 3), ExpireIdle(((1, 2),), 3, 4), ForgetWriters((("w", 3),), 4, 5)),
+    ],
     ids=lambda entry: type(entry).__name__,
 )
 def test_what_only_a_leader_can_know_cannot_be_asked_for(entry: OrderingEntry) -> None:

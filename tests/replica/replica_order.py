@@ -30,8 +30,10 @@ from ithaca.ordering.part_outcomes import (
     PartOpened,
     PartSealed,
     PartsPublished,
+    PartsRenewed,
     PartsUnfit,
     PublishConflicts,
+    WriterForgotten,
 )
 from ithaca.ordering.reports import Report
 from ithaca.replica.events import OrderJoined
@@ -164,5 +166,7 @@ def news_of(outcome: Outcome, shard: int) -> object | None:
             return outcome if shard in (session.home.shard, source.shard) else None
         case PartOpened(part):
             return outcome if part.lane.shard == shard else None
-        case Refused() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit():
+        case Refused() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit() | PartsRenewed():
+            return None
+        case WriterForgotten():
             return None

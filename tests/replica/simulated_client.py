@@ -143,6 +143,9 @@ def placed_of(server: SimulatedReplica, lane: LaneId, producer_id: int) -> list[
         check(4, batch.end_lsn <= found.runs_end, f"lane {lane} is called complete, and has more than was ordered")
         position = found.position_of(batch.base_lsn)
         if batch.producer_id == producer_id:
+            session = server.world.state.sessions.by_id.get(producer_id)
+            is_at_home = session is not None and session.home == lane
+            check(5, not is_at_home or not server.has_forgotten(lane, batch), f"{batch} of lane {lane} was forgotten")
             placed.append((batch.first_seq, batch.count, position or 0, lane.shard))
     return placed[-SESSION_BATCHES_MAX:]
 

@@ -23,7 +23,9 @@ from ithaca.replica.events import (
     Fetch,
     FetchRuns,
     Follow,
+    ForgetSession,
     Held,
+    ListSessions,
     NoteRuns,
     OrderJoined,
     OrderLost,
@@ -194,6 +196,10 @@ class SimulatedReplica:
         self.skipped: dict[LaneId, int] = {}
         self.reported: dict[LaneId, int] = {}
         self.is_full = False
+        self.forgotten: dict[LaneId, set[int]] = {}
+        """Sessions that were said to have expired, of each lane."""
+        self.listed: dict[LaneId, tuple[frozenset[int], int]] = {}
+        """Who was at home in each lane, when it was ordered up to this length."""
         self.checked = 1
         """Positions below were compared with the disk."""
 
@@ -228,6 +234,12 @@ class SimulatedReplica:
             found.runs_synced = len(found.runs)
         self._clear()
 
+    def has_forgotten(self, lane: LaneId, batch: Batch) -> bool:
+        """Whether the table of the lane says nothing of the batch any more."""
+        at_home, length = self.listed.get(lane, (frozenset(), 0))
+        has_left = batch.end_lsn <= length and batch.producer_id not in at_home
+        return has_left or batch.producer_id in self.forgotten.get(lane, ())
+
     def step(self, event: Event) -> list[Effect]:
         assert self.core is not None
         effects = self.core.step(event)
@@ -261,6 +273,10 @@ class SimulatedReplica:
             case NoteRuns(runs, time_us):
                 for run in runs:
                     self._note_run(run, time_us)
+            case ForgetSession(lane, producer_id):
+                self.forgotten.setdefault(lane, set()).add(producer_id)
+            case ListSessions(lane, producer_ids, length):
+                self.listed[lane] = producer_ids, length
             case SkipRuns(lane, lsn):
                 assert self.core is not None
                 world.check_skipped(lane, lsn, self.core.first)

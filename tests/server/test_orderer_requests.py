@@ -54,6 +54,7 @@ from ithaca.ordering.outcomes import (
 )
 from ithaca.ordering.part_entries import ExpireParts, SealPart
 from ithaca.ordering.part_outcomes import PartsUnfit
+from ithaca.protocol.listing import GetSessions, SessionsAre
 from ithaca.protocol.order import Applied, GetSession, GetTail, GetView, Propose, SessionIs, TailIs, ViewIs
 from ithaca.protocol.reporting import BootIsKnown, Join, Joined
 from ithaca.protocol.requests import BeginSession, PublishParts, TrimBefore
@@ -169,7 +170,9 @@ async def test_sessions_are_opened_moved_and_expired(tmp_path: Path) -> None:
             assert again.session.epoch == 2
             carried = encode_carried([(1, 2, 17, 0)])
             move = MoveSession(1, 2, one.lane, other.lane, carried=carried)
-            assert await propose(leader, move) == (Refused(move, "the source is not closed"),)
+            (refused,) = await propose(leader, move)
+            assert isinstance(refused, Refused)
+            assert refused.reason == "the source is not closed"
             await agree(group.up[number], CloseLane(one.lane))
             with pytest.raises(InvalidInput, match="carries"):
                 await propose(leader, MoveSession(1, 2, one.lane, other.lane, carried=b"nonsense"))
@@ -186,6 +189,7 @@ async def test_sessions_are_opened_moved_and_expired(tmp_path: Path) -> None:
 
 async def test_anonymous_sessions_make_room_for_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "ORDERING_SESSIONS_MAX", 4)
+    monkeypatch.setattr(sessions, "ORDERING_NAMED_SESSIONS_MAX", 2)
     async with orderers(cluster_file(orderers=3), tmp_path) as group:
         leader = group.address(await group.leader())
         replica = FakeReplica(0, 0)
@@ -199,16 +203,21 @@ async def test_anonymous_sessions_make_room_for_new_ones(tmp_path: Path, monkeyp
                 return answer.outcomes
 
             # Both at once: each expires another one.
-            answers = await asyncio.gather(open_session("new"), open_session("~c"))
-            assert all(isinstance(outcome, SessionOpened) for (outcome,) in answers)
+            answers = await asyncio.gather(open_session("~c"), open_session("~d"))
+            kinds = [tuple(map(type, outcomes)) for outcomes in answers]
+            assert kinds == [(SessionExpired, SessionOpened)] * 2
+            (refused,) = await open_session("new")
+            assert isinstance(refused, Refused)
+            assert refused.reason == "too many sessions"
+            listed = await ask(leader, GetSessions(), SessionsAre)
+            assert [each.name for each in listed.sessions] == ["kept", "also kept"]
+            after = await ask(leader, GetSessions(listed.sessions[0].producer_id), SessionsAre)
+            assert [each.name for each in after.sessions] == ["also kept"]
             names = set()
             for producer_id in range(1, 8):
                 found = (await ask(leader, GetSession(producer_id), SessionIs)).session
                 names |= {found.name} if found is not None else set()
-            assert names == {"kept", "also kept", "new", "~c"}
-            assert isinstance((await open_session("newer"))[0], SessionOpened)
-            entry = OpenSession("newest", replica.lane)
-            assert await open_session("newest") == (Refused(entry, "too many sessions"),)
+            assert names == {"kept", "also kept", "~c", "~d"}
 
 
 # Joining

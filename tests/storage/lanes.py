@@ -37,6 +37,7 @@ def shrink_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "TAIL_CACHE_BYTES_MAX", 6000)
     monkeypatch.setattr(reader, "OPEN_SEGMENTS_MAX", 3)
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
+    monkeypatch.setattr(sessions, "LANE_SESSIONS_MAX", 3)
 
 
 def disk_of(files: dict[str, bytes] | None = None) -> SimDisk:

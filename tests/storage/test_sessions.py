@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced
+from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced, Unavailable
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.storage import sessions
@@ -42,6 +42,7 @@ session_steps = st.one_of(
 def test_sessions_agree_with_a_naive_table(steps: list[tuple[str, int, int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sessions, "SESSIONS_MAX", 3)
+        patch.setattr(sessions, "LANE_SESSIONS_MAX", 3)
         play_sessions(steps)
 
 
@@ -138,6 +139,7 @@ def batch_of(producer: tuple[int, int, int], count: int, lsn: int) -> Batch:
 @pytest.fixture
 def _three_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "SESSIONS_MAX", 3)
+    monkeypatch.setattr(sessions, "LANE_SESSIONS_MAX", 3)
 
 
 @pytest.mark.usefixtures("_three_sessions")
@@ -188,8 +190,36 @@ def test_a_lane_that_dropped_a_session_says_of_none_that_it_has_nothing_of_it() 
         assert [state.producer_id for state in found.snapshot().sessions] == [9, 7, 10]
         assert found.placed_of(7) == [Placed(1, 1, 0), Placed(4, 1, 3)]
         for unknown in (8, 11):
-            with pytest.raises(SessionExpired):
+            with pytest.raises(Unavailable, match="expire the session by its name"):
                 found.placed_of(unknown)
+
+
+@pytest.mark.usefixtures("_three_sessions")
+def test_a_session_that_stays_is_kept_however_many_come_and_go() -> None:
+    table = SessionTable()
+    table.apply_batch(batch_of((1, 1, 1), 1, 0))
+    for lsn, producer in enumerate(range(2, 20), 1):
+        table.apply_batch(batch_of((producer, 1, 1), 1, lsn))
+        table.expired(producer)
+        table.apply_batch(batch_of((producer, 1, 1), 1, lsn))
+    assert not table.forgetful
+    assert len(table) == 1
+    assert table.placed_of(1) == [Placed(1, 1, 0)]
+
+
+@pytest.mark.usefixtures("_three_sessions")
+def test_of_what_was_ordered_only_those_count_that_were_at_home_then() -> None:
+    table = SessionTable()
+    for lsn, producer in enumerate((7, 8, 9)):
+        table.apply_batch(batch_of((producer, 1, 1), 1, lsn))
+    table.listed(frozenset({7}), 2)
+    assert [state.producer_id for state in table.snapshot().sessions] == [7, 9], "9 was not ordered then"
+    table.listed(frozenset({7}), 10)
+    for lsn, producer in enumerate((20, 21, 22, 23), 3):  # a copy that is made later gets them all the same
+        table.apply_batch(batch_of((producer, 1, 1), 1, lsn))
+    table.apply_batch(batch_of((24, 1, 1), 1, 10))
+    assert [state.producer_id for state in table.snapshot().sessions] == [7, 24]
+    assert not table.forgetful
 
 
 def test_a_snapshot_from_before_lanes_were_forgetful_can_be_read() -> None:

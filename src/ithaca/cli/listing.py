@@ -9,6 +9,20 @@ from ithaca.cli.output import emit_json
 Listed = TypeVar("Listed")
 
 
+def duration(seconds: float | None) -> str:
+    """A time for people, roughly.
+
+    >>> duration(42.0), duration(7200.0), duration(1e6), duration(None)
+    ('42 s', '2.0 h', '11.6 d', 'not known')
+    """
+    if seconds is None:
+        return "not known"
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def emit_list(
     listed: Sequence[Listed], columns: tuple[str, ...], row: Callable[[Listed], tuple[object, ...]], *, as_json: bool
 ) -> None:

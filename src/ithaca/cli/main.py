@@ -18,11 +18,13 @@ from ithaca.cli import (
     produce,
     publish,
     serve,
+    session,
     shard,
     sim,
     status,
     torture,
     upkeep,
+    writer,
 )
 from ithaca.model.errors import IthacaError
 
@@ -72,6 +74,8 @@ app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
 app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
 app.add_typer(shard.app, name="shard")
 app.add_typer(orderer.app, name="orderer")
+app.add_typer(session.app, name="session")
+app.add_typer(writer.app, name="writer")
 app.add_typer(bench.app, name="bench")
 
 

@@ -14,7 +14,7 @@ from ithaca.client.home import Homes
 from ithaca.client.intake import Slot
 from ithaca.client.outgoing import Done, Outgoing, numbered
 from ithaca.client.producer import Producer
-from ithaca.model.errors import IthacaError
+from ithaca.model.errors import IthacaError, SessionExpired
 from ithaca.model.limits import COALESCE_BYTES_MAX, COALESCED_BATCHES_INFLIGHT
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Compression, Durability, Receipt
@@ -61,6 +61,8 @@ class Owner(NamedTuple):
     """So many bytes are not under way any more."""
     placed: Callable[[int, int, int], None]
     """The positions of a half-open range are in this shard."""
+    again: Callable[[Waiting], None]
+    """This was certainly not appended, and can be under another session."""
 
 
 class Accumulator:
@@ -159,7 +161,7 @@ class Accumulator:
             compress=self._compression,
             producer=self._numbers(len(gathered)),
         )
-        self._hand_over(batch, self._singles_done([each.slot for each in gathered], size))
+        self._hand_over(batch, self._singles_done(gathered, size))
 
     def _send(self, batch: Batch, done: Done) -> None:
         self._hand_over(numbered(batch, self._numbers(batch.count)), done)
@@ -177,23 +179,30 @@ class Accumulator:
 
     # Answers
 
-    def _singles_done(self, slots: list[Slot], size: int) -> Done:
+    def _singles_done(self, singles: list[Single], size: int) -> Done:
         def done(outcome: int | IthacaError, shard: int) -> None:
+            if _can_go_again(outcome):
+                for single in singles:
+                    self._owner.again(single)
+                return
             if isinstance(outcome, IthacaError):
-                for slot in slots:
-                    refuse(slot, outcome)
+                for single in singles:
+                    refuse(single.slot, outcome)
             else:
-                self._owner.placed(outcome, outcome + len(slots), shard)
+                self._owner.placed(outcome, outcome + len(singles), shard)
                 durability = self._durability
-                for position, slot in enumerate(slots, outcome):
-                    if not slot.done():
-                        slot.set_result(Receipt(position, 1, shard, durability))
+                for position, single in enumerate(singles, outcome):
+                    if not single.slot.done():
+                        single.slot.set_result(Receipt(position, 1, shard, durability))
             self._owner.settled(size)
 
         return done
 
     def _whole_done(self, whole: Whole) -> Done:
         def done(outcome: int | IthacaError, shard: int) -> None:
+            if _can_go_again(outcome):
+                self._owner.again(whole)
+                return
             if isinstance(outcome, IthacaError):
                 refuse(whole.slot, outcome)
             else:
@@ -225,6 +234,11 @@ class Accumulator:
 
     def failed(self, error: IthacaError) -> None:
         self._owner.failed(self, error)
+
+
+def _can_go_again(outcome: int | IthacaError) -> bool:
+    """Whether only the session is at its end, which made room for others, and the batch was not appended."""
+    return isinstance(outcome, SessionExpired) and not outcome.outcome_unknown
 
 
 def refuse(slot: Slot, error: IthacaError) -> None:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ithaca.client.admin_names import NameAdmin
 from ithaca.client.admin_orderers import OrdererAdmin
 from ithaca.client.admin_replicas import ReplicaAdmin
 from ithaca.client.context import Context
@@ -24,7 +25,7 @@ from ithaca.ordering.entries import Finalize, RegisterShard
 from ithaca.ordering.outcomes import Refused, ViewChanged
 
 
-class AsyncClusterAdmin(OrdererAdmin, interface_aio.Admin):
+class AsyncClusterAdmin(OrdererAdmin, NameAdmin, interface_aio.Admin):
     """The administration of one handle's cluster."""
 
     def __init__(self, context: Context) -> None:

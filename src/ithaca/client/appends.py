@@ -20,14 +20,14 @@ from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.policy import Lanes, check_policy
 from ithaca.client.replicas import Replicas, check_live
 from ithaca.client.seen import SeenRanges
-from ithaca.model.errors import IthacaError, Overloaded, SessionError, Unavailable, WrongLane
+from ithaca.model.errors import IthacaError, Overloaded, SessionError, SessionExpired, Unavailable, WrongLane
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import EXPIRE_TIMEOUT_S, VIEW_AGE_S_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Compression
 from ithaca.model.view import View
 from ithaca.ordering.entries import ExpireSession
-from ithaca.ordering.outcomes import Session
+from ithaca.ordering.outcomes import ANONYMOUS, Session
 from ithaca.runtime.machine import chance, new_uuid
 from ithaca.wire.batch import Batch
 
@@ -54,7 +54,7 @@ class Appends:
         self._loop = asyncio.get_running_loop()
         self._lanes = Lanes(policy, self._loop.time, chance())
         self.homes = Homes(order, replicas, self._lanes.any, self._lanes.in_shard, timeout_s)
-        self._owner = Owner(self._unreachable, self._moved, self._failed, self.settled, seen.add)
+        self._owner = Owner(self._unreachable, self._moved, self._failed, self.settled, seen.add, self._put_again)
         self._accumulators: dict[LaneId, Accumulator] = {}
         self._retiring: dict[Accumulator, bool] = {}
         """Those that end when all is settled, and whether they are ending."""
@@ -181,7 +181,7 @@ class Appends:
 
     async def _open(self, accumulator: Accumulator) -> None:
         """Open a session for the accumulator; if its lane cannot have one, its records go elsewhere."""
-        name, pauses = f"~{new_uuid().hex}", Pauses()
+        name, pauses = f"{ANONYMOUS}{new_uuid().hex}", Pauses()
         while True:
             try:
                 session = await self.homes.opened(name, Deadline(self._timeout_s), accumulator.lane)
@@ -257,7 +257,11 @@ class Appends:
 
     def _failed(self, accumulator: Accumulator, error: IthacaError) -> None:
         self._retiring.pop(accumulator, None)
-        self._give_up(accumulator)
+        if isinstance(error, SessionExpired):  # the lane is as good as before, for another session
+            self._drop(accumulator)
+            self._reroute(accumulator)
+        else:
+            self._give_up(accumulator)
         session = accumulator.session
         if session is not None and not isinstance(error, SessionError):
             self._start(self._expire(session))

@@ -6,7 +6,16 @@ from ithaca.client.links import Link
 from ithaca.client.order import Order
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.replicas import Replicas, find_replica, find_shard, is_open
-from ithaca.model.errors import Overloaded, ProtocolError, SessionExpired, SessionFenced, Unavailable, WrongLane
+from ithaca.model.errors import (
+    NamesFull,
+    Overloaded,
+    ProtocolError,
+    SessionExpired,
+    SessionFenced,
+    Unavailable,
+    WrongLane,
+)
+from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import View
 from ithaca.ordering.entries import MoveSession, OpenSession
@@ -50,8 +59,14 @@ class Homes:
             for outcome in await self._order.propose(OpenSession(name, home), deadline):
                 if isinstance(outcome, SessionOpened):
                     return outcome.session
-                if isinstance(outcome, Refused) and outcome.reason in ("too many sessions", "the state is full"):
+                if isinstance(outcome, Refused) and outcome.reason == "the state is full":
                     raise Overloaded(f"session {name!r} cannot be opened: {outcome.reason}")
+                if isinstance(outcome, Refused) and outcome.reason == "too many sessions":
+                    raise NamesFull(
+                        f"session {name!r} cannot be opened, since {ORDERING_NAMED_SESSIONS_MAX} names are taken: "
+                        "expire one that nobody needs any more (ithaca session list, ithaca session expire NAME), or "
+                        "set idle_s under [sessions] in the cluster's file"
+                    )
                 if isinstance(outcome, Refused) and lane is not None:
                     raise WrongLane(f"no session can live in lane {lane}: {outcome.reason}")
             if deadline.passed:

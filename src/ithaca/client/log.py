@@ -22,7 +22,7 @@ from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, Compression, KeyFilter, Receipt, Record, Start
 from ithaca.model.view import Address
 from ithaca.ordering.entries import TrimTo
-from ithaca.ordering.outcomes import Refused, TrimmedTo
+from ithaca.ordering.outcomes import ANONYMOUS, Refused, TrimmedTo
 from ithaca.protocol.reading import Read
 from ithaca.runtime import forks
 from ithaca.runtime.checks import (
@@ -164,6 +164,8 @@ class AsyncClusterLog(interface_aio.ClusterLog):
         context = self._context
         context.check()
         check_session_name(name)
+        if name.startswith(ANONYMOUS):
+            raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
         opened, next_seq = await open_session(self._appends.homes, name, Deadline(context.timeout_s))
         context.check()
         session = AsyncClusterSession(
@@ -204,6 +206,14 @@ class AsyncClusterLog(interface_aio.ClusterLog):
     ) -> Published:
         self._context.check()
         return await self._parts.publish(key, parts, writer, owner, self._deadline(timeout))
+
+    async def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+        self._context.check()
+        return await self._parts.publish_once(parts, self._deadline(timeout))
+
+    async def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+        self._context.check()
+        await self._parts.renew(parts, ttl, self._deadline(timeout))
 
     async def abort(self, parts: Iterable[Part]) -> None:
         self._context.check()

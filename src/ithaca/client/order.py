@@ -26,6 +26,7 @@ from ithaca.ordering.part_outcomes import StagedPart
 from ithaca.protocol.appending import FinishPart, GetPart, PartIs
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
+from ithaca.protocol.listing import GetSessions, GetWriters, SessionsAre, WritersAre
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
 from ithaca.protocol.order import (
     AdmissionIs,
@@ -147,6 +148,20 @@ class Order:
         if not isinstance(answer, SessionIs):
             raise ProtocolError(f"an orderer answered GetSession with {type(answer).__name__}")
         return answer.session
+
+    async def sessions(self, after: int, deadline: Deadline) -> SessionsAre:
+        """The next page of the sessions that have names."""
+        answer = await self._ask(GetSessions(after), deadline)
+        if not isinstance(answer, SessionsAre):
+            raise ProtocolError(f"an orderer answered GetSessions with {type(answer).__name__}")
+        return answer
+
+    async def writers(self, after: str, deadline: Deadline) -> WritersAre:
+        """The next page of the writers that are remembered."""
+        answer = await self._ask(GetWriters(after), deadline)
+        if not isinstance(answer, WritersAre):
+            raise ProtocolError(f"an orderer answered GetWriters with {type(answer).__name__}")
+        return answer
 
     async def part(self, lane: LaneId, token: bytes, deadline: Deadline) -> StagedPart | None:
         """A prepared part; None when it is published or gone."""

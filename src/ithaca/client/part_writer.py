@@ -21,11 +21,12 @@ from ithaca.model.errors import (
     Unavailable,
     WrongLane,
 )
-from ithaca.model.limits import ATTEMPT_TIMEOUT_S, GROUP_BYTES_MAX, PART_BATCHES_INFLIGHT
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S, GROUP_BYTES_MAX, PART_BATCHES_INFLIGHT, PART_RENEWALS
 from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Compression
-from ithaca.ordering.part_entries import AbortParts
+from ithaca.ordering.part_entries import AbortParts, PartName, RenewParts
+from ithaca.ordering.part_outcomes import PartsRenewed
 from ithaca.protocol.appending import AppendPart, PartSynced
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
@@ -45,9 +46,11 @@ class AsyncPartWriter(interface_aio.PartWriter):
         *,
         compression: Compression,
         timeout_s: float,
+        ttl_s: float,
         check: Callable[[], None],
     ) -> None:
         self.lane = lane
+        self.ttl_s = ttl_s
         self._token = token
         self._order = order
         self._replicas = replicas
@@ -55,6 +58,8 @@ class AsyncPartWriter(interface_aio.PartWriter):
         self._compression: Compression = compression
         self._timeout_s = timeout_s
         self._check = check
+        self._clock = asyncio.get_running_loop().time
+        self._opened_s = self._clock()
         self._length = 0
         self._sending: dict[asyncio.Task[None], int] = {}
         self._last: asyncio.Task[None] | None = None
@@ -70,6 +75,15 @@ class AsyncPartWriter(interface_aio.PartWriter):
     @property
     def is_finished(self) -> bool:
         return self._part is not None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether more may be written: while that is so, it is kept from expiring."""
+        return self._part is None and self._failure is None and not self._is_over
+
+    @property
+    def name(self) -> PartName:
+        return self.lane, self._token
 
     async def append_many(
         self,
@@ -105,6 +119,8 @@ class AsyncPartWriter(interface_aio.PartWriter):
             await self._one_sent(deadline)
         self._check_open()
         await self._order.finish_part(self.lane, self._token, self._length, deadline)
+        if self._clock() - self._opened_s > self.ttl_s / PART_RENEWALS:  # what it waits from here on counts
+            await renew_parts(self._order, (self.name,), self.ttl_s, deadline)
         self._part = Part(self.lane, self._length, self._token)
         return self._part
 
@@ -175,6 +191,13 @@ class AsyncPartWriter(interface_aio.PartWriter):
                 if await self._order.part(self.lane, self._token, deadline) is None:
                     raise gone(self.lane) from error
             await pauses.pause(deadline)
+
+
+async def renew_parts(order: Order, names: tuple[PartName, ...], ttl_s: float, deadline: Deadline) -> None:
+    """Have parts expire so long from now; `PartGone` names those that are not there."""
+    for outcome in await order.propose(RenewParts(names, int(ttl_s * 1e6)), deadline):
+        if isinstance(outcome, PartsRenewed) and outcome.gone:
+            raise gone(*outcome.gone)
 
 
 def gone(*lanes: LaneId) -> PartGone:

@@ -1,17 +1,19 @@
 """Prepared appends of a handle: parts are opened where the policy says, and published through the leader."""
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 
 from ithaca.client.appends import Appends
 from ithaca.client.context import Context
-from ithaca.client.part_writer import AsyncPartWriter, gone
+from ithaca.client.part_writer import AsyncPartWriter, gone, renew_parts
 from ithaca.client.patience import Deadline, Pauses
 from ithaca.client.producer import unknown_copy
 from ithaca.client.replicas import check_live
 from ithaca.model.errors import (
     InvalidInput,
     IthacaError,
+    NamesFull,
     Overloaded,
     PartGone,
     ProtocolError,
@@ -22,17 +24,19 @@ from ithaca.model.errors import (
 from ithaca.model.limits import (
     ATTEMPT_TIMEOUT_S,
     LANE_STALLED_S,
+    PART_RENEWALS,
     PART_TTL_S_MAX,
     PART_TTL_S_MIN,
     PARTS_MAX,
     PARTS_PUBLISHED_MAX,
     PUBLISH_KEY_MAX,
     WRITER_NAME_BYTES_MAX,
+    WRITERS_MAX,
 )
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Compression
 from ithaca.ordering.outcomes import Refused
-from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
+from ithaca.ordering.part_entries import AbortParts, OpenPart, PartName, Publish
 from ithaca.ordering.part_outcomes import PartOpened, PartsPublished, PartsUnfit, PublishConflicts
 from ithaca.protocol.order import AppliedOutcome
 from ithaca.runtime.machine import new_uuid
@@ -48,6 +52,7 @@ class Parts:
         self._compression: Compression = compression
         self._writers: dict[AsyncPartWriter, None] = {}
         """Those that were opened and not finished."""
+        self._renewing: asyncio.Task[None] | None = None
 
     async def open(self, shard: int | None, ttl: float, deadline: Deadline) -> AsyncPartWriter:
         check_ttl(ttl)
@@ -60,7 +65,7 @@ class Parts:
                 outcomes = await context.order.propose(OpenPart(home, token, int(ttl * 1e6)), deadline)
             for outcome in outcomes:
                 if isinstance(outcome, PartOpened):
-                    return self._writer(outcome)
+                    return self._writer(outcome, ttl)
                 if isinstance(outcome, Refused) and home is not None:
                     reason = outcome.reason
                     self._appends.leave(home)
@@ -92,7 +97,26 @@ class Parts:
 
     async def publish(self, key: int, parts: Iterable[Part], writer: str, owner: str, deadline: Deadline) -> Published:
         check_publication(key, writer, owner)
-        entry = Publish(writer, key, owner, tuple((part.lane, part.token) for part in checked_parts(parts)))
+        return await self._published(Publish(writer, key, owner, _names(checked_parts(parts))), deadline)
+
+    async def publish_once(self, parts: Iterable[Part], deadline: Deadline) -> Published:
+        """Without a name: the lanes of the parts tell a repeated call where they are. Empty ones have none."""
+        checked = checked_parts(parts)
+        published = await self._published(
+            Publish("", 0, "", _names([part for part in checked if part.length])), deadline
+        )
+        empty = [part for part in checked if not part.length]
+        if empty:
+            await self.abort(empty, deadline)
+        return published
+
+    async def renew(self, parts: Iterable[Part], ttl: float, deadline: Deadline) -> None:
+        check_ttl(ttl)
+        names = _names(checked_parts(parts))
+        if names:
+            await renew_parts(self._context.order, names, ttl, deadline)
+
+    async def _published(self, entry: Publish, deadline: Deadline) -> Published:
         try:
             outcomes = await self._context.order.propose(entry, deadline)
         except Unavailable as error:
@@ -102,7 +126,9 @@ class Parts:
                 case PartsPublished(published):
                     return published
                 case PublishConflicts(published):
-                    raise _conflict(key, owner, published)
+                    raise _conflict(entry.key, entry.owner, published)
+                case Refused(reason="too many writers"):
+                    raise _no_place(entry.writer)
                 case PartsUnfit(missing, unfinished):
                     if missing:
                         raise gone(*missing)
@@ -110,14 +136,29 @@ class Parts:
         raise ProtocolError("an orderer did not say what became of a publication")
 
     async def abort(self, parts: Iterable[Part], deadline: Deadline) -> None:
-        names = tuple((part.lane, part.token) for part in checked_parts(parts))
-        await self._context.order.propose(AbortParts(names), deadline)
+        await self._context.order.propose(AbortParts(_names(checked_parts(parts))), deadline)
+
+    async def _keep_renewed(self) -> None:
+        """While parts are written, keep them from expiring: those of one time to live together."""
+        while under_way := [each for each in self._writers if each.is_under_way]:
+            pause_s = min(each.ttl_s for each in under_way) / PART_RENEWALS
+            await asyncio.sleep(pause_s)
+            names_by_ttl: dict[float, list[PartName]] = {}
+            for each in self._writers:
+                if each.is_under_way:
+                    names_by_ttl.setdefault(each.ttl_s, []).append(each.name)
+            for ttl_s, names in names_by_ttl.items():
+                with suppress(IthacaError):  # it is tried again in time, and whoever writes is told what is gone
+                    await renew_parts(self._context.order, tuple(names), ttl_s, Deadline(pause_s))
 
     async def close(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
         for writer in self._writers:
             await writer.close()
 
-    def _writer(self, opened: PartOpened) -> AsyncPartWriter:
+    def _writer(self, opened: PartOpened, ttl_s: float) -> AsyncPartWriter:
         context = self._context
         writer = AsyncPartWriter(
             opened.part.lane,
@@ -127,10 +168,13 @@ class Parts:
             self._appends,
             compression=self._compression,
             timeout_s=context.timeout_s,
+            ttl_s=ttl_s,
             check=context.check,
         )
         self._writers = {each: None for each in self._writers if not each.is_finished}
         self._writers[writer] = None
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._keep_renewed())
         return writer
 
 
@@ -145,6 +189,18 @@ def _not_opened(reason: str, deadline: Deadline) -> Unavailable:
             return Overloaded(f"{text} of one shard, {PARTS_PUBLISHED_MAX}; trim, add a shard, or prepare larger ones")
         case _:
             return Unavailable(text)
+
+
+def _no_place(writer: str) -> NamesFull:
+    return NamesFull(
+        f"writer {writer!r} cannot be remembered, since {WRITERS_MAX} others are: nothing was published; have one that "
+        "does not come back forgotten (ithaca writer list, ithaca writer forget NAME), set idle_s under [writers] in "
+        "the cluster's file, or publish without a writer"
+    )
+
+
+def _names(parts: Iterable[Part]) -> tuple[PartName, ...]:
+    return tuple((part.lane, part.token) for part in parts)
 
 
 def check_ttl(ttl: float) -> None:

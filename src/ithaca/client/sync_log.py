@@ -9,7 +9,7 @@ from ithaca.client.portal import Portal
 from ithaca.client.sync_appends import LogTwin, SyncAppends, held
 from ithaca.client.sync_records import SyncRecords, SyncSubscription
 from ithaca.model import interface, interface_aio
-from ithaca.model.interface import ClusterStatus, OrdererInfo, ShardInfo, ShardPolicy
+from ithaca.model.interface import ClusterStatus, OrdererInfo, SessionInfo, ShardInfo, ShardPolicy, WriterInfo
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
@@ -83,6 +83,18 @@ class SyncAdmin(interface.Admin):
     def orderers(self) -> tuple[OrdererInfo, ...]:
         return self._portal.run(lambda: self._twin.orderers())
 
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        return self._portal.run(lambda: self._twin.sessions())
+
+    def expire_session(self, name: str) -> None:
+        self._portal.run(lambda: self._twin.expire_session(name))
+
+    def writers(self) -> tuple[WriterInfo, ...]:
+        return self._portal.run(lambda: self._twin.writers())
+
+    def forget_writer(self, writer: str) -> None:
+        self._portal.run(lambda: self._twin.forget_writer(writer))
+
 
 class SyncPartWriter(interface.PartWriter):
     """`interface_aio.PartWriter`, waited for."""
@@ -141,6 +153,14 @@ class SyncPreparedAppends(SyncAppends[LogTwin]):
     ) -> Published:
         parts = held(parts)
         return self._portal.run(lambda: self._twin.publish(key, parts, writer=writer, owner=owner, timeout=timeout))
+
+    def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+        parts = held(parts)
+        return self._portal.run(lambda: self._twin.publish_once(parts, timeout=timeout))
+
+    def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+        parts = held(parts)
+        self._portal.run(lambda: self._twin.renew(parts, ttl=ttl, timeout=timeout))
 
     def abort(self, parts: Iterable[Part]) -> None:
         parts = held(parts)

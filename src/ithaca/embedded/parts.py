@@ -39,6 +39,12 @@ class NoPreparedAppends(interface.PreparedAppends):
     ) -> NoReturn:
         _refuse()
 
+    def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> NoReturn:
+        _refuse()
+
+    def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> NoReturn:
+        _refuse()
+
     def abort(self, parts: Iterable[Part]) -> NoReturn:
         _refuse()
 
@@ -65,6 +71,12 @@ class NoAsyncPreparedAppends(interface_aio.PreparedAppends):
     async def publish(
         self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
     ) -> NoReturn:
+        _refuse()
+
+    async def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> NoReturn:
+        _refuse()
+
+    async def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> NoReturn:
         _refuse()
 
     async def abort(self, parts: Iterable[Part]) -> NoReturn:

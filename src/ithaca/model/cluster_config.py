@@ -30,6 +30,12 @@ detection_ms = 3000             # silent for so long
 age_s = 604800                  # ordered so long ago
 shard_bytes = 107374182400      # so much of a shard on each of its replicas, in whole segments
 
+[sessions]                      # names that nobody uses expire; without it they never do
+idle_s = 2592000                # neither opened nor appended to for so long, by the order's time
+
+[writers]                       # writers that publish nothing are forgotten; without it they never are
+idle_s = 2592000
+
 [[spare]]                       # a storage server that waits until it is needed
 address = "127.0.0.1:7605"
 
@@ -51,6 +57,8 @@ from ithaca.model.addresses import parse_address
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy, answer_problem, detection_problem, failure_policy
 from ithaca.model.failure_config import RULES as FAILURE_RULES
+from ithaca.model.idle_config import RULES as IDLE_RULES
+from ithaca.model.idle_config import idle_s
 from ithaca.model.limits import (
     AGGREGATOR_LEVEL_MAX,
     AGGREGATOR_NUMBER_MAX,
@@ -123,6 +131,10 @@ class ClusterFile:
     failures: FailurePolicy = NO_ANSWER
     retention: Retention | None = None
     """Its `bytes` are those of a shard, on each of its replicas."""
+    session_idle_s: int | None = None
+    """After so long a named session that nobody uses expires."""
+    writer_idle_s: int | None = None
+    """After so long a writer that publishes nothing is forgotten."""
     spares: tuple[Address, ...] = ()
     """Servers that wait to become replicas, or did."""
     removed: tuple[Address, ...] = ()
@@ -177,6 +189,8 @@ _TABLES: Final = {
     "aggregator": _AGGREGATOR,
     "failures": FAILURE_RULES,
     "retention": RETENTION_RULES,
+    "sessions": IDLE_RULES,
+    "writers": IDLE_RULES,
     "spare": _PLACE,
     "removed": _PLACE,
 }
@@ -244,6 +258,8 @@ class _Parser:
             aggregators=tuple(sorted(aggregators, key=lambda place: place.aggregator)),
             failures=self._failures(shards, len(spares), has_aggregators=bool(aggregators)),
             retention=retention(self._table("retention")),
+            session_idle_s=idle_s(self._table("sessions")),
+            writer_idle_s=idle_s(self._table("writers")),
             spares=spares,
             removed=removed,
         )

@@ -5,6 +5,7 @@ from typing import Literal
 
 from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ShardPlace
 from ithaca.model.failure_config import NO_ANSWER
+from ithaca.model.idle_config import dump_idle
 from ithaca.model.retention_config import dump_retention
 from ithaca.model.view import Address
 
@@ -23,6 +24,7 @@ def dump_cluster(file: ClusterFile) -> str:
         lines += ["", "[failures]", f'answer = "{failures.answer}"', f"detection_ms = {failures.detection_ms}"]
     if file.retention is not None:
         lines += ["", *dump_retention(file.retention)]
+    lines += [*dump_idle("sessions", file.session_idle_s), *dump_idle("writers", file.writer_idle_s)]
     tables = [
         *map(dump_orderer, file.orderers),
         *map(_dump_aggregator, file.aggregators),

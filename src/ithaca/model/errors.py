@@ -4,12 +4,12 @@
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
-│                                NoSuchOrderer LastOrderer
+│                                NoSuchOrderer LastOrderer NoSuchSession NoSuchWriter
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop)
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
 │                                NoSuchLog Unsupported
 ├ StorageError                   StorageFull Fenced Corrupt(file, offset)
-├ Unavailable                    Overloaded, DeadlineExceeded (TimeoutError)
+├ Unavailable                    Overloaded NamesFull DeadlineExceeded (TimeoutError)
 ├ SessionError                   SessionFenced SessionExpired SequenceGap WrongLane PartGone
 │                                PublishConflict(writer, key, owner, position, count)
 └ ProtocolError                  VersionMismatch AuthenticationFailed
@@ -94,6 +94,14 @@ class NoSuchOrderer(InvalidInput):
 
 class LastOrderer(InvalidInput):
     """No other orderer votes: add one first."""
+
+
+class NoSuchSession(InvalidInput):
+    """No session has this name: it was never opened, or has expired."""
+
+
+class NoSuchWriter(InvalidInput):
+    """No writer of this name is remembered: it never published, or was forgotten."""
 
 
 class AddressInUse(InvalidInput):
@@ -214,6 +222,13 @@ class Unavailable(IthacaError):
 
 class Overloaded(Unavailable):
     """A bound of `limits` was reached; nothing was accepted."""
+
+
+class NamesFull(Unavailable):
+    """The cluster keeps as many names, of sessions or of writers, as it can: have some of them go first."""
+
+    retry = False
+    refresh = False
 
 
 class DeadlineExceeded(Unavailable, TimeoutError):

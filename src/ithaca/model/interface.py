@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from ithaca.model.interface_admin import Admin, OrdererInfo, ReplicaInfo, ShardInfo
+from ithaca.model.interface_admin import Admin, OrdererInfo, ReplicaInfo, SessionInfo, ShardInfo, WriterInfo
 from ithaca.model.interface_parts import PartWriter, PreparedAppends
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
@@ -29,9 +29,11 @@ __all__ = [
     "Records",
     "ReplicaInfo",
     "Session",
+    "SessionInfo",
     "ShardInfo",
     "ShardPolicy",
     "Subscription",
+    "WriterInfo",
 ]
 
 ShardPolicy = Literal["sticky", "round_robin", "key_hash", "nearest"] | Callable[[bytes | None, Sequence[int]], int]

@@ -52,6 +52,37 @@ class OrdererInfo(msgspec.Struct, frozen=True):
     leads: bool
 
 
+class SessionInfo(msgspec.Struct, frozen=True):
+    """A named session: how often it was opened, the lane in which it lives, and for how long nobody has used it.
+
+    `idle_s` goes by the order's time, and is None when it is not known. What was appended counts once the leader has
+    asked for it, which it does only of sessions that may be idle: an active one may seem idle for longer than it is.
+
+    >>> SessionInfo(name="importer", epoch=2, lane="0-0-1", idle_s=3600.0).name
+    'importer'
+    """
+
+    name: str
+    epoch: int
+    lane: str
+    idle_s: float | None
+
+
+class WriterInfo(msgspec.Struct, frozen=True):
+    """A writer that is remembered, with what it published last: `count` records from `position` on, so long ago.
+
+    >>> WriterInfo(writer="loader", key=7, owner="", position=11, count=2, idle_s=60.0).key
+    7
+    """
+
+    writer: str
+    key: int
+    owner: str
+    position: int
+    count: int
+    idle_s: float | None
+
+
 class Admin(ABC):
     """What changes a cluster while it runs: `log.admin`. Every call may be repeated after a failure.
 
@@ -132,3 +163,25 @@ class Admin(ABC):
     @abstractmethod
     def orderers(self) -> tuple[OrdererInfo, ...]:
         """The orderers as they are now, those included that do not vote yet."""
+
+    @abstractmethod
+    def sessions(self) -> tuple[SessionInfo, ...]:
+        """The sessions that have names, in the order in which they were first opened."""
+
+    @abstractmethod
+    def expire_session(self, name: str) -> None:
+        """Forget a named session, whoever has it open: its retries are `SessionExpired`, and the name begins anew.
+
+        `NoSuchSession`. Its records stay; whoever opens the name again has to know which of them are there.
+        """
+
+    @abstractmethod
+    def writers(self) -> tuple[WriterInfo, ...]:
+        """The writers whose newest publication is remembered, by name."""
+
+    @abstractmethod
+    def forget_writer(self, writer: str) -> None:
+        """Forget what a writer published last: it must not come back, since it could publish that once more.
+
+        `NoSuchWriter`. What it published stays.
+        """

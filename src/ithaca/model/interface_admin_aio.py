@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ithaca.model.interface import OrdererInfo, ShardInfo
+from ithaca.model.interface import OrdererInfo, SessionInfo, ShardInfo, WriterInfo
 
 
 class Admin(ABC):
@@ -86,3 +86,25 @@ class Admin(ABC):
     @abstractmethod
     async def orderers(self) -> tuple[OrdererInfo, ...]:
         """The orderers as they are now, those included that do not vote yet."""
+
+    @abstractmethod
+    async def sessions(self) -> tuple[SessionInfo, ...]:
+        """The sessions that have names, in the order in which they were first opened."""
+
+    @abstractmethod
+    async def expire_session(self, name: str) -> None:
+        """Forget a named session, whoever has it open: its retries are `SessionExpired`, and the name begins anew.
+
+        `NoSuchSession`. Its records stay; whoever opens the name again has to know which of them are there.
+        """
+
+    @abstractmethod
+    async def writers(self) -> tuple[WriterInfo, ...]:
+        """The writers whose newest publication is remembered, by name."""
+
+    @abstractmethod
+    async def forget_writer(self, writer: str) -> None:
+        """Forget what a writer published last: it must not come back, since it could publish that once more.
+
+        `NoSuchWriter`. What it published stays.
+        """

@@ -11,7 +11,16 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from ithaca.model.interface import Batch, ClusterStatus, OrdererInfo, ReplicaInfo, ShardInfo, ShardPolicy
+from ithaca.model.interface import (
+    Batch,
+    ClusterStatus,
+    OrdererInfo,
+    ReplicaInfo,
+    SessionInfo,
+    ShardInfo,
+    ShardPolicy,
+    WriterInfo,
+)
 from ithaca.model.interface_admin_aio import Admin
 from ithaca.model.interface_parts_aio import PartWriter, PreparedAppends
 from ithaca.model.limits import POLL_RECORDS_MAX
@@ -30,9 +39,11 @@ __all__ = [
     "Records",
     "ReplicaInfo",
     "Session",
+    "SessionInfo",
     "ShardInfo",
     "ShardPolicy",
     "Subscription",
+    "WriterInfo",
 ]
 
 

@@ -104,5 +104,20 @@ class PreparedAppends(ABC):
         """
 
     @abstractmethod
+    async def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+        """The same without a writer, for whoever does not come back: the log remembers no name.
+
+        The same parts again are where they were the first time, for as long as they are not trimmed: no part is ever
+        published twice. What was prepared anew is published anew.
+        """
+
+    @abstractmethod
+    async def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+        """Have finished parts wait for so many seconds from now on; never for less than before.
+
+        A part that is being written is renewed by its writer. `PartGone` when one of them expired or was aborted.
+        """
+
+    @abstractmethod
     async def abort(self, parts: Iterable[Part]) -> None:
         """Give up parts that will not be published; those that were stay. May be repeated."""

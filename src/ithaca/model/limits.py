@@ -163,7 +163,7 @@ IOV_MAX = 1024
 """Buffers that one writev takes."""
 
 SESSIONS_MAX = 4096
-"""Named sessions of one lane; opening one more expires the one unused for longest."""
+"""Named sessions of an embedded log; opening one more expires the one unused for longest."""
 SESSION_NAME_BYTES_MAX = 255
 SEQUENCE_MAX = 1 << 62
 """The numbers of a session's records stay below this."""
@@ -291,7 +291,27 @@ SNAPSHOT_PIECE_ITEMS = 4096
 ORDERING_VIEW_BYTES_MAX = 24 * MIB
 """Of that, the shards and their replicas: views travel in one message."""
 ORDERING_SESSIONS_MAX = 16_384
-"""Sessions of one cluster; opening one more is refused until another has expired."""
+"""Sessions of one cluster; with one more, the anonymous one that was idle for longest expires."""
+ORDERING_NAMED_SESSIONS_MAX = 12_288
+"""Of them, those with a name; another name is refused until one has expired. The rest is for anonymous ones."""
+SESSIONS_TOGETHER_MAX = 1024
+"""Sessions that one entry speaks of."""
+SESSIONS_CHECK_S = 5.0
+"""How often a leader looks for sessions, and writers, that were idle for too long."""
+SESSION_ANONYMOUS_IDLE_S = 86_400.0
+"""An anonymous session that was idle for so long expires: its handle is gone, or opens another."""
+SESSION_CROWD_IDLE_S = 60.0
+"""While half of the anonymous sessions' places are taken, those that were not seen for so long are looked at."""
+NAMES_ANSWERED_MAX = 1024
+"""Sessions, or writers, in one page of a list."""
+IDLE_S_MIN = 1
+IDLE_S_MAX = 100 * 365 * 86_400
+"""After how long an idle session, or writer, may be told to go."""
+LANE_SESSIONS_MAX = 32_768
+"""Sessions that a copy of a cluster's lane knows of: twice as many as can be at home in it. Beyond that it drops the
+one unused for longest, and can no longer say that it has nothing of a session that it does not know."""
+LANE_SESSIONS_GONE_MAX = 4096
+"""The last sessions that have expired, which late batches do not bring back."""
 SESSION_CARRIED_BYTES_MAX = 512
 """What a session's former home hands over to the next one."""
 PART_TOKEN_BYTES = 16
@@ -310,8 +330,12 @@ PARTS_UNFINISHED_MAX = 256
 """Of them, those of one shard that are still written."""
 PARTS_PUBLISHED_MAX = 16_384
 """Published parts of one shard of which something is left: each is a lane with files of its own."""
+PART_RENEWALS = 3
+"""How often a part is renewed in the time after which it would expire, while it is written."""
 WRITERS_MAX = 16_384
-"""Writers whose newest publication is remembered; with one more, that of the longest silence goes."""
+"""Writers whose newest publication is remembered; another one is refused until one was forgotten."""
+WRITERS_TOGETHER_MAX = 1024
+"""Writers that one entry speaks of."""
 WRITER_NAME_BYTES_MAX = 255
 """The name of a writer, and that of the owner of a key."""
 PUBLISH_KEY_MAX = (1 << 62) - 1
@@ -377,8 +401,6 @@ VIEW_WAIT_S_MAX = 5.0
 """How long an orderer waits for a version of the view that it has not applied yet."""
 VIEW_WAITS_MAX = 4096
 """Requests that wait for such a version; more are refused."""
-SESSION_ROOM_TRIES_MAX = 8
-"""Anonymous sessions that are expired, one after the other, to make room for a new session."""
 
 SPARK_PARTITION_RECORDS = 1 << 16
 """Records of one Spark task, unless an option says otherwise."""

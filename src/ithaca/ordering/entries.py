@@ -13,9 +13,11 @@ Every entry is a msgpack array: its tag, then its fields in the order below.
 | `remove-replica` | shard, epoch, replica                                                      | Scalog §4.4.2 |
 | `add-replica`    | shard, epoch, replica, address                                             | Scalog §4.4.2 |
 | `trim`           | position                                                                   | Scalog §4.3   |
-| `open-session`   | name, lane                                                                 | §5            |
-| `move-session`   | producer id, epoch, source, target, nil, carried                           | §5            |
+| `open-session`   | name, lane, time                                                           | §5            |
+| `move-session`   | producer id, epoch, source, target, nil, carried, time                     | §5            |
 | `expire-session` | producer id, epoch                                                         | §5            |
+| `note-sessions`  | seen: [producer id, number], time                                          | §5            |
+| `expire-idle`    | sessions: [producer id, epoch], since, time                                | §5            |
 | `lost`           | lane, start, stop                                                          | §5            |
 
 Those of prepared appends are in `part_entries`. A lane is an array of shard, replica and incarnation; an address
@@ -38,12 +40,22 @@ from ithaca.model.limits import (
     REPLICA_NUMBER_MAX,
     SESSION_CARRIED_BYTES_MAX,
     SESSION_NAME_BYTES_MAX,
+    SESSIONS_TOGETHER_MAX,
     SHARD_NUMBER_MAX,
     SHARD_REPLICAS_MAX,
 )
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, shard_size
-from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
+from ithaca.ordering.part_entries import (
+    AbortParts,
+    ExpireParts,
+    ForgetWriter,
+    ForgetWriters,
+    OpenPart,
+    Publish,
+    RenewParts,
+    SealPart,
+)
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 _Counted = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
@@ -171,6 +183,7 @@ class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open-sessio
 
     name: str
     lane: LaneId
+    time_us: _Time = 0
 
     def __post_init__(self) -> None:
         lane_key(self.lane)
@@ -190,6 +203,7 @@ class MoveSession(msgspec.Struct, frozen=True, array_like=True, tag="move-sessio
     unused: _Length | None = None
     """Older versions had a field here that nobody used; entries of theirs are still read."""
     carried: Annotated[bytes, Meta(max_length=SESSION_CARRIED_BYTES_MAX)] = b""
+    time_us: _Time = 0
 
     def __post_init__(self) -> None:
         lane_key(self.source)
@@ -201,6 +215,22 @@ class ExpireSession(msgspec.Struct, frozen=True, array_like=True, tag="expire-se
 
     producer_id: _Counted
     epoch: _Counted
+
+
+class NoteSessions(msgspec.Struct, frozen=True, array_like=True, tag="note-sessions"):
+    """Their homes go on with these numbers: a session whose number is another than before was active until now."""
+
+    seen: Annotated[tuple[tuple[_Counted, _Natural], ...], Meta(max_length=SESSIONS_TOGETHER_MAX)]
+    time_us: _Time
+
+
+class ExpireIdle(msgspec.Struct, frozen=True, array_like=True, tag="expire-idle"):
+    """Forget those of the sessions that were not active after `since_us`, and not opened again meanwhile."""
+
+    sessions: Annotated[tuple[tuple[_Counted, _Counted], ...], Meta(max_length=SESSIONS_TOGETHER_MAX)]
+    """Producer id and epoch of each."""
+    since_us: _Time
+    time_us: _Time
 
 
 class Lost(msgspec.Struct, frozen=True, array_like=True, tag="lost"):
@@ -227,13 +257,18 @@ OrderingEntry = (
     | AddReplica
     | TrimTo
     | OpenPart
+    | RenewParts
     | SealPart
     | Publish
     | AbortParts
     | ExpireParts
+    | ForgetWriter
+    | ForgetWriters
     | OpenSession
     | MoveSession
     | ExpireSession
+    | NoteSessions
+    | ExpireIdle
     | Lost
 )
 

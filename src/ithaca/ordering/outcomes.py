@@ -20,6 +20,9 @@ from ithaca.ordering.part_outcomes import PartOutcome
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
+ANONYMOUS = "~"
+"""Names of sessions that nobody will ask for again begin with this."""
+
 Reason = Literal[
     "the log is not configured",
     "the state is full",
@@ -49,6 +52,9 @@ Reason = Literal[
     "too many published parts",
     "no such part",
     "the part has another length",
+    "too many writers",
+    "no such writer",
+    "the writer has published since",
     "too many sessions",
     "no such session",
     "the session was opened again",
@@ -101,6 +107,15 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     """Older versions had a field here that nobody used; it is empty."""
     carried: bytes = b""
     """What the home before this one knew of it."""
+    active_us: int = 0
+    """The order's time at which it was opened, was moved, lost its home or was seen to have appended; 0: not known."""
+    seen_seq: int = 0
+    """The number with which it would have gone on when the leader last asked its home; 0: it never did."""
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody will ask for its name again."""
+        return self.name.startswith(ANONYMOUS)
 
 
 class SessionOpened(msgspec.Struct, frozen=True, array_like=True, tag="session-opened"):

@@ -59,4 +59,25 @@ class PartsUnfit(msgspec.Struct, frozen=True, array_like=True, tag="parts-unfit"
     unfinished: tuple[LaneId, ...]
 
 
-PartOutcome = PartOpened | PartSealed | PartDropped | PartsPublished | PublishConflicts | PartsUnfit
+class PartsRenewed(msgspec.Struct, frozen=True, array_like=True, tag="parts-renewed"):
+    """Those that are there expire later; these are published or gone."""
+
+    gone: tuple[LaneId, ...]
+
+
+class WriterForgotten(msgspec.Struct, frozen=True, array_like=True, tag="writer-forgotten"):
+    """The writer's newest publication was this one, of which nothing is known from here on."""
+
+    published: Published
+
+
+PartOutcome = (
+    PartOpened
+    | PartsRenewed
+    | PartSealed
+    | PartDropped
+    | PartsPublished
+    | PublishConflicts
+    | PartsUnfit
+    | WriterForgotten
+)

@@ -1,4 +1,4 @@
-"""Prepared parts and publications: what waits to be published, and what each writer published last (design §5).
+"""Prepared parts and publications: what waits to be published, and where it is then (design §5).
 
 A part is a lane of its own that ordinary cuts pass over: it is not among the lanes that may grow. Sealed, its length
 is agreed on, and what f+1 replicas hold of it; published, it is a closed lane like any other.
@@ -6,9 +6,11 @@ is agreed on, and what f+1 replicas hold of it; published, it is a closed lane l
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from ithaca.model.cut import lane_key
 from ithaca.model.errors import InvalidInput
@@ -18,23 +20,23 @@ from ithaca.model.limits import (
     PARTS_MAX,
     PARTS_PUBLISHED_MAX,
     PARTS_UNFINISHED_MAX,
-    WRITERS_MAX,
 )
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
 from ithaca.ordering.lanes import LaneTable, Runs
 from ithaca.ordering.outcomes import LaneClosed, Outcome, Reason, Refused, ShardFinalized, ViewChanged
-from ithaca.ordering.part_entries import AbortParts, OpenPart, PartName, Publish, SealPart
+from ithaca.ordering.part_entries import AbortParts, OpenPart, PartName, Publish, RenewParts, SealPart
 from ithaca.ordering.part_outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,
     PartsPublished,
+    PartsRenewed,
     PartsUnfit,
-    PublishConflicts,
     StagedPart,
 )
 from ithaca.ordering.shards import ShardTable
+from ithaca.ordering.writers import WriterTable
 
 
 class PackedParts(msgspec.Struct, frozen=True, array_like=True):
@@ -44,6 +46,8 @@ class PackedParts(msgspec.Struct, frozen=True, array_like=True):
     last: list[tuple[int, int, int]] = []
     """The newest part of each replica: shard, replica, incarnation."""
     published: list[Published] = []
+    published_us: list[Annotated[int, Meta(ge=0, lt=1 << 62)]] = []
+    """The order's time of each of them, as far as it is known."""
 
     def __post_init__(self) -> None:
         lanes = [part.lane for part in self.parts]
@@ -53,10 +57,12 @@ class PackedParts(msgspec.Struct, frozen=True, array_like=True):
             raise InvalidInput("the parts are not in order, each once")
         if len(tokens) < len(lanes) or len(writers) < len(self.published):
             raise InvalidInput("two parts have one token, or a writer stands twice")
+        if len(self.published_us) > len(self.published):
+            raise InvalidInput("there are more times of publications than publications")
 
 
 class PartTable:
-    """Parts by lane, publications by writer. Numbers of parts are never reused."""
+    """Parts by lane. Numbers of parts are never reused."""
 
     def __init__(self, lanes: LaneTable, shards: ShardTable) -> None:
         self._lanes = lanes
@@ -65,8 +71,7 @@ class PartTable:
         self._of_token: dict[bytes, LaneId] = {}
         self._unfinished: Counter[int] = Counter()
         self._last: dict[tuple[int, int], int] = {}
-        self.published: dict[str, Published] = {}
-        """The newest of each writer, that of the longest silence first."""
+        self.writers = WriterTable()
 
     def open(self, entry: OpenPart, time_us: int) -> list[Outcome]:
         known = self._of_token.get(entry.token)
@@ -103,19 +108,44 @@ class PartTable:
         self.by_lane[part.lane] = msgspec.structs.replace(part, length=entry.length)
         return [PartSealed(part.lane, entry.length)]
 
+    def renew(self, entry: RenewParts, time_us: int) -> list[Outcome]:
+        """Let parts expire later; never sooner."""
+        gone: list[LaneId] = []
+        for lane, token in entry.parts:
+            part = self.find((lane, token))
+            if part is None:
+                gone.append(lane)
+            else:
+                until_us = max(part.until_us, time_us + entry.ttl_us)
+                self.by_lane[lane] = msgspec.structs.replace(part, until_us=until_us)
+        return [PartsRenewed(tuple(gone))]
+
     def answer(self, entry: Publish) -> Outcome | None:
         """Why nothing is published, or what was before; None when the parts are to be published."""
-        known = self.published.get(entry.writer)
-        if known is not None and entry.key <= known.key:
-            if entry.key == known.key and entry.owner == known.owner:
-                return PartsPublished(known)
-            return PublishConflicts(known)
+        known = self.writers.answer(entry) if entry.writer else self._published_before(entry)
+        if known is not None:
+            return known
         found = [(lane, self.find((lane, token))) for lane, token in entry.parts]
         gone = tuple(lane for lane, part in found if part is None)
         unfinished = tuple(lane for lane, part in found if part is not None and part.length is None)
-        return PartsUnfit(gone, unfinished) if gone or unfinished else None
+        if gone or unfinished:
+            return PartsUnfit(gone, unfinished)
+        return self.writers.refusal(entry) if entry.writer else None
 
-    def publish(self, entry: Publish, tail: int) -> tuple[Runs, list[Outcome]]:
+    def _published_before(self, entry: Publish) -> PartsPublished | None:
+        """Where all of these parts are, one behind the other, if their lanes are known to be published so."""
+        closed = [self._lanes.closed.get(lane) for lane, _ in entry.parts]
+        known = [lane for lane in closed if lane is not None]
+        if not known or len(known) < len(closed):
+            return None
+        first = position = known[0].end - known[0].length
+        for lane in known:
+            if lane.end - lane.length != position:
+                return None
+            position = lane.end
+        return PartsPublished(Published("", entry.key, entry.owner, first, position - first))
+
+    def publish(self, entry: Publish, tail: int, time_us: int) -> tuple[Runs, list[Outcome]]:
         """Close the lanes of the parts at the positions from `tail` on, in the order of the entry."""
         outcomes: list[Outcome] = []
         rows: list[tuple[int, int, int]] = []
@@ -130,10 +160,8 @@ class PartTable:
             else:
                 outcomes.append(PartDropped(lane))
         published = Published(entry.writer, entry.key, entry.owner, tail, position - tail)
-        self.published.pop(entry.writer, None)
-        self.published[entry.writer] = published
-        if len(self.published) > WRITERS_MAX:
-            del self.published[next(iter(self.published))]
+        if entry.writer:
+            self.writers.note(published, time_us)
         keys, counts, positions = np.array(sorted(rows), np.int64).reshape(-1, 3).T
         return Runs(keys, np.zeros_like(keys), counts, positions), [*outcomes, PartsPublished(published)]
 
@@ -192,7 +220,7 @@ class PartTable:
         return PackedParts(
             [part for _, part in sorted(self.by_lane.items())],
             [(*place, last) for place, last in sorted(self._last.items())],
-            list(self.published.values()),
+            *self.writers.packed(),
         )
 
     @classmethod
@@ -201,7 +229,7 @@ class PartTable:
         for part in packed.parts:
             table._put(part)
         table._last = {(shard, replica): last for shard, replica, last in packed.last}
-        table.published = {each.writer: each for each in packed.published}
+        table.writers = WriterTable.restored(packed.published, packed.published_us)
         return table
 
     def _put(self, part: StagedPart) -> None:

@@ -2,14 +2,15 @@
 
 The size is a bound from above, worked out of the lengths of the tables and the bounds of their fields, so that it costs
 next to nothing and every orderer comes to the same. An entry that would add to a state that is full is refused; what is
-there goes on: cuts, closed lanes and publications are never refused, and replicas that start again, or are replaced,
-have a reserve.
+there goes on: cuts, closed lanes and publications are never refused; replicas that start again, or are replaced, have a
+reserve, and so have sessions of plain appends, which make room for each other.
 """
 
 from typing import TYPE_CHECKING
 
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX, ORDERING_STATE_RESERVE_BYTES, ORDERING_VIEW_BYTES_MAX
 from ithaca.ordering.entries import AddReplica, OpenLane, OpenSession, OrderingEntry, RegisterShard
+from ithaca.ordering.outcomes import ANONYMOUS
 from ithaca.ordering.part_entries import OpenPart
 from ithaca.ordering.shards import REPLICA_BYTES, SHARD_BYTES
 
@@ -45,7 +46,7 @@ def size_bytes(state: "OrderingState") -> int:
         + SESSION_BYTES * len(state.sessions.by_id)
         + PART_BYTES * len(parts.by_lane)
         + LAST_PART_BYTES * parts.numbered_count
-        + WRITER_BYTES * len(parts.published)
+        + WRITER_BYTES * len(parts.writers.by_name)
         + sum(LOST_LANE_BYTES + LOST_RANGE_BYTES * len(ranges) for ranges in state.lost.values())
         + sum(KEPT_CUT_BYTES + KEPT_RUN_BYTES * len(cut.keys) for cut in state.kept.values())
     )
@@ -66,9 +67,15 @@ def is_full_for(state: "OrderingState", entry: OrderingEntry) -> bool:
             added = PART_BYTES + LAST_PART_BYTES + CLOSED_LANE_BYTES + KEPT_RUN_BYTES
             return not state.parts.is_known(token) and _lacks(state, added)
         case OpenSession(name=name):
-            return not state.sessions.is_known(name) and _lacks(state, SESSION_BYTES)
+            reserve = ORDERING_STATE_RESERVE_BYTES if name.startswith(ANONYMOUS) else 0
+            return not state.sessions.is_known(name) and _lacks(state, SESSION_BYTES, reserve)
         case _:
             return False
+
+
+def has_room_for_session(state: "OrderingState") -> bool:
+    """Whether no other session need go for a new one."""
+    return not _lacks(state, SESSION_BYTES)
 
 
 def _lacks(state: "OrderingState", added: int, reserve: int = 0) -> bool:

@@ -18,10 +18,12 @@ from ithaca.ordering.entries import (
     CloseLane,
     Configure,
     Cut,
+    ExpireIdle,
     ExpireSession,
     Finalize,
     Lost,
     MoveSession,
+    NoteSessions,
     OpenLane,
     OpenSession,
     OrderingEntry,
@@ -42,7 +44,16 @@ from ithaca.ordering.outcomes import (
     SessionMoved,
     TrimmedTo,
 )
-from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
+from ithaca.ordering.part_entries import (
+    AbortParts,
+    ExpireParts,
+    ForgetWriter,
+    ForgetWriters,
+    OpenPart,
+    Publish,
+    RenewParts,
+    SealPart,
+)
 from ithaca.ordering.part_outcomes import StagedPart
 from ithaca.ordering.parts import PartTable
 from ithaca.ordering.sessions import SessionTable
@@ -105,6 +116,7 @@ class OrderingState:
         if room.is_full_for(self, entry):
             return [Refused(entry, "the state is full")]
         outcomes = self._apply(entry)
+        self.sessions.follow(outcomes, self.time_us)
         return outcomes + self.parts.follow(outcomes)
 
     def _apply(self, entry: OrderingEntry) -> list[Outcome]:
@@ -129,6 +141,8 @@ class OrderingState:
                 return self._trim(entry)
             case OpenPart():
                 return self.parts.open(entry, self._raised_time_us(entry.time_us))
+            case RenewParts():
+                return self.parts.renew(entry, self._raised_time_us(entry.time_us))
             case SealPart():
                 return self.parts.seal(entry)
             case Publish():
@@ -137,12 +151,21 @@ class OrderingState:
                 return self.parts.abort(entry)
             case ExpireParts():
                 return self.parts.expire(entry.lanes, self._raised_time_us(entry.time_us))
+            case ForgetWriter():
+                return self.parts.writers.forget(entry)
+            case ForgetWriters():
+                return self.parts.writers.forget_idle(entry, self._raised_time_us(entry.time_us))
             case OpenSession():
-                return self.sessions.open(entry)
+                time_us, has_room = self._raised_time_us(entry.time_us), room.has_room_for_session(self)
+                return self._let_go(self.sessions.open(entry, time_us, has_room=has_room))
             case MoveSession():
-                return self._let_go(self.sessions.move(entry))
+                return self._let_go(self.sessions.move(entry, self._raised_time_us(entry.time_us)))
             case ExpireSession():
                 return self._let_go(self.sessions.expire(entry))
+            case NoteSessions():
+                return self.sessions.note(entry, self._raised_time_us(entry.time_us))
+            case ExpireIdle():
+                return self._let_go(self.sessions.expire_idle(entry, self._raised_time_us(entry.time_us)))
             case Lost():
                 return self._lose(entry)
 
@@ -243,7 +266,7 @@ class OrderingState:
         answer = self.parts.answer(entry)
         if answer is not None:
             return [answer]
-        runs, outcomes = self.parts.publish(entry, self.tail)
+        runs, outcomes = self.parts.publish(entry, self.tail, self._raised_time_us(entry.time_us))
         cut = self._ordered(runs, entry.time_us)
         return [cut, *outcomes, *self.shards.finalize_due(self.cut_number, self.time_us)]
 
@@ -268,16 +291,16 @@ class OrderingState:
         return self._forget()
 
     def _let_go(self, outcomes: list[Outcome]) -> list[Outcome]:
-        """A session has left its home. If that was kept for it alone and is of a finalized shard, it goes: there may
-        be no further trim with which it would."""
-        left = outcomes[0]
-        lane = left.source if isinstance(left, SessionMoved) else None
-        lane = left.session.home if isinstance(left, SessionExpired) else lane
-        closed = None if lane is None else self.lanes.closed.get(lane)
-        if lane is None or closed is None or closed.end > self.first:
-            return outcomes
-        shard = self.shards.by_number.get(lane.shard)
-        return [*outcomes, *self._forget()] if shard is not None and shard.phase == "finalized" else outcomes
+        """Sessions have left their homes. If one was kept for them alone and is of a finalized shard, it goes: there
+        may be no further trim with which it would."""
+        left = {each.source for each in outcomes if isinstance(each, SessionMoved)}
+        left |= {each.session.home for each in outcomes if isinstance(each, SessionExpired)}
+        return [*outcomes, *self._forget()] if any(map(self._is_over, left)) else outcomes
+
+    def _is_over(self, lane: LaneId) -> bool:
+        """Whether nothing of the lane can be read, and its shard is finalized."""
+        closed, shard = self.lanes.closed.get(lane), self.shards.by_number.get(lane.shard)
+        return closed is not None and closed.end <= self.first and shard is not None and shard.phase == "finalized"
 
     def _forget(self) -> list[Outcome]:
         """Forget the lanes of which nothing can be read, and the finalized shards of which no lane is left."""

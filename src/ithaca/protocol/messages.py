@@ -27,6 +27,8 @@
 | 101  | AddShard      | client → leader       | Applied                     |                    |
 | 102  | FinalizeShard | client → leader       | Applied                     |                    |
 | 103  | DismissReplica | client → leader       | Applied                     |                    |
+| 104  | KeepParts     | client → leader       | Applied                     |                    |
+| 105  | EndWriter     | client → leader       | Applied                     |                    |
 | 20   | Join          | replica → leader      | Assigned, or Joined and a stream of News |       |
 | 21   | Joined        | back                  |                             |                    |
 | 22   | News          | leader → replica      |                             |                    |
@@ -43,6 +45,10 @@
 | 38   | FinishPart    | client → leader       | Applied                     |                    |
 | 90   | GetPart       | client → leader       | PartIs                      |                    |
 | 91   | PartIs        | back                  |                             |                    |
+| 106  | GetSessions   | client → leader       | SessionsAre                 |                    |
+| 107  | SessionsAre   | back                  |                             |                    |
+| 108  | GetWriters    | client → leader       | WritersAre                  |                    |
+| 109  | WritersAre    | back                  |                             |                    |
 | 40   | Read          | client → replica      | Found, Elsewhere or Behind  |                    |
 | 41   | Found         | back                  |                             | one batch          |
 | 42   | Elsewhere     | back                  |                             |                    |
@@ -115,6 +121,7 @@ from ithaca.protocol.appending import (
 )
 from ithaca.protocol.copying import FollowLane, GetRuns, LaneBatches, RunsAre
 from ithaca.protocol.greeting import Failure, Finished, GetStatus, Hello, Redirect, StatusIs, Welcome
+from ithaca.protocol.listing import GetSessions, GetWriters, SessionsAre, WritersAre
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftSays, RemoveOrderer
 from ithaca.protocol.order import (
     AdmissionIs,
@@ -149,7 +156,9 @@ from ithaca.protocol.requests import (
     DismissReplica,
     DropParts,
     EndSession,
+    EndWriter,
     FinalizeShard,
+    KeepParts,
     PublishParts,
     RelocateSession,
     TrimBefore,
@@ -187,6 +196,10 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     38: FinishPart,
     90: GetPart,
     91: PartIs,
+    106: GetSessions,
+    107: SessionsAre,
+    108: GetWriters,
+    109: WritersAre,
     40: Read,
     41: Found,
     42: Elsewhere,
@@ -234,5 +247,7 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     101: AddShard,
     102: FinalizeShard,
     103: DismissReplica,
+    104: KeepParts,
+    105: EndWriter,
 }
 """Numbers are never given to another message."""

@@ -1,4 +1,4 @@
-"""What clients may ask the ordering leader to have agreed on: one message per intention (types 94 to 103).
+"""What clients may ask the ordering leader to have agreed on: one message per intention (types 94 to 105).
 
 The leader makes the ordered entry of it. Entries themselves never come from outside: what only a leader can know, such
 as lengths that are durable, lanes that are opened or closed and the time, has no message here.
@@ -33,7 +33,7 @@ from ithaca.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.ordering.part_entries import AbortParts, OpenPart, PartName, Publish
+from ithaca.ordering.part_entries import AbortParts, ForgetWriter, OpenPart, PartName, Publish, RenewParts
 from ithaca.protocol.fields import Counted, ReplicaNumber, ShardNumber
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
@@ -98,6 +98,20 @@ class DropParts(msgspec.Struct, frozen=True, array_like=True):
     parts: _Parts
 
 
+class KeepParts(msgspec.Struct, frozen=True, array_like=True):
+    """Whoever writes these parts, or is to publish them, lives: let them wait so long from now on."""
+
+    parts: _Parts
+    ttl_us: _Ttl
+
+
+class EndWriter(msgspec.Struct, frozen=True, array_like=True):
+    """The writer does not come back; unless it has published a later key meanwhile."""
+
+    writer: _WriterName
+    key: Annotated[int, Meta(ge=0, le=PUBLISH_KEY_MAX)]
+
+
 class AddShard(msgspec.Struct, frozen=True, array_like=True):
     """A new shard with all its replicas, sorted by number."""
 
@@ -132,6 +146,8 @@ Request = (
     | BeginPart
     | PublishParts
     | DropParts
+    | KeepParts
+    | EndWriter
     | AddShard
     | FinalizeShard
     | DismissReplica
@@ -156,6 +172,10 @@ def entry_of(request: Request) -> OrderingEntry:
             return Publish(writer, key, owner, parts)
         case DropParts(parts):
             return AbortParts(parts)
+        case KeepParts(parts, ttl_us):
+            return RenewParts(parts, ttl_us)
+        case EndWriter(writer, key):
+            return ForgetWriter(writer, key)
         case AddShard(shard, f, masking, replicas):
             return RegisterShard(shard, f, masking, replicas)
         case FinalizeShard(shard, cuts, until_us, may_be_last):
@@ -181,6 +201,10 @@ def request_of(entry: OrderingEntry) -> Request:
             return PublishParts(writer, key, owner, parts)
         case AbortParts(parts):
             return DropParts(parts)
+        case RenewParts(parts, ttl_us):
+            return KeepParts(parts, ttl_us)
+        case ForgetWriter(writer, key):
+            return EndWriter(writer, key)
         case RegisterShard(shard, f, masking, replicas):
             return AddShard(shard, f, masking, replicas)
         case Finalize(shard, cuts, until_us, may_be_last):

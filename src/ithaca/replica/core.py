@@ -28,7 +28,9 @@ from ithaca.replica.events import (
     DropLane,
     Effect,
     Event,
+    ForgetSession,
     Held,
+    ListSessions,
     NobodyHas,
     OrderJoined,
     OrderLost,
@@ -110,7 +112,7 @@ class ReplicaCore:
             PartDropped: self._part_dropped,
             SessionOpened: self._appends.session_came,
             SessionMoved: self._appends.session_came,
-            SessionExpired: self._appends.session_expired,
+            SessionExpired: self._session_expired,
             TrimmedTo: self._trimmed,
             RangeLost: self._range_lost,
         }
@@ -267,6 +269,7 @@ class ReplicaCore:
         self._runs_known()
         for copy in self._lanes.values():
             self._settling.pursue(copy)
+        self._list_sessions(summary)
         self._reporting.follow(summary.shard, self._now_us, is_new=True)
         self._readable.look_again()
 
@@ -298,6 +301,20 @@ class ReplicaCore:
             elif lane not in is_open:
                 self._close(copy)
             self._readable.note(copy)
+
+    def _list_sessions(self, summary: ShardSummary) -> None:
+        """What is still to be written of a lane may hold sessions that are gone."""
+        for lane, length in summary.lengths:
+            copy = self._lanes.get(lane)
+            if copy is not None and length and not lane.is_part and not copy.is_settled:
+                at_home = frozenset(each.producer_id for each in summary.sessions if each.home == lane)
+                self._effects.append(ListSessions(lane, at_home, length))
+
+    def _session_expired(self, event: SessionExpired) -> None:
+        self._appends.session_expired(event)
+        copy = self._lanes.get(event.session.home)
+        if copy is not None and not copy.is_settled:
+            self._effects.append(ForgetSession(copy.lane, event.session.producer_id))
 
     def _leave(self) -> None:
         self._is_joined = False

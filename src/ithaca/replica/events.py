@@ -242,6 +242,22 @@ class Write(NamedTuple):
     batch: Batch
 
 
+class ForgetSession(NamedTuple):
+    """The session has expired: nobody will ask what the lane holds of it."""
+
+    lane: LaneId
+    producer_id: int
+
+
+class ListSessions(NamedTuple):
+    """These sessions were at home in the lane when it was ordered up to `length`: of what is below that, nobody will
+    ask what it holds of others."""
+
+    lane: LaneId
+    producer_ids: frozenset[int]
+    length: int
+
+
 class NoteRuns(NamedTuple):
     """These runs, which continue what is known of their lanes, were ordered at this time. Durable later."""
 
@@ -319,6 +335,8 @@ Effect = (
     | Fetch
     | FetchRuns
     | Write
+    | ForgetSession
+    | ListSessions
     | NoteRuns
     | SkipRuns
     | SyncRuns

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import IthacaError
-from ithaca.model.limits import LEARNERS_LOOK_S, ORDERER_RETRY_S, RETENTION_CHECK_S
+from ithaca.model.limits import LEARNERS_LOOK_S, ORDERER_RETRY_S, RETENTION_CHECK_S, SESSIONS_CHECK_S
 from ithaca.model.view import Address, ClusterConfiguration
 from ithaca.ordering.entries import Configure, OrderingEntry, RegisterShard, encode_entry
 from ithaca.ordering.leader import Leader
@@ -27,6 +27,7 @@ from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.server.order_time import OrderTime
 from ithaca.server.orderer_failures import Failures
+from ithaca.server.orderer_names import NameKeeping
 from ithaca.server.orderer_parts import PartKeeping
 from ithaca.server.orderer_retention import Retaining
 from ithaca.server.orderer_spares import Learner, Spares
@@ -71,8 +72,10 @@ class Leading:
         self._failures = Failures(file, state, self.spares, self._order)
         self._hello = hello
         self._retaining: Retaining | None = None
+        self._names = NameKeeping(file, state, hello, self._order, clock.lead)
         self._begin_ordering()
         self._prepare()
+        self._plan(SESSIONS_CHECK_S, self._look_for_idle_names)
         if self._failures.is_on:
             self._plan(self._failures.look_s, self._look_for_failures)
 
@@ -82,6 +85,7 @@ class Leading:
         self.is_ready = False
         self._leader = None
         self._parts.end()
+        self._names.end()
         self.spares.close()
         if self._retaining is not None:
             self._retaining.end()
@@ -160,6 +164,11 @@ class Leading:
         assert self._retaining is not None
         self._retaining.look()
         self._plan(RETENTION_CHECK_S, self._look_what_may_go)
+
+    def _look_for_idle_names(self) -> None:
+        if self.is_ready:
+            self._names.look()
+        self._plan(SESSIONS_CHECK_S, self._look_for_idle_names)
 
     # Replicas that come and go
 

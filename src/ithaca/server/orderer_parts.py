@@ -4,13 +4,15 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from ithaca.model.errors import IthacaError, PartGone, Unavailable
 from ithaca.model.limits import ORDERER_RETRY_S
 from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import OrderingEntry
+from ithaca.ordering.entries import MoveSession, OpenSession, OrderingEntry
 from ithaca.ordering.leader import Leader
 from ithaca.ordering.outcomes import Outcome
-from ithaca.ordering.part_entries import ExpireParts, OpenPart, Publish
+from ithaca.ordering.part_entries import ExpireParts, OpenPart, Publish, RenewParts
 from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.appending import FinishPart
@@ -126,10 +128,6 @@ class PartKeeping:
 
 def timed(entry: OrderingEntry, time_us: int) -> OrderingEntry:
     """An entry of a client, with the order's time where it needs one."""
-    match entry:
-        case OpenPart():
-            return OpenPart(entry.home, entry.token, entry.ttl_us, time_us)
-        case Publish():
-            return Publish(entry.writer, entry.key, entry.owner, entry.parts, time_us)
-        case _:
-            return entry
+    if isinstance(entry, OpenPart | RenewParts | Publish | OpenSession | MoveSession):
+        return replace(entry, time_us=time_us)
+    return entry

@@ -2,6 +2,7 @@
 aggregators say in `orderer_carried`, and views are in `orderer_views`."""
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from ithaca.model.errors import (
@@ -9,17 +10,13 @@ from ithaca.model.errors import (
     IthacaError,
     ProtocolError,
 )
-from ithaca.model.limits import SESSION_ROOM_TRIES_MAX
-from ithaca.ordering.entries import (
-    ExpireSession,
-    OpenSession,
-    decode_entry,
-    encode_entry,
-)
-from ithaca.ordering.outcomes import Outcome, Refused, Session
+from ithaca.model.limits import NAMES_ANSWERED_MAX
+from ithaca.ordering.entries import decode_entry, encode_entry
+from ithaca.ordering.outcomes import Outcome
 from ithaca.protocol.appending import FinishPart, GetPart, PartIs
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import GetStatus, StatusIs
+from ithaca.protocol.listing import GetSessions, GetWriters, SessionsAre, WritersAre, listed
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.protocol.order import Admit, GetSession, GetTail, GetView, Propose, SessionIs, TailIs
 from ithaca.protocol.reporting import Enlist, Join, ReportIs, SignOfLife
@@ -27,7 +24,7 @@ from ithaca.protocol.requests import REQUESTS, RelocateSession, Request, entry_o
 from ithaca.replica.sessions import decode_carried
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
-from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.runtime.raft_driver import RaftDriver
 from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_answers import Answers
 from ithaca.server.orderer_carried import CarriedRequests
@@ -39,9 +36,6 @@ from ithaca.server.orderer_members import MemberChanges
 from ithaca.server.orderer_parts import timed
 from ithaca.server.orderer_streams import NewsStreams
 from ithaca.server.orderer_views import ViewRequests
-
-ANONYMOUS = "~"
-"""Names of sessions that nobody will ask for again begin with this."""
 
 
 class Requests:
@@ -67,7 +61,6 @@ class Requests:
         self._answers = Answers(machine, driver, group, metrics)
         self._views = ViewRequests(self._answers)
         joins = self._joins = JoinRequests(self._answers, streams, aggregators)
-        self._expiring: set[int] = set()
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             ReportIs: joins.report,
             GetView: self._views.get,
@@ -76,6 +69,8 @@ class Requests:
             Propose: self._propose,
             FinishPart: self._finish_part,
             GetPart: self._get_part,
+            GetSessions: self._get_sessions,
+            GetWriters: self._get_writers,
             Join: joins.join,
             SignOfLife: joins.sign_of_life,
             Enlist: joins.enlist,
@@ -162,10 +157,7 @@ class Requests:
             return
 
         def done(outcomes: list[Outcome]) -> None:
-            if isinstance(entry, OpenSession) and _lacks_room(outcomes):
-                self._make_room(connection, request, entry, SESSION_ROOM_TRIES_MAX)
-            else:
-                self._answers.applied(connection, request, outcomes)
+            self._answers.applied(connection, request, outcomes)
 
         self._answers.submit(connection, request, timed(entry, self._time_us()), done)
 
@@ -184,33 +176,23 @@ class Requests:
 
         self._answers.read(connection, request, answer)
 
-    def _make_room(self, connection: Connection, request: Received, entry: OpenSession, tries: int) -> None:
-        """Expire the oldest anonymous session, and open the new one directly behind that."""
-        oldest = self._oldest_anonymous() if tries else None
-        if oldest is None:
-            self._answers.applied(connection, request, [Refused(entry, "too many sessions")])
-            return
-        expired = oldest.producer_id
-        self._expiring.add(expired)
+    def _get_sessions(self, connection: Connection, request: Received, message: GetSessions) -> None:
+        def answer(index: int) -> None:
+            state = self._answers.state
+            named = (each for _, each in sorted(state.sessions.by_id.items()) if not each.is_anonymous)
+            some = islice((each for each in named if each.producer_id > message.after), NAMES_ANSWERED_MAX)
+            connection.answer(request, SessionsAre(self._time_us(), tuple(map(listed, some))))
 
-        def forget(_: object) -> None:
-            self._expiring.discard(expired)
+        self._answers.read(connection, request, answer)
 
-        def done(outcomes: list[Outcome]) -> None:
-            if _lacks_room(outcomes):
-                self._make_room(connection, request, entry, tries - 1)
-            else:
-                self._answers.applied(connection, request, outcomes)
+    def _get_writers(self, connection: Connection, request: Received, message: GetWriters) -> None:
+        def answer(index: int) -> None:
+            writers = self._answers.state.parts.writers
+            names = islice((name for name in sorted(writers.by_name) if name > message.after), NAMES_ANSWERED_MAX)
+            items = tuple((writers.by_name[name], writers.published_us(name)) for name in names)
+            connection.answer(request, WritersAre(self._time_us(), items))
 
-        self._driver.submit(encode_entry(ExpireSession(expired, oldest.epoch)), Waiter(forget, forget))
-        self._answers.submit(connection, request, entry, done)
-
-    def _oldest_anonymous(self) -> Session | None:
-        sessions = self._answers.state.sessions.by_id.values()  # in the order of their ids
-        return next(
-            (each for each in sessions if each.name.startswith(ANONYMOUS) and each.producer_id not in self._expiring),
-            None,
-        )
+        self._answers.read(connection, request, answer)
 
     def _members(
         self, connection: Connection, request: Received, message: AddOrderer | RemoveOrderer | GetMembers
@@ -226,10 +208,3 @@ def _check(message: Request) -> None:
     """What a session carries must mean something to its next home, or nothing could be told from a repeat there."""
     if isinstance(message, RelocateSession):
         decode_carried(message.carried)
-
-
-def _lacks_room(outcomes: list[Outcome]) -> bool:
-    return any(
-        isinstance(outcome, Refused) and outcome.reason in ("too many sessions", "the state is full")
-        for outcome in outcomes
-    )

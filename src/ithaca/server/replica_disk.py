@@ -60,6 +60,21 @@ class LaneKeeper:
 
         self._start(work)
 
+    def forget_session(self, lane: LaneId, producer_id: int) -> None:
+        held = self._store.lanes.get(lane)
+        if held is not None:  # else nothing of it was written
+            held.lane.session_expired(producer_id)
+
+    def list_sessions(self, lane: LaneId, at_home: frozenset[int], lsn: int) -> None:
+        """Say who is at home in a lane, which may be being made."""
+
+        async def work() -> None:
+            held = self._store.lanes.get(lane)
+            if held is not None:
+                held.lane.sessions_listed(at_home, lsn)
+
+        self._start(work)
+
     def truncate(self, lane: LaneId, length: int) -> None:
         async def work() -> None:
             await self._end_writer(lane)

@@ -76,8 +76,8 @@ ORDER = (
         "order-snapshot-without-sessions",
         "a restored snapshot has lost the sessions",
         "ithaca.ordering.sessions",
-        "table.by_id = {session.producer_id: session for session in packed.sessions}",
-        "table.by_id = {}",
+        "        for session in packed.sessions:\n",
+        "        for session in packed.sessions[:0]:\n",
     ),
     Bug(
         "order-producer-ids-again",
@@ -90,8 +90,8 @@ ORDER = (
         "order-epoch-not-raised",
         "a session that is opened again keeps its epoch, so that the former handle is not fenced",
         "ithaca.ordering.sessions",
-        "self._put(msgspec.structs.replace(session, epoch=session.epoch + 1))",
-        "self._put(session)",
+        "msgspec.structs.replace(known, epoch=known.epoch + 1, active_us=time_us)",
+        "msgspec.structs.replace(known, active_us=time_us)",
     ),
     Bug(
         "order-move-from-open-lane",

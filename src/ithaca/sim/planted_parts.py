@@ -6,9 +6,9 @@ PARTS = (
     Bug(
         "parts-key-not-kept",
         "a key that was published before is published once more",
-        "ithaca.ordering.parts",
-        "if known is not None and entry.key <= known.key:",
-        "if known is not None and entry.key < known.key:",
+        "ithaca.ordering.writers",
+        "if known is None or entry.key > known.key:",
+        "if known is None or entry.key >= known.key:",
     ),
     Bug(
         "parts-in-lane-order",

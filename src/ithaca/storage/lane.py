@@ -18,12 +18,13 @@ Invariants:
 
 import errno
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from ithaca.model.errors import Fenced, StorageError, StorageFull
-from ithaca.model.limits import CHECKPOINT_BYTES, RECYCLED_SEGMENTS_MAX, SEGMENT_BYTES_MAX
+from ithaca.model.limits import CHECKPOINT_BYTES, LANE_SESSIONS_GONE_MAX, RECYCLED_SEGMENTS_MAX, SEGMENT_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Durability
 from ithaca.storage.disk import Disk
@@ -108,6 +109,8 @@ class Lane(LaneReader):
         """Trimmed segments that wait to be written over."""
         self._sealed_bytes: dict[int, int] = {}
         """How much a segment that is full holds, if it was asked for."""
+        self._expired: deque[int] = deque(maxlen=LANE_SESSIONS_GONE_MAX)
+        self._listed: tuple[frozenset[int], int] | None = None
         self.closed = False
         """Whether it was closed and nothing was committed since."""
         self._progress = ProgressFile(disk, directory, writable=True)
@@ -135,9 +138,26 @@ class Lane(LaneReader):
         super().release()
         del self._writer, self._index_file, self._progress
 
+    def session_expired(self, producer_id: int) -> None:
+        """Forget a session before the next group is written; any thread may call this."""
+        self._expired.append(producer_id)
+
+    def sessions_listed(self, at_home: frozenset[int], lsn: int) -> None:
+        """Forget who was not at home any more when so much was ordered, likewise."""
+        self._listed = at_home, lsn
+
+    def _forget_sessions(self) -> None:
+        """The table belongs to whoever writes, so what others say of it waits until then."""
+        listed, self._listed = self._listed, None
+        if listed is not None:
+            self.state.sessions.listed(*listed)
+        while self._expired:
+            self.state.sessions.expired(self._expired.popleft())
+
     def prepare(self, batches: list[Batch]) -> Group:
         """Give batches their places behind the lane's end, rolling to a new segment when this one is full."""
         self._check_fence()
+        self._forget_sessions()
         count = 0
         for batch in batches:
             count += batch.total_bytes

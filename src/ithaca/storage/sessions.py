@@ -4,9 +4,13 @@ The table is pure state. It is rebuilt from a snapshot and the batches behind it
 applied twice without harm, because snapshots of earlier versions may include batches that follow them.
 
 An embedded log opens and expires its sessions by control entries. A lane of a cluster has none: there
-sessions are opened by the ordering layer, and the lane learns of them from their batches. Beyond
-`SESSIONS_MAX` it drops the one unused for longest and is *forgetful* from then on: it no longer says of a
-session that it does not know that it has none of its batches.
+sessions are opened by the ordering layer, and the lane learns of them from their batches. What the ordering layer
+says of them reaches each copy by itself, and none of it is written down: `expired`, of a session that never comes
+back, and `listed`, who was at home in the lane when so much of it was ordered. Whoever has batches below that and was
+not at home any more had expired or moved away, and never comes back to this lane. So a copy may forget it when it
+hears of that, sooner or later than the others: of what it answers, only what is still at home can be moved from here.
+Beyond `LANE_SESSIONS_MAX`, which is more than can be at home, a copy drops the one unused for longest and is
+*forgetful* from then on: it no longer says of a session that it does not know that it has none of its batches.
 
 Invariants:
 
@@ -21,8 +25,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced
-from ithaca.model.limits import SESSION_BATCHES_MAX, SESSIONS_MAX
+from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced, Unavailable
+from ithaca.model.limits import LANE_SESSIONS_GONE_MAX, LANE_SESSIONS_MAX, SESSION_BATCHES_MAX, SESSIONS_MAX
 from ithaca.wire.batch import Batch
 
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -77,6 +81,11 @@ class SessionTable:
         """Whether sessions that batches had made known were dropped."""
         self._by_id: OrderedDict[int, SessionState] = OrderedDict()
         self._id_of_name: dict[str, int] = {}
+        self._gone: OrderedDict[int, None] = OrderedDict()
+        """The last that have expired: a copy may get their last batches later than that."""
+        self._at_home: frozenset[int] = frozenset()
+        self._listed_lsn = 0
+        """Of what is below this, only batches of those `_at_home` count."""
         for state in snapshot.sessions if snapshot else ():
             self._by_id[state.producer_id] = state
             if state.name:
@@ -87,6 +96,14 @@ class SessionTable:
 
     def snapshot(self) -> Snapshot:
         return Snapshot(self._next_producer_id, list(self._by_id.values()), self.forgetful)
+
+    def replaced(self, snapshot: Snapshot) -> "SessionTable":
+        """The table of a snapshot that takes this one's place, with what the ordering layer has said so far."""
+        table = SessionTable(snapshot)
+        table._gone = self._gone
+        if self._listed_lsn:
+            table.listed(self._at_home, self._listed_lsn)
+        return table
 
     def opening(self, name: str) -> tuple[SessionOpened, SessionForgotten | None]:
         """The entries that open a session: it, and the expiry of another when the table is full."""
@@ -120,6 +137,8 @@ class SessionTable:
         if state is None:
             if batch.producer_id < self._next_producer_id:  # opened by a control entry, and expired by one
                 return
+            if batch.producer_id in self._gone or self._has_left(batch.producer_id, batch.end_lsn):
+                return
             state = self._learn(batch)
         elif batch.first_seq < state.next_seq:
             return
@@ -128,20 +147,42 @@ class SessionTable:
         state.next_seq = batch.first_seq + batch.count
         self._by_id.move_to_end(batch.producer_id)
 
+    def expired(self, producer_id: int) -> None:
+        """The ordering layer says that the session of a cluster has expired."""
+        self._by_id.pop(producer_id, None)
+        self._gone[producer_id] = None
+        if len(self._gone) > LANE_SESSIONS_GONE_MAX:
+            self._gone.popitem(last=False)
+
+    def listed(self, at_home: frozenset[int], lsn: int) -> None:
+        """The ordering layer says who was at home in a cluster's lane when it was ordered up to `lsn`."""
+        self._at_home, self._listed_lsn = at_home, lsn
+        for producer_id, state in list(self._by_id.items()):
+            last = state.placed[-1] if state.placed else None
+            if last is not None and self._has_left(producer_id, last.base_lsn + last.count):
+                del self._by_id[producer_id]
+
+    def _has_left(self, producer_id: int, end_lsn: int) -> bool:
+        """Whether a session with a batch that ends here was not at home any more when that was ordered, or later."""
+        return end_lsn <= self._listed_lsn and producer_id not in self._at_home
+
     def _learn(self, batch: Batch) -> SessionState:
-        if len(self._by_id) >= SESSIONS_MAX:
+        if len(self._by_id) >= LANE_SESSIONS_MAX:
             self._by_id.popitem(last=False)
             self.forgetful = True
         state = self._by_id[batch.producer_id] = SessionState(batch.producer_id, "", batch.producer_epoch)
         return state
 
     def placed_of(self, producer_id: int) -> list[Placed]:
-        """The last batches of a session in this lane; `SessionExpired` when there may have been some."""
+        """The last batches of a session in this lane; `Unavailable` when there may have been some."""
         state = self._by_id.get(producer_id)
         if state is not None:
             return state.placed
         if self.forgetful:
-            raise self._expired(producer_id)
+            raise Unavailable(
+                f"this copy of the lane has had more than {LANE_SESSIONS_MAX} sessions, and cannot say what it holds "
+                f"of producer {producer_id}: ask another; if none can, expire the session by its name"
+            )
         return []
 
     def apply_opened(self, entry: SessionOpened) -> None:
@@ -162,7 +203,7 @@ class SessionTable:
     def _current(self, producer_id: int, epoch: int) -> SessionState:
         state = self._by_id.get(producer_id)
         if state is None:
-            raise self._expired(producer_id)
+            raise self._has_expired(producer_id)
         if epoch < state.epoch:
             raise SessionFenced(
                 f"session {state.name!r} was opened again (epoch {state.epoch}); this handle has epoch {epoch} "
@@ -170,7 +211,7 @@ class SessionTable:
             )
         return state
 
-    def _expired(self, producer_id: int) -> SessionExpired:
+    def _has_expired(self, producer_id: int) -> SessionExpired:
         return SessionExpired(
             f"the session (producer {producer_id}) has expired: {SESSIONS_MAX} others were used since; "
             "open it anew, and find out which of its records are there before going on"

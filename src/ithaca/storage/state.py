@@ -79,7 +79,7 @@ class LaneState:
             self._apply_control(_decode(entry, _control_decoder))
         elif entry.kind == SNAPSHOT and self.has_holes:
             body = _decode(entry, _snapshot_decoder)
-            self.sessions, self.has_holes = SessionTable(body.sessions), body.has_holes
+            self.sessions, self.has_holes = self.sessions.replaced(body.sessions), body.has_holes
             self.time_us = max(self.time_us, entry.timestamp_us)
 
     def _apply_control(self, control: Control) -> None:
