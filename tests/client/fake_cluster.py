@@ -27,6 +27,7 @@ from ithaca.ordering.entries import (
     OrderingEntry,
     RegisterShard,
     cut,
+    decode_entry,
 )
 from ithaca.ordering.outcomes import (
     LaneClosed,
@@ -151,8 +152,9 @@ class FakeOrderer(Server):
                 connection.answer(received, answer)
             case order.GetSession(producer_id):
                 connection.answer(received, order.SessionIs(state.sessions.by_id.get(producer_id)))
-            case _ if isinstance(message, Request):
-                outcomes = self.cluster.apply(entry_of(message))
+            case _ if isinstance(message, Request | order.Propose):
+                entry = decode_entry(message.entry) if isinstance(message, order.Propose) else entry_of(message)
+                outcomes = self.cluster.apply(entry)
                 if self.losing_answers:
                     self.losing_answers -= 1
                     connection.abort()

@@ -10,7 +10,9 @@ from ithaca.client.log import check_arguments, connect
 from ithaca.client.order import parse_bootstrap
 from ithaca.model.errors import InvalidInput, ProtocolError, Unavailable, UnknownCompression
 from ithaca.model.view import Address
-from ithaca.protocol.order import GetTail
+from ithaca.protocol.order import GetTail, Propose
+from ithaca.protocol.requests import REQUESTS
+from ithaca.runtime import listener
 
 
 @pytest.mark.parametrize("bootstrap", ["", "nowhere", "127.0.0.1", "a:b", "host:0", "host:99999", [], [7], [b"a:1"]])
@@ -68,6 +70,16 @@ async def test_any_orderer_leads_to_the_leader() -> None:
         assert (await log.append(b"a")).position == 1
         assert await log.tail() == 2
         assert GetTail in cluster.orderers[2].asked
+
+
+async def test_servers_that_speak_version_1_get_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "VERSION_MAX", 1)
+    async with FakeCluster() as cluster:
+        log = await cluster.connect()
+        assert (await log.append(b"a")).position == 1
+        await log.trim(2)
+        assert Propose in cluster.orderers[0].asked
+        assert not set(REQUESTS) & set(cluster.orderers[0].asked)
 
 
 async def test_whoever_has_heard_of_the_leader_asks_nobody_else() -> None:

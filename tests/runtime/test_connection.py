@@ -336,7 +336,7 @@ async def test_servers_that_are_not_ours() -> None:
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", ProtocolError, "exceeds"),
         (framed(Finished()), ProtocolError, "answered a hello with Finished: it is no Ithaca server"),
         (framed(HELLO), ProtocolError, "answered a hello with Hello"),
-        (framed(Welcome(9, "replica")), VersionMismatch, r"speaks version 9, this side 1\.\.1"),
+        (framed(Welcome(9, "replica")), VersionMismatch, r"speaks version 9, this side 1\.\.2"),
     ):
         async with answering(reply) as (address, ended):
             await fails(dial(address, HELLO, Recorder()), kind, match)

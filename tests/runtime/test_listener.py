@@ -49,15 +49,18 @@ def last_word(stream: bytes) -> IthacaError:
 async def test_a_hello_is_answered_with_the_version_that_both_speak() -> None:
     async with echo_server() as server:
         connection = await dial(server.address, Hello(0, 9, "client", log=LOG), Recorder())
-        assert connection.welcome == Welcome(1, "replica", name="echo", log=LOG)
+        assert connection.welcome == Welcome(2, "replica", name="echo", log=LOG)
         connection.close()
+        older = await dial(server.address, Hello(1, 1, "client", log=LOG), Recorder())
+        assert older.welcome == Welcome(1, "replica", name="echo", log=LOG)
+        older.close()
 
 
 @pytest.mark.parametrize(
     ("hello", "kind", "match"),
     [
-        (Hello(2, 3, "client"), Mismatch, r"speaks versions 2\.\.3 .* speaks 1\.\.1"),
-        (Hello(0, 0, "client"), Mismatch, r"speaks versions 0\.\.0 .* speaks 1\.\.1"),
+        (Hello(3, 4, "client"), Mismatch, r"speaks versions 3\.\.4 .* speaks 1\.\.2"),
+        (Hello(0, 0, "client"), Mismatch, r"speaks versions 0\.\.0 .* speaks 1\.\.2"),
         (Hello(1, 1, "client", log=UUID(int=8)), ProtocolError, f"log {UUID(int=8)}, .* serves {LOG}"),
         (Hello(1, 1, "client", name="stranger"), InvalidInput, "no strangers here"),
         (Hello(1, 1, "client", name="trip"), Unavailable, "ended|broke"),

@@ -108,13 +108,6 @@ ORDER = (
         "return size_bytes(state) > ORDERING_STATE_BYTES_MAX + reserve",
     ),
     Bug(
-        "order-size-without-closed-lanes",
-        "the size of the state leaves the closed lanes out",
-        "ithaca.ordering.room",
-        "        + CLOSED_LANE_BYTES * len(lanes.closed)\n",
-        "",
-    ),
-    Bug(
         "order-tail-by-anyone",
         "any orderer says where the log ends, as far as it knows",
         "ithaca.server.orderer_requests",
