@@ -160,6 +160,7 @@ def test_a_removed_copy_of_a_finalized_shard_is_kept_for_people() -> None:
         log.append_to_shard(0, b"a")
         log.admin.finalize_shard(0)
         number = log.admin.add_replica(0, str(cluster.file.spares[0]))
+        until(lambda: state_of(cluster, "spare-1") == "finalized", "it knows that it was added")
         log.admin.remove_replica(0, number)
         until(lambda: state_of(cluster, "spare-1") == "removed", "it has noticed")
         cluster.stop_server("spare-1")

@@ -66,7 +66,7 @@ async def test_another_server_under_the_number_of_a_replica_is_refused(tmp_path:
     async with orderers(file, tmp_path) as group:
         leader = group.address(await group.leader())
         place = file.replica(0, 0).address
-        with pytest.raises(NoSuchReplica, match=f"is the server at {place}, and not the one at 10.9.8.7:7600"):
+        with pytest.raises(NoSuchReplica, match=f"is the server at {place}, and not the one that enlisted as 10.9.8.7"):
             await ask(leader, Join(0, 0, 9, address=Address("10.9.8.7", 7600)), Joined)
         assert (await ask(leader, Join(0, 0, 1, address=place), Joined)).lane == LaneId(0, 0, 1)
 
