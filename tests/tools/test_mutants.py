@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tools.mutants.operators import Mutant, mutants, mutated
 from tools.mutants.probes import Judge, Recording, executed_statements, packed, prepare
-from tools.mutants.report import Excused, Results, Verdict, survivors, tables
+from tools.mutants.report import Excused, Results, Verdict, noticed_share, survivors, tables
 from tools.mutants.site.sitecustomize import HITS
 from tools.mutants.sources import ROOT, Module, sample
 
@@ -186,6 +186,8 @@ def test_results_are_kept_and_told(tmp_path: Path) -> None:
     excused = Excused(tmp_path / "none.toml")
     assert results.get(killed, "seeds") is None
     assert "50.0 % of 2" in tables([killed, lived], results, excused, "tests")
+    assert noticed_share([killed, lived], results, excused, "tests") == 0.5
+    assert noticed_share([killed, lived], results, excused, "seeds") is None
     assert "src/ithaca/raft/made" in survivors([killed, lived], results, excused, "tests")
     assert "if used" not in survivors([killed, lived], results, excused, "tests")
 

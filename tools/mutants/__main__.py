@@ -11,11 +11,12 @@ from pathlib import Path
 from tools.mutants import judging
 from tools.mutants.operators import Mutant, mutants, mutated
 from tools.mutants.probes import Judge, Recording, packed, prepare
-from tools.mutants.report import Excused, Results, Verdict, shown, survivors, tables
+from tools.mutants.report import Excused, Results, Verdict, noticed_share, shown, survivors, tables
 from tools.mutants.sources import ROOT, Module, modules, package_of, sample
 
 DATA = ROOT / "campaign-data"
 SEEDS = range(1, 41)
+NOTICED_MIN = 0.95
 OWN_TESTS_S = 15.0
 """How long the tests of a mutant's own package usually take in the first round."""
 PATIENCE = 4.0
@@ -46,6 +47,12 @@ def main() -> int:
         print(tables(chosen, results, excused, kind) + "\n")
     if "tests" in kinds:
         print(survivors(chosen, results, excused, "tests"))
+        share = noticed_share(chosen, results, excused, "tests")
+        if share is not None:
+            print(
+                f"tests notice {share:.1%} of those that make a difference; at least {NOTICED_MIN:.0%} must be noticed"
+            )
+        return 0 if share is None or share >= NOTICED_MIN else 1
     return 0
 
 
@@ -59,7 +66,7 @@ def _arguments() -> argparse.Namespace:
     arguments.add_argument("--limit", type=int, metavar="N", help="resume, and stop after so many")
     arguments.add_argument("--survivors", action="store_true", help="judge those again that lived")
     arguments.add_argument("--most-s", type=float, default=60.0, help="of tests for one mutant, by their usual times")
-    arguments.add_argument("--without", metavar="DIR", action="append", default=[], help="of tests, as cluster")
+    arguments.add_argument("--without", metavar="PATH", action="append", default=[], help="below tests, as cluster")
     arguments.add_argument("--record", action="store_true", help="record anew what each test and seed executes")
     arguments.add_argument("--report", action="store_true", help="only print what is known")
     return arguments.parse_args()
@@ -140,15 +147,16 @@ def _judged_by_seeds(mutant: Mutant, usual_s: dict[str, float], changed: Path, m
     if ended.status == 0:
         return Verdict("lived", cpu_s=round(ended.cpu_s, 1))
     seed = next(reversed(ended.said), "")
-    rule = ended.said[seed]["rule"] if seed else None
-    return Verdict("hung" if rule is None else "killed", seed, rule or "", round(ended.cpu_s, 1))
+    verdict = "hung" if ended.status is None or ended.status < 0 else "killed"
+    return Verdict(verdict, seed, str(ended.said.get(seed, {}).get("rule") or ""), round(ended.cpu_s, 1))
 
 
 def _record_tests(recording: Recording, all_modules: list[Module], anew: bool, without: list[str]) -> None:
     """Record the files of tests that are new or changed; tests that fail without any mutant judge nobody."""
     looks = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        if path.relative_to(ROOT / "tests").parts[0] not in without:
+        inside = path.relative_to(ROOT / "tests")
+        if not any(inside.is_relative_to(each) for each in without):
             looks[str(path.relative_to(ROOT))] = hashlib.sha256(path.read_bytes()).hexdigest()
     for file in [file for file in recording.files if not (ROOT / file).exists()]:
         _forget(recording, file)

@@ -219,14 +219,14 @@ def run_seeds(usual_s: dict[int, float], changed: Path) -> Ended:
     """These seeds of the simulator until one is violated; a seed that takes too long ends the process."""
 
     def work(said: dict[str, Any]) -> int:
+        hits = getattr(builtins, sitecustomize.HITS, None)
+        if hits is not None:
+            hits[:] = bytes(len(hits))
         from ithaca.sim.run import run_seed
 
-        hits = getattr(builtins, sitecustomize.HITS, None)
         for seed, seconds in usual_s.items():
             signal.alarm(int(allowed_s(seconds)) + 1)
             started = time.monotonic()
-            if hits is not None:
-                hits[:] = bytes(len(hits))
             try:
                 rule = run_seed(seed).rule
             except Exception as error:  # of the simulator or the checker, which the mutant has led astray

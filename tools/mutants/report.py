@@ -104,6 +104,13 @@ def _row(package: str, chosen: list[Mutant], results: Results, excused: Excused,
     )
 
 
+def noticed_share(sample: list[Mutant], results: Results, excused: Excused, by: str) -> float | None:
+    """Of those that make a difference; None while some are not judged."""
+    verdicts = [results.get(mutant, by) for mutant in sample if excused.reason(mutant) is None]
+    judged = [verdict.is_noticed for verdict in verdicts if verdict is not None]
+    return sum(judged) / len(judged) if judged and len(judged) == len(verdicts) else None
+
+
 def survivors(sample: list[Mutant], results: Results, excused: Excused, by: str) -> str:
     lines = []
     for mutant in sample:
