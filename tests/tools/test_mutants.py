@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tools.mutants.operators import Mutant, mutants, mutated
-from tools.mutants.probes import Judge, Recording, executed_statements, packed, prepare
+from tools.mutants.probes import Judge, Recording, executed_statements, nearest, packed, prepare
 from tools.mutants.report import Excused, Results, Verdict, noticed_share, survivors, tables
 from tools.mutants.site.sitecustomize import HITS
 from tools.mutants.sources import ROOT, Module, sample
@@ -156,7 +156,13 @@ def test_a_recording_finds_who_reaches_what(tmp_path: Path) -> None:
         recording.judges[name] = Judge(seconds, packed(places, hit, len(recording.keys)))
     recording.judges["elsewhere"] = Judge(0.1, packed(places, bytes(len(table)), len(recording.keys)))
     recording.save()
-    assert Recording.load(tmp_path / "recording.json").reaching() == {table[reached].key: ["quick", "slow"]}
+    again = Recording.load(tmp_path / "recording.json")
+    reaching = again.reaching()
+    places_around = ("ithaca.made.up|room", "ithaca.made.up")
+    assert reaching == {key: ["quick", "slow"] for key in (table[reached].key, *places_around)}
+    for key in (table[reached].key, "ithaca.made.up|room|something new|0", "ithaca.made.up|elsewhere|something new|0"):
+        assert nearest(reaching, key) == ["quick", "slow"]
+    assert nearest(reaching, "ithaca.made.down|room|something new|0") == []
     assert list(executed_statements(recording.judges["slow"].hits)) == [places[reached]]
 
 

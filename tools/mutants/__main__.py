@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tools.mutants import judging
 from tools.mutants.operators import Mutant, mutants, mutated
-from tools.mutants.probes import Judge, Recording, packed, prepare
+from tools.mutants.probes import Judge, Recording, nearest, packed, prepare
 from tools.mutants.report import Excused, Results, Verdict, noticed_share, shown, survivors, tables
 from tools.mutants.sources import ROOT, Module, modules, package_of, sample
 
@@ -96,7 +96,7 @@ def _judge_all(
     sources = {module.name: module for module in all_modules}
     with _bar(f"mutants by {kind}", len(due)) as advance:
         for mutant in due:
-            names = reaching.get(mutant.statement.key, [])
+            names = nearest(reaching, mutant.statement.key)
             with judging.changed_modules() as changed:
                 module = sources[mutant.statement.module]
                 tree = mutated(module.name, module.source, mutant)
@@ -105,6 +105,8 @@ def _judge_all(
                 usual_s = {name: recording.judges[name].seconds for name in names}
                 judge = _judged_by_tests if kind == "tests" else _judged_by_seeds
                 verdict = judge(mutant, usual_s, changed, given.most_s)
+                if verdict.verdict == "lived" and mutant.statement.key not in reaching:
+                    verdict = Verdict("unreached", cpu_s=verdict.cpu_s)
             results.put(mutant, kind, verdict)
             if not verdict.is_noticed:
                 print(f"{shown(mutant)}    {verdict.verdict}", file=sys.stderr)

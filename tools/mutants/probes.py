@@ -57,13 +57,18 @@ class Recording:
         replacement.replace(self.path)
 
     def reaching(self) -> dict[str, list[str]]:
-        """For each statement's key who executes it, all tests of a file that imports it included; quickest first."""
+        """For each statement's key who executes it, all tests of a file that imports it included; quickest first.
+
+        For each function and each module, too: a statement that was changed since is met by those who were near.
+        """
         found: dict[str, list[str]] = defaultdict(list)
         imported = {file: set(executed_statements(hits)) for file, hits in self.imports.items()}
         for name in sorted(self.judges, key=lambda each: (self.judges[each].seconds, each)):
             executed = set(executed_statements(self.judges[name].hits))
             for at in executed | imported.get(name.partition("::")[0], set()):
                 found[self.keys[at]].append(name)
+            for place in {place for at in executed for place in _places_around(self.keys[at])}:
+                found[place].append(name)
         return found
 
     def interned(self, table: list[Statement]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
@@ -74,6 +79,16 @@ class Recording:
                 places[statement.key] = len(self.keys)
                 self.keys.append(statement.key)
         return np.array([places[statement.key] for statement in table])
+
+
+def nearest(reaching: dict[str, list[str]], key: str) -> list[str]:
+    """Who meets a statement; where nobody does it may be new: then whoever is in its function, or in its module."""
+    return next((reaching[place] for place in (key, *_places_around(key)) if place in reaching), [])
+
+
+def _places_around(key: str) -> list[str]:
+    module, scope, _ = key.split("|", 2)
+    return [f"{module}|{scope}", module]
 
 
 def executed_statements(hits: str) -> Iterable[int]:
