@@ -16,7 +16,9 @@ from pyspark.sql.types import StructType
 from tests.spark.copying import start_copy
 
 import ithaca
+from ithaca.model.errors import PublishConflict
 from ithaca.spark import IthacaDataSource
+from ithaca.spark.exactly_once import _explained
 from ithaca.spark.options import Options, write_options
 from ithaca.testing import Cluster
 
@@ -97,6 +99,14 @@ def test_an_older_batch_is_refused(ithaca_cluster: Cluster) -> None:
             sink.commit(messages)
     with pytest.raises(ithaca.PublishConflict, match="batch 6 of writer 'loader' is refused, since batch 7 is"):
         sink.commit(messages)
+
+
+@pytest.mark.parametrize(("owner", "words"), [("q-7", "already by query q-7: go on"), ("", "already: go on")])
+def test_a_conflict_names_the_query_if_there_is_one(owner: str, words: str) -> None:
+    known = PublishConflict("refused", writer="w", key=3, owner=owner, position=5, count=2)
+    told = _explained(known, 2)
+    assert words in str(told)
+    assert (told.writer, told.key, told.owner, told.position, told.count) == ("w", 3, owner, 5, 2)
 
 
 @pytest.mark.parametrize(
