@@ -9,6 +9,7 @@ import pytest
 
 import ithaca
 from ithaca.model.errors import PartGone
+from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.records import Retention
 from ithaca.ordering import trim_pace
 from ithaca.runtime import machine
@@ -110,13 +111,14 @@ def test_a_grace_and_a_part_end_although_the_order_was_a_year_ahead(clock: Clock
         clock.ahead_s = 0.0
         restart_orderer(cluster)
         log.admin.finalize_shard(1, grace=1.0)
-        with log.open_part(ttl=1.0) as part:
+        part = log.prepare([b"never published"], ttl=1.0)
 
-            def is_gone() -> bool:
-                try:
-                    part.append_many([b"never published"])
-                except PartGone:
-                    return True
-                return False
+        def is_held() -> bool:
+            lanes = [lane["lane"] for server in log.status().servers for lane in server.get("lanes", ())]
+            return any(int(lane.rpartition("-")[2]) >= PART_INCARNATION_MIN for lane in lanes)
 
-            until(is_gone, "a part of a second expires")
+        assert is_held()
+        until(lambda: not is_held(), "a part of a second expires")
+        with pytest.raises(PartGone):
+            log.publish(1, [part], writer="too late")
+        until(lambda: [shard.phase for shard in log.admin.shards()] == ["live", "finalized"], "a grace of a second ends")
