@@ -188,7 +188,7 @@ def _with_little_room(drawn: Configuration) -> Configuration:
     random = Random(f"room of {drawn.seed}")
     limits = {"SNAPSHOT_TURN_BYTES": random.choice((50, 256 * KIB)), "SNAPSHOT_PIECE_ITEMS": random.choice((2, 4096))}
     if random.random() < 1 / 3:
-        most = random.choice((6, 8, 12)) * KIB
+        most = random.choice((16, 32, 64)) * KIB
         limits |= {"ORDERING_STATE_BYTES_MAX": most, "ORDERING_STATE_RESERVE_BYTES": 64 * KIB}
         limits |= {"RAFT_SNAPSHOT_BYTES_MAX": most + 256 * KIB}
     chunk_bytes = random.choice((40, 100, 500))
