@@ -121,4 +121,6 @@ def test_a_grace_and_a_part_end_although_the_order_was_a_year_ahead(clock: Clock
         until(lambda: not is_held(), "a part of a second expires")
         with pytest.raises(PartGone):
             log.publish(1, [part], writer="too late")
-        until(lambda: [shard.phase for shard in log.admin.shards()] == ["live", "finalized"], "a grace of a second ends")
+        until(
+            lambda: [shard.phase for shard in log.admin.shards()] == ["live", "finalized"], "a grace of a second ends"
+        )
