@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from ithaca.raft import follower
+from ithaca.raft.chunks import IncomingSnapshot
 from ithaca.raft.election import Election
 from ithaca.raft.events import Effect, Persist
 from ithaca.raft.leader import Leadership
@@ -141,6 +142,7 @@ PLANTED: dict[str, tuple[str, list[int], list[Patch]]] = {
         [763],
         [(Membership, "index", property(always(0))), (Checker, "_check_change", nothing)],
     ),
+    "chunks of two snapshots are joined": ("5", [67], [(IncomingSnapshot, "is_of", always(True))]),
     "late appends cut the log": ("6", [], [(follower, "store", cut_always), (Checker, "promised", nothing)]),
     "anyone gets a vote": ("4", [], [(Election, "_is_up_to_date", always(True))]),
     "a restart launders a failed sync": ("6", [22, 37], [(RaftLog, "open", classmethod(trust_page_cache))]),

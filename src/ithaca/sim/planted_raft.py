@@ -120,13 +120,6 @@ RAFT = (
 """,
     ),
     Bug(
-        "raft-chunks-of-two-snapshots",
-        "chunks are joined whichever snapshot they are of",
-        "ithaca.raft.chunks",
-        "return self._name == _name(chunk)",
-        "return True",
-    ),
-    Bug(
         "raft-last-chunk-missing",
         "a snapshot counts as whole before its last chunk has come",
         "ithaca.raft.chunks",
@@ -139,13 +132,6 @@ RAFT = (
         "ithaca.raft.chunks",
         "if chunk.offset == len(self._data):",
         "if chunk.offset <= len(self._data):",
-    ),
-    Bug(
-        "raft-snapshot-of-a-later-entry",
-        "a snapshot that was encoded bit by bit is said to be of the entry that was applied last when it was done",
-        "ithaca.runtime.raft_driver",
-        'self.step(SnapshotTaken(index, b"".join(pieces)))',
-        'self.step(SnapshotTaken(self.applied_index, b"".join(pieces)))',
     ),
     Bug(
         "raft-vote-forgotten",
