@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from tests.spark.copying import start_copy
 
 import ithaca
+from ithaca.client.log import AsyncClusterLog
 from ithaca.model.errors import PublishConflict
 from ithaca.spark import IthacaDataSource
 from ithaca.spark.exactly_once import _explained
@@ -72,6 +73,32 @@ def test_a_batch_that_is_repeated_is_published_once(ithaca_cluster: Cluster, ith
     sink = writer(ithaca_cluster.bootstrap, writerId="loader", batchId=8)
     sink.commit([sink.write(rows(3))])
     assert written(ithaca_log) == [1, 2, 3]
+
+
+def test_a_job_without_a_name_is_not_remembered(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:
+    sink = writer(ithaca_cluster.bootstrap)
+    messages: Messages = [sink.write(rows(1, 2)), sink.write(rows(3))]
+    sink.commit(messages)
+    sink.commit(messages)  # as when the answer to the first did not come back
+    assert written(ithaca_log) == [1, 2, 3]
+    assert isinstance(ithaca_log, ithaca.ClusterLog)
+    assert ithaca_log.admin.writers() == ()
+
+
+def test_a_part_waits_for_the_commit_as_long_as_was_asked_for(
+    ithaca_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    renew = AsyncClusterLog.renew
+
+    async def noted(log: AsyncClusterLog, parts: Iterable[ithaca.Part], *, ttl: float) -> None:
+        asked.append(ttl)
+        await renew(log, parts, ttl=ttl)
+
+    monkeypatch.setattr(AsyncClusterLog, "renew", noted)
+    writer(ithaca_cluster.bootstrap).write(rows(1))
+    writer(ithaca_cluster.bootstrap, partTtl=7200).write(rows(2))
+    assert asked == [86_400, 7200]
 
 
 def test_an_abort_leaves_what_was_published(ithaca_cluster: Cluster, ithaca_log: ithaca.Log) -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import BATCH_BYTES_MAX, SPARK_BATCH_BYTES
+from ithaca.model.limits import BATCH_BYTES_MAX, SPARK_BATCH_BYTES, SPARK_PART_TTL_S
 from ithaca.model.records import KeyFilter
 from ithaca.spark.options import Options, Target, read_options, write_options
 
@@ -118,6 +118,7 @@ def test_a_sink_is_what_its_options_say() -> None:
     assert (chosen.batch_bytes, chosen.target.timeout_s) == (1, 0.5)
     assert write_options(given(compression="zstd", batchBytes=str(1 << 40))).batch_bytes == BATCH_BYTES_MAX // 2
     assert write_options(given(compression="zstd")).compression == "zstd"
+    assert (plain.part_ttl_s, write_options(given(partTtl="60")).part_ttl_s) == (SPARK_PART_TTL_S, 60)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,9 @@ def test_a_sink_is_what_its_options_say() -> None:
         ({"writerId": "w", "batchId": "1"}, True, "batchId is for tables"),
         ({"writerId": "w", "batchId": "-1"}, False, "batchId is -1: use a number from 0 on"),
         ({"batchId": "1"}, False, "name the writer with writerId"),
+        ({"partTtl": "0.5"}, False, "partTtl is 0.5: use 1 to 604800 seconds"),
+        ({"partTtl": "nan"}, False, "partTtl is nan"),
+        ({"partTtl": "soon"}, True, "partTtl is 'soon': use a number of seconds"),
     ],
 )
 def test_a_batch_that_cannot_be_is_refused(options: dict[str, str], is_stream: bool, words: str) -> None:

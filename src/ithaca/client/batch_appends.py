@@ -8,6 +8,7 @@ from typing import Self
 from ithaca.client.log import AsyncClusterLog, connect
 from ithaca.client.part_writer import AsyncPartWriter
 from ithaca.client.portal import portal
+from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part
 from ithaca.model.records import Receipt
 from ithaca.wire.batch import Batch
@@ -83,9 +84,16 @@ class BatchPart(_Connected):
         """Send the next batch of the part; waits only while too much is under way."""
         self._portal.run(lambda: self._put(batch))
 
-    def finish(self) -> Part | None:
-        """The part, durable and not ordered."""
-        return None if self._writer is None else self._portal.run(self._writer.finish)
+    def finish(self, ttl_s: float = PART_TTL_S) -> Part | None:
+        """The part, durable and not ordered; it waits so long to be published."""
+        return self._portal.run(lambda: self._finish(ttl_s))
+
+    async def _finish(self, ttl_s: float) -> Part | None:
+        if self._writer is None:
+            return None
+        part = await self._writer.finish()
+        await self._log.renew([part], ttl=ttl_s)
+        return part
 
     async def _put(self, batch: Batch) -> None:
         if self._writer is None:

@@ -6,11 +6,15 @@ one counts: a batch that is repeated after a restart finds that it was published
 batches are compared and never rows, whose order within a partition may change from one run to the next.
 
 Who the writer is: `writerId`, else the query, which keeps its id for as long as it keeps its checkpoint. Spark tells
-tasks of the query, not the driver, so their messages bring it along. A table has a writer of its own, new for every
-job, unless `writerId` and `batchId` name them: then the job may be repeated as a whole.
+tasks of the query, not the driver, so their messages bring it along. A table has no writer, since no other job comes
+back for it, and is published once by its parts alone, unless `writerId` and `batchId` name them: then the job may be
+repeated as a whole.
+
+A task keeps its part from expiring while it writes. From its end to the commit nobody of ours runs: Spark plans and
+commits in processes of their own, and keeps messages to itself until all tasks are done. So a finished part is given as
+long as `partTtl` says.
 """
 
-import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -35,8 +39,6 @@ class ExactlyOnce(Delivery):
         self._options = options
         self._is_stream = is_stream
         self._writer = options.writer_id
-        if self._writer is None and not is_stream:
-            self._writer = f"spark-job-{uuid.uuid4()}"
 
     def write(self, rows: Iterator[Any]) -> Written:
         target = self._options.target
@@ -44,7 +46,7 @@ class ExactlyOnce(Delivery):
         with BatchPart(target.bootstrap, timeout=target.timeout_s) as part:
             for batch in log_batches(rows, self._options.batch_bytes, self._options.compression):
                 part.put(batch)
-            finished = part.finish()
+            finished = part.finish(self._options.part_ttl_s)
         return Written(0, None, query) if finished is None else Written(finished.length, finished.to_bytes(), query)
 
     def commit(self, messages: Sequence[Written], batch: int) -> None:
@@ -58,6 +60,9 @@ class ExactlyOnce(Delivery):
         key = self._options.batch_id or 0 if batch == NO_BATCH else batch
         parts = _parts(messages)
         with self._connected() as log:
+            if not writer:
+                log.publish_once(parts)
+                return
             try:
                 log.publish(key, parts, writer=writer, owner=owner)
             except PublishConflict as error:

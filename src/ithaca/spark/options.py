@@ -9,7 +9,14 @@ from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import BATCH_BYTES_MAX, SPARK_BATCH_BYTES, SPARK_PARTITION_RECORDS
+from ithaca.model.limits import (
+    BATCH_BYTES_MAX,
+    PART_TTL_S_MAX,
+    PART_TTL_S_MIN,
+    SPARK_BATCH_BYTES,
+    SPARK_PART_TTL_S,
+    SPARK_PARTITION_RECORDS,
+)
 from ithaca.model.records import KeyFilter
 
 Where = Literal["table", "stream", "sink"]
@@ -32,7 +39,7 @@ SOURCE: Final = (
 )
 TABLE: Final = (*TARGET, *SOURCE, "endingOffsets", "endingTimestamp", "asOf", "pushFilters")
 STREAM: Final = (*TARGET, *SOURCE, "maxOffsetsPerTrigger", "maxBytesPerTrigger")
-SINK: Final = (*TARGET, "delivery", "writerId", "batchId", "compression", "batchBytes")
+SINK: Final = (*TARGET, "delivery", "writerId", "batchId", "compression", "batchBytes", "partTtl")
 NAMES: Final[dict[Where, tuple[str, ...]]] = {"table": TABLE, "stream": STREAM, "sink": SINK}
 DELIVERIES: Final = ("exactlyOnce", "atLeastOnce")
 SPARKS_OWN: Final = frozenset({"checkpointlocation", "queryname"})
@@ -85,6 +92,8 @@ class WriteOptions:
     """The number of a batch that a job writes: the same number again writes nothing."""
     compression: Literal["none", "lz4", "zstd"]
     batch_bytes: int
+    part_ttl_s: float = SPARK_PART_TTL_S
+    """How long what a task wrote waits for the commit."""
 
 
 class Options:
@@ -267,6 +276,9 @@ def write_options(options: Options, *, is_stream: bool = False) -> WriteOptions:
         raise InvalidInput(f"batchId is {batch_id}: use a number from 0 on")
     if batch_id is not None and writer_id is None:
         raise InvalidInput("batchId says which batch of a writer this is: name the writer with writerId")
+    part_ttl_s = options.parsed("partTtl", float, "a number of seconds")
+    if part_ttl_s is not None and not PART_TTL_S_MIN <= part_ttl_s <= PART_TTL_S_MAX:
+        raise InvalidInput(f"partTtl is {part_ttl_s:g}: use {PART_TTL_S_MIN:g} to {PART_TTL_S_MAX:g} seconds")
     return WriteOptions(
         target=target,
         delivery="atLeastOnce" if options.choice("delivery", DELIVERIES) == "atLeastOnce" else "exactlyOnce",
@@ -274,4 +286,5 @@ def write_options(options: Options, *, is_stream: bool = False) -> WriteOptions:
         batch_id=batch_id,
         compression="lz4" if compression == "lz4" else "zstd" if compression == "zstd" else "none",
         batch_bytes=min(options.count("batchBytes") or SPARK_BATCH_BYTES, BATCH_BYTES_MAX // 2),
+        part_ttl_s=SPARK_PART_TTL_S if part_ttl_s is None else part_ttl_s,
     )
