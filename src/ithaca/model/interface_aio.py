@@ -136,6 +136,9 @@ class Session(ABC):
     again fences this handle. A program that stores `next_seq` with its own progress, or derives numbers
     from its input, appends each record exactly once, whatever crashes.
 
+    A cluster keeps a name until somebody has it expire, or until it was idle for as long as its file says. An embedded
+    log keeps the 4,096 names that were used last. A name that is gone begins anew, with number 1.
+
     >>> import asyncio, ithaca.aio
     >>> async def main() -> tuple[bool, int]:
     ...     async with ithaca.aio.open("./events") as log:

@@ -35,7 +35,8 @@ state (tail, view, sessions) are linearizable after Raft's read index.
 7. Linearizability: a record whose append began after another's was acknowledged, which is after that one's
    cut was applied, is ordered behind it (§4.2).
 8. Sessions: an epoch only rises; a session has one home, and leaves it only when no record of it can be
-   ordered there any more; what expired never comes back (design §5 "Exactly once").
+   ordered there any more; what expired never comes back (design §5 "Exactly once"). A name goes only when that is
+   asked for, or when it was idle for as long as the cluster's file says; none makes room for another.
 9. Incarnations: each boot of a replica gets one lane, a higher incarnation than all before; a repeated or
    late request neither opens nor closes another (design §2).
 10. Cuts are kept until f+1 replicas of each shard in them have synced their runs, or that shard is gone; a trim
@@ -50,6 +51,7 @@ state (tail, view, sessions) are linearizable after Raft's read index.
     a writer's keys each is published at most once, and none behind a higher one (design §5 "Prepared appends").
 
 Read `entries` and `outcomes` first, then `state`; `lanes` has the cut arithmetic, `shards` the view,
-`sessions`, `lost`, `parts` (with `part_entries` and `part_outcomes`) and `snapshot` are what they say. On the
-leader: `leader`, then `reports` and `retention`; `clock` is its time, and `trim_pace` what may go because of its age.
+`sessions`, `lost`, `parts` (with `part_entries` and `part_outcomes`), `writers` and `snapshot` are what they say. On
+the leader: `leader`, then `reports` and `retention`; `clock` is its time, and `trim_pace` what may go because of its
+age.
 """

@@ -18,6 +18,7 @@ leader), `replica_disk` (lanes on the disk), `replica_feed` and `replica_copies`
 (what is agreed), `orderer_leading` (one term of leading), `orderer_requests` (what clients ask), `orderer_joins` (what
 replicas and spares say), `orderer_carried` (what aggregators say), `orderer_views`, all by way of `orderer_answers`;
 `orderer_streams` (the news of replicas), `orderer_failures` and `orderer_spares` (silent replicas, and who takes their
-places), `orderer_group` (who orders), `orderer_status`. Then `spare`, which becomes a replica, and `aggregator`.
+places), `orderer_names` (names that nobody uses),
+`orderer_group` (who orders), `orderer_status`. Then `spare`, which becomes a replica, and `aggregator`.
 `order_route` is how all of them find the leader, `status` how they tell people, `process` how they run as programs.
 """

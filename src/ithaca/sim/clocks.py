@@ -19,8 +19,8 @@ from ithaca.model.records import Retention
 from ithaca.ordering.clock import OrderClock
 from ithaca.ordering.entries import OrderingEntry, TrimTo
 from ithaca.ordering.outcomes import OrderedCut, Outcome
-from ithaca.ordering.part_entries import ExpireParts, OpenPart
-from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartsPublished
+from ithaca.ordering.part_entries import ExpireParts, OpenPart, RenewParts
+from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartsPublished, PartsRenewed
 from ithaca.ordering.state import OrderingState
 from ithaca.proof.history import Trim
 from ithaca.sim.process import EPOCH_US
@@ -172,6 +172,11 @@ class TimeRules:
                 case PartOpened(part=part) if isinstance(entry, OpenPart):
                     said_ns = self._said_ns.get(entry.time_us, now_ns)
                     self._opened_ns.setdefault(part.lane, (said_ns, entry.ttl_us))
+                case PartsRenewed() if isinstance(entry, RenewParts):
+                    said_ns = self._said_ns.get(entry.time_us, now_ns)
+                    for lane, _ in entry.parts:
+                        if lane in self._opened_ns and lane not in outcome.gone:
+                            self._renewed(lane, said_ns, entry.ttl_us)
                 case PartDropped(lane=lane):
                     self._may_expire(entry, self._opened_ns.pop(lane, None), lane)
                 case PartsPublished():
@@ -179,6 +184,12 @@ class TimeRules:
                     self._opened_ns = {lane: known for lane, known in self._opened_ns.items() if lane in left}
         if isinstance(entry, TrimTo):
             self._may_go(min(entry.position, state.first))
+
+    def _renewed(self, lane: LaneId, said_ns: int, ttl_us: int) -> None:
+        """The part lives until then, or for as long as it was to before."""
+        opened_ns, before_us = self._opened_ns[lane]
+        if said_ns + ttl_us * 1000 > opened_ns + before_us * 1000:
+            self._opened_ns[lane] = said_ns, ttl_us
 
     def _accuse(self, rule: str, text: str) -> None:
         """The run ends with this step."""

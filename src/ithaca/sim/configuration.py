@@ -16,7 +16,9 @@ from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
 from ithaca.sim.clocks import retention, with_retention
+from ithaca.sim.guests import with_guests
 from ithaca.sim.replacing import REPLACE, with_replacing
+from ithaca.sim.spark_sink import with_drivers
 from ithaca.sim.staged import STAGED_FAULTS, with_staged_faults
 from ithaca.sim.storage_trouble import STORAGE_FAULTS, with_storage_trouble
 from ithaca.sim.sudden import SUDDEN_FAULTS, with_sudden_faults
@@ -113,6 +115,12 @@ class Configuration:
 
     retention_age_s: int = 0
     """How old records may become; 0: as old as they like."""
+    guests: int = 0
+    """Clients with short-lived handles and with names that they seldom use (`sim.guests`)."""
+    session_idle_s: int = 0
+    """After how long an idle session expires; 0: never."""
+    drivers: int = 0
+    """Clients that do as Spark's sink does (`sim.spark_sink`)."""
 
     @property
     def f(self) -> int:
@@ -153,6 +161,7 @@ class Configuration:
             ),
             failures=self.failures,
             retention=retention(self),
+            session_idle_s=self.session_idle_s or None,
             spares=tuple(Address(f"10.0.4.{number}", PORT) for number in range(1, self.pool + 1)),
         )
 
@@ -178,7 +187,8 @@ def configuration_of(seed: int) -> Configuration:
     True
     """
     drawn = with_staged_faults(_with_aggregators(_without_aggregators(seed)))
-    return with_sudden_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
+    drawn = with_sudden_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
+    return with_guests(with_drivers(drawn))
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

@@ -41,6 +41,8 @@ DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "append": (Unavailable, StorageFull, SessionExpired),
     "session": (Unavailable, WrongLane),
     "append in a session": (Unavailable, StorageFull, SessionFenced, SessionExpired, SequenceGap),
+    "use a name": (Unavailable, StorageFull, SessionFenced, SequenceGap, WrongLane),
+    "expire a session": (Unavailable,),
     "subscribe": _READING,
     "read": _READING,
     "read a range": _READING,

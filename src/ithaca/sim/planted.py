@@ -16,6 +16,7 @@ from ithaca.sim import mutant
 from ithaca.sim.bug import Bug
 from ithaca.sim.planted_client import CLIENT
 from ithaca.sim.planted_clocks import CLOCKS
+from ithaca.sim.planted_names import NAMES
 from ithaca.sim.planted_order import ORDER
 from ithaca.sim.planted_parts import PARTS
 from ithaca.sim.planted_raft import RAFT
@@ -27,7 +28,9 @@ from ithaca.sim.planted_told import TOLD
 
 __all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
 
-BUGS: tuple[Bug, ...] = (*RAFT, *ORDER, *PARTS, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS)
+BUGS: tuple[Bug, ...] = (
+    *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS),
+)
 
 SEEDS = range(1, 201)
 """Where a bug is looked for. More than any takes: what a seed means changes with every change of the simulator."""

@@ -27,6 +27,8 @@ _AGAIN_S = 0.2
 _DAWDLE_S = 0.1
 _TTLS_S = (1.0, 4.0, 3600.0)
 _MEDDLES = 0.25
+_ONCE = 0.3
+_SLOW = 0.2
 _MEDDLING_S = 2.0
 
 
@@ -38,6 +40,8 @@ class _Publication:
     owner: str
     rows: list[tuple[int, int, int]]
     """Session, first number and count of each part."""
+    is_once: bool = False
+    """Whether it has no writer: then only the parts themselves tell whether it is done."""
     parts: list[Part] = field(default_factory=list)
     tries: int = 0
 
@@ -82,10 +86,11 @@ class Publisher:
         self._key += random.randint(1, 3)
         most, recorder = self._world.configuration.records_max, self._world.recorder
         rows = [(recorder.new_session(), 1, random.randint(1, most)) for _ in range(random.randint(1, 3))]
-        return _Publication(self._key, random.choice(("", "me")), rows)
+        is_once = Random(f"{self._world.configuration.seed} {self.name} {self._key}").random() < _ONCE
+        return _Publication(self._key, random.choice(("", "me")), rows, is_once)
 
     async def _step(self, who: Process, random: Random, log: ClusterLog, current: _Publication) -> None:
-        if not current.parts or random.random() < 0.2:
+        if not current.parts or (random.random() < 0.2 and not (current.is_once and current.tries)):
             current.parts = []
             prepared = {at: await self._prepared(random, log, *current.rows[at]) for at in _shuffled(random, current)}
             current.parts = [part for _, part in sorted(prepared.items())]
@@ -98,6 +103,8 @@ class Publisher:
             published = await self._publish(who, log, current)
         except PartGone:
             current.parts = []  # whether an earlier try was heard is told by the next one
+            if current.is_once and current.tries > 1:
+                self._current = None  # but not without a writer: what is prepared anew is published anew
             if is_aborted and current.tries == 1 and random.random() < 0.5:
                 self._current = None  # it is given up for good, and must be nowhere
                 self._world.count("publication given up")
@@ -140,10 +147,12 @@ class Publisher:
         if random.random() < 0.3:
             return await log.prepare(values, keys=keys, ttl=ttl_s)
         async with await log.open_part(ttl=ttl_s) as writer:
-            step = random.randint(1, count)
+            step, slow = random.randint(1, count), Random(f"{session} is slow")
             for first in range(0, count, step):
                 some = slice(first, first + step)
                 await writer.append_many(values[some], keys=None if keys is None else keys[some])
+                if slow.random() < _SLOW:
+                    await self._dawdle(slow.uniform(0, 2))  # for longer than some parts would live by themselves
             return await writer.finish()
 
     async def _publish(self, who: Process, log: ClusterLog, current: _Publication) -> Published:
@@ -154,15 +163,28 @@ class Publisher:
             f"{self.name}/{current.key}",
             tuple(current.rows),
             shards,
-            lambda: log.publish(current.key, current.parts, writer=self.name, owner=current.owner),
+            lambda: self._asked(log, current, current.parts),
         )
+
+    async def _asked(self, log: ClusterLog, current: _Publication, parts: list[Part]) -> Published:
+        if current.is_once:
+            return await log.publish_once(parts)
+        return await log.publish(current.key, parts, writer=self.name, owner=current.owner)
 
     async def _again(self, random: Random, log: ClusterLog, current: _Publication, published: Published) -> None:
         """Publish what was published: it is where it was, and an older key or another owner is told so."""
-        parts = current.parts if random.random() < 0.5 else []
-        again = await log.publish(current.key, parts, writer=self.name, owner=current.owner)
+        parts = current.parts if random.random() < 0.5 or current.is_once else []
+        try:
+            again = await self._asked(log, current, parts)
+        except PartGone:
+            is_trimmed = self._world.recorder.trimmed > published.position
+            assert is_trimmed, f"{self.name} was told {published}, and then that its parts are gone"
+            return
         assert again == published, f"{self.name} was told {published}, and then {again}"
         await log.abort(current.parts)
+        if current.is_once:
+            self._world.count("published once more without a writer")
+            return
         older = random.random() < 0.5
         key, owner = (current.key - 1, current.owner) if older else (current.key, "another")
         told: object = None

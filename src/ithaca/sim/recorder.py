@@ -88,7 +88,8 @@ class Recorder:
     def _close(self, who: Process, asked: Append, outcome: Outcome, receipt: Receipt | None) -> None:
         _, low_us, jumps = self._open.pop((who, asked.id[0] << 40 | asked.id[1]))
         told: dict[str, Any] = {} if receipt is None else {"pos": receipt.position, "shard": receipt.shard}
-        if who.machine.jumps == jumps:
+        is_over = outcome != "info" or not who.is_alive  # else it may be sent later, with the time of then
+        if who.machine.jumps == jumps and is_over:
             told["ts"] = (low_us, who.machine.wall_us())
         self.events.append(replace(asked, ret=self.now_ns(), st=outcome, **told))
 

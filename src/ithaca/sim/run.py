@@ -20,10 +20,13 @@ from ithaca.proof.history import Final, Plan
 from ithaca.sim.aggregation import is_aggregated
 from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.faults import Faults, is_whole
+from ithaca.sim.guests import Guest, only_used_names_are_left
 from ithaca.sim.images import check_images, has_new_replica
 from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
+from ithaca.sim.publisher import Publisher
 from ithaca.sim.scheduler import NS_PER_S
+from ithaca.sim.spark_sink import Driver
 from ithaca.sim.storage_trouble import are_waiting
 from ithaca.sim.violation import Violation
 from ithaca.sim.witness import watched
@@ -120,14 +123,20 @@ class _Run:
             "appends go on",
             lambda: all(each.succeeded > old for each, old in zip(world.producers, before, strict=True)),
         )
-        published = [publisher.succeeded for publisher in world.publishers]
+        others: list[Publisher | Guest | Driver] = [*world.publishers, *world.guests, *world.drivers]
+        done = [each.succeeded for each in others]
         self._converge(
-            "publications go on",
-            lambda: all(each.succeeded > old for each, old in zip(world.publishers, published, strict=True)),
+            "publications and visits go on",
+            lambda: all(each.succeeded > old for each, old in zip(others, done, strict=True)),
         )
+        world.awaits_idle_names = bool(world.configuration.session_idle_s)
         world.is_loaded = False
         self._converge("nothing is left over", lambda: all(each.is_settled for each in world.producers))
-        self._converge("no publication is left over", lambda: all(each.is_settled for each in world.publishers))
+        publishing = [each for each in others if not isinstance(each, Guest)]
+        self._converge("no publication is left over", lambda: all(each.is_settled for each in publishing))
+        self._converge("names that nobody uses expire", lambda: only_used_names_are_left(world))
+        world.awaits_idle_names = False
+        self._converge("guests have left", lambda: all(each.is_settled for each in world.guests))
         self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         self._converge("orderers are those that were asked for", world.members.are_as_wanted)
         self._converge("parts expire", lambda: world.times.short_parts == 0)

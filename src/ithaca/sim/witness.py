@@ -12,8 +12,8 @@ from typing import Any
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.ordering.clock import OrderClock
-from ithaca.ordering.entries import Cut, Finalize, OpenSession, OrderingEntry, RegisterShard
-from ithaca.ordering.outcomes import Outcome, SessionMoved, SessionOpened, ShardFinalized, ViewChanged
+from ithaca.ordering.entries import Cut, ExpireIdle, ExpireSession, Finalize, OpenSession, OrderingEntry, RegisterShard
+from ithaca.ordering.outcomes import Outcome, SessionExpired, SessionMoved, SessionOpened, ShardFinalized, ViewChanged
 from ithaca.ordering.part_entries import OpenPart
 from ithaca.ordering.state import OrderingState
 from ithaca.raft.core import RaftCore
@@ -82,7 +82,9 @@ class Witness:
             self.accuse("order-time", problem)
         self._has_room(state, before, entry)
         for outcome in outcomes:
-            if isinstance(outcome, SessionMoved | SessionOpened):
+            if isinstance(outcome, SessionExpired):
+                self._may_expire(entry, outcome)
+            elif isinstance(outcome, SessionMoved | SessionOpened):
                 self._may_be_home(state, outcome)
             elif isinstance(entry, Finalize) and isinstance(outcome, ViewChanged) and outcome.now is not None:
                 if outcome.now.phase == "finalizing":
@@ -130,6 +132,19 @@ class Witness:
         if isinstance(entry, OpenSession | OpenPart | RegisterShard) and after > max(before, most):
             said = f"{type(entry).__name__} took the state from {before} to {after} bytes"
             self.accuse("state-size", f"{said}, and {most} is the limit")
+
+    def _may_expire(self, entry: OrderingEntry, outcome: SessionExpired) -> None:
+        """A session expires under the epoch that was meant; others make room only if they have no name."""
+        session = outcome.session
+        match entry:
+            case ExpireSession(producer_id=producer_id, epoch=epoch):
+                is_meant = (producer_id, epoch) == (session.producer_id, session.epoch)
+            case ExpireIdle(sessions=sessions):
+                is_meant = (session.producer_id, session.epoch) in sessions
+            case _:
+                is_meant = session.is_anonymous
+        if not is_meant:
+            self.accuse("names", f"session {session.name!r} of epoch {session.epoch} expired by {entry}")
 
     def _is_over(self, state: OrderingState, shard: int) -> None:
         cut, until_us = self._graces.get(shard, (0, 0))

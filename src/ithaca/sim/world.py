@@ -32,6 +32,7 @@ from ithaca.sim.clocks import ClockJumps, TimeRules
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import Tear
 from ithaca.sim.excuses import is_allowed, is_explained
+from ithaca.sim.guests import Guest
 from ithaca.sim.host import Host
 from ithaca.sim.members import Members
 from ithaca.sim.network import SimNetwork
@@ -42,6 +43,7 @@ from ithaca.sim.readers import Reader
 from ithaca.sim.recorder import Recorder
 from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
+from ithaca.sim.spark_sink import Driver
 from ithaca.sim.violation import Violation
 from ithaca.sim.workload import Producer
 
@@ -99,19 +101,24 @@ class World:
         self.producers = [Producer(self, number) for number in range(configuration.producers)]
         self.readers = [Reader(self, number) for number in range(configuration.readers)]
         self.publishers = [Publisher(self, number) for number in range(configuration.publishers)]
+        self.guests = [Guest(self, number) for number in range(configuration.guests)]
+        self.drivers = [Driver(self, number) for number in range(configuration.drivers)]
         self.administrator = Administrator(self)
         self.members = Members(self, self.random)
         self.jumps = ClockJumps(self)
         self.times = TimeRules(self)
-        self._roles: list[Producer | Reader | Publisher | Administrator] = [*self.producers, *self.readers]
+        self._roles: list[Producer | Reader | Publisher | Administrator | Guest | Driver]
+        self._roles = [*self.producers, *self.readers]
         if {"add-shard", "finalize", REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
-        self._roles += self.publishers
+        self._roles += [*self.publishers, *self.guests, *self.drivers]
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
         self.ordered: OrderTimes = OrderTimes()
         self.is_loaded = True
         """Whether producers go on."""
         self.is_healing = False
+        self.awaits_idle_names = False
+        """Whether names are to expire that nobody uses any more; others are used."""
         self.violation: Violation | None = None
         self.handles: list[AsyncClusterLog] = []
         """Of all clients, those included that are dead."""

@@ -1,0 +1,69 @@
+"""Planted bugs of names and of what is renewed: sessions, publications without a writer, parts under way."""
+
+from ithaca.sim.bug import Bug
+
+NAMES = (
+    Bug(
+        "names-lane-keeps-the-dead",
+        "a lane's copies keep every session that ever was there, until those that live are dropped",
+        "ithaca.storage.sessions",
+        "        self._by_id.pop(producer_id, None)\n        self._gone[producer_id] = None\n",
+        "        self._gone[producer_id] = None\n",
+    ),
+    Bug(
+        "names-lane-forgets-the-idle",
+        "a copy that joins the order anew forgets the sessions that are at home in a lane",
+        "ithaca.storage.sessions",
+        "return end_lsn <= self._listed_lsn and producer_id not in self._at_home",
+        "return end_lsn <= self._listed_lsn",
+    ),
+    Bug(
+        "names-expired-though-opened-again",
+        "an expiry that was meant for an earlier epoch forgets a session that was opened again",
+        "ithaca.ordering.sessions",
+        '            return [Refused(entry, "the session was opened again")]\n        return [self._expired(session)]',
+        "            pass\n        return [self._expired(session)]",
+    ),
+    Bug(
+        "names-full-for-plain-appends",
+        "when all names are taken, sessions of plain appends are refused as well",
+        "ithaca.ordering.sessions",
+        "return name.startswith(ANONYMOUS) or self.named < ORDERING_NAMED_SESSIONS_MAX",
+        "return self.named < ORDERING_NAMED_SESSIONS_MAX",
+    ),
+    Bug(
+        "names-make-room",
+        "a named session goes when there is no room for another one",
+        "ithaca.ordering.sessions",
+        "        if session.is_anonymous:\n            self._push_idle(session)",
+        "        self._push_idle(session)",
+    ),
+    Bug(
+        "names-active-ones-expire",
+        "a session that only appends, and is not opened again, counts as idle",
+        "ithaca.server.orderer_names",
+        "                if next_seq != session.seen_seq:",
+        "                if session.seen_seq == 0:",
+    ),
+    Bug(
+        "parts-once-not-known-again",
+        "a publication without a writer that is asked for again is not known",
+        "ithaca.ordering.parts",
+        "known = self.writers.answer(entry) if entry.writer else self._published_before(entry)",
+        "known = self.writers.answer(entry)",
+    ),
+    Bug(
+        "parts-published-and-kept",
+        "a part that was published still waits, and expires",
+        "ithaca.ordering.parts",
+        "            length = self._take(lane).length\n",
+        "            length = self.by_lane[lane].length\n",
+    ),
+    Bug(
+        "parts-not-renewed",
+        "a renewal is acknowledged, and the part expires under its living writer",
+        "ithaca.ordering.parts",
+        "until_us = max(part.until_us, time_us + entry.ttl_us)",
+        "until_us = part.until_us",
+    ),
+)
