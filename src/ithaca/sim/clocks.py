@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 CLOCK = "clock"
+LEAP_CLOCKS = "leap-clocks"
+"""All orderers start at once with clocks that are ahead (`sim.staged`)."""
 HOUR_US = 3_600_000_000
 JUMPS_US = (HOUR_US, HOUR_US, 24 * HOUR_US, 25 * HOUR_US, 365 * 24 * HOUR_US)
 """By how much clocks jump at most: more than any age, grace or time to live."""
@@ -51,16 +53,16 @@ def with_retention(configuration: "Configuration") -> "Configuration":
     random = Random(f"retention of {configuration.seed}")
     if random.random() >= _CHANCE:
         return configuration
-    faults = sorted({*configuration.faults, CLOCK, random.choice(("kill", "blackout", "stop"))})
+    faults = sorted({*configuration.faults, CLOCK, random.choice(("kill", "blackout", LEAP_CLOCKS, LEAP_CLOCKS))})
     limits = {
         "RETENTION_CHECK_S": 1,
-        "RETENTION_WAIT_S": random.choice((1, 3)),
+        "RETENTION_WAIT_S": random.choice((3, 6)),
         "RETENTION_STEPS": random.choice((1, 3)),
     }
     return replace(
         configuration,
         faults=tuple(faults),
-        retention_age_s=random.choice((2, 4, 60)),
+        retention_age_s=random.choice((4, 10, 60)),
         limits=configuration.limits | limits,
     )
 
@@ -152,7 +154,8 @@ class TimeRules:
         slowest_us = (self._bound_us or 0) + int((now_ns - self._bound_ns) // 1000 * _SLOW)
         self._bound_us, self._bound_ns = max(time_us, slowest_us), now_ns
         self._said_ns.setdefault(time_us, now_ns)
-        self._offsets.append((now_ns, time_us - EPOCH_US - now_ns // 1000))
+        if clock.is_known:  # else it has not applied yet what was ordered, and is about to
+            self._offsets.append((now_ns, time_us - EPOCH_US - now_ns // 1000))
         return time_us
 
     def applied(self, state: OrderingState, index: int, entry: OrderingEntry, outcomes: list[Outcome]) -> None:

@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.server.orderer import OrdererServer
+from ithaca.sim.clocks import LEAP_CLOCKS
 from ithaca.sim.host import Host
 from ithaca.sim.scheduler import NS_PER_S
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 USURP = "usurp"
 STEP_CLOCKS = "step-clocks"
 BEREAVE = "bereave"
-STAGED_FAULTS = (USURP, STEP_CLOCKS, BEREAVE)
+STAGED_FAULTS = (USURP, STEP_CLOCKS, BEREAVE, LEAP_CLOCKS)
 _CHANCE = 0.15
 _LOOK_S = 0.05
 _LOOKS_MAX = 100
@@ -51,6 +52,7 @@ class StagedFaults:
         self.kinds: dict[str, Callable[[], str | None]] = {
             USURP: self._usurp,
             STEP_CLOCKS: self._step_clocks,
+            LEAP_CLOCKS: self._leap_clocks,
             BEREAVE: self._bereave,
         }
 
@@ -81,6 +83,14 @@ class StagedFaults:
 
     def _step_clocks(self) -> str | None:
         """All orderers start at once with clocks that are ahead, which are set back before anybody leads."""
+        return self._start_ahead(lambda orderers: all(map(_is_ready, orderers)), None)
+
+    def _leap_clocks(self) -> str | None:
+        """All orderers start at once with clocks that are ahead, and are set back some time after one of them leads."""
+        return self._start_ahead(lambda orderers: any(map(leads, orderers)), self._random.uniform(0.5, 8))
+
+    def _start_ahead(self, is_enough: Callable[[list[Host]], bool], lasts_s: float | None) -> str:
+        """The clocks are ahead until it is enough, and then for so long."""
         orderers, jump_us = self._orderers(), self._world.jumps.drawn_us(1)
         for host in orderers:
             self._world.kill(host, "its clock is to be set")
@@ -90,7 +100,13 @@ class StagedFaults:
             for host in orderers:
                 self._world.jumps.set(host, -jump_us)
 
-        self._once(lambda: all(map(_is_ready, orderers)), set_back, set_back)
+        def set_back_later() -> None:
+            if lasts_s is None:
+                set_back()
+            else:
+                self._after(lasts_s, set_back)
+
+        self._once(lambda: is_enough(orderers), set_back_later, set_back)
         return ", ".join(host.name for host in orderers)
 
     def _bereave(self) -> str | None:
