@@ -45,11 +45,4 @@ CLOCKS = (
         "if self._looked_us - announced.since_us < RETENTION_WAIT_S * 1e6:",
         "if self._looked_us < announced.since_us:",
     ),
-    Bug(
-        "retention-keeps-its-word",
-        "what was announced goes although the clocks were set right meanwhile",
-        "ithaca.ordering.trim_pace",
-        "        if not is_large and not is_stepped:",
-        "        if not is_large and not is_stepped and self.announced is None:",
-    ),
 )
