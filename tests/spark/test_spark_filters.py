@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.datasource import (
@@ -154,6 +155,19 @@ def test_each_filter_by_itself_selects_the_same_rows() -> None:
         assert [row for row in ROWS if is_read(pushed, row) and (not left or holds(each, row))] == [
             row for row in ROWS if holds(each, row)
         ], each
+
+
+@pytest.mark.parametrize("column", ["position", "timestamp", "shard"])
+def test_any_two_filters_of_a_column_hold_together(column: str) -> None:
+    plain = Row(POSITIONS[0], TIMES[0], 0, None)
+    rows = [plain._replace(**{column: value}) for value in {getattr(row, column) for row in ROWS}]
+    known: list[Any] = FILTERS
+    filters = [each for each in known if each.attribute[0].lower() == column]
+    for pair in product(filters, repeat=2):
+        pushed, left = push(pair, None)
+        assert [row for row in rows if is_read(pushed, row) and all(holds(each, row) for each in left)] == [
+            row for row in rows if all(holds(each, row) for each in pair)
+        ], pair
 
 
 def test_what_is_no_number_is_given_back() -> None:
