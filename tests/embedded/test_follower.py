@@ -41,3 +41,12 @@ def test_a_follower_without_a_writer_has_what_the_last_one_left(tmp_path: Path) 
             log.append(b"four")
             assert reader.tail() == 5
             assert reader.read(4).value == b"four"
+
+
+def test_the_latest_is_what_the_writer_has_now(tmp_path: Path) -> None:
+    with ithaca.open(tmp_path / "log") as log, ithaca.open(tmp_path / "log", mode="r") as reader:
+        log.append_many([b"one", b"two"])
+        with reader.subscribe("latest") as subscription:
+            assert subscription.position == 3
+            log.append(b"three")
+            assert [record.value for record in subscription.poll(timeout=10)] == [b"three"]
