@@ -350,6 +350,13 @@ def test_what_a_trim_took_may_be_seen_by_calls_that_began_before_it_returned() -
         assert check([*good(), trim, *gone, *subscription]).ok, trim
 
 
+def test_a_replica_that_was_cut_off_may_answer_reads_of_what_was_trimmed() -> None:
+    trim = Trim(200, 201, 3, seen=False)
+    assert check([*good(), trim, Read(2, 202, 203, (1, 1))]).ok
+    assert "first" in check([*good(), trim, First(202, 203, 1)]).found
+    assert "trimmed-gone" in check([*good(), trim, Range(202, 203, 2, 3, None, ((2, (1, 1)),))]).found
+
+
 def test_a_subscription_by_time_may_begin_where_a_trim_has_put_the_first_position() -> None:
     early = Sub(sub=9, start=11, inv=200, ret=203, at=-99999)
     assert "by-time" in check([*good(), early]).found

@@ -18,8 +18,7 @@ from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_LANE_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.places import GetPlaces, PlacesAre
-from ithaca.runtime.machine import machine_name, place_of
-from ithaca.storage.disk import OsDisk
+from ithaca.runtime.machine import local_disk, machine_name, place_of
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.segment import first_lsns
 from ithaca.storage.shard_reader import Stretch as Place
@@ -33,7 +32,7 @@ class _Files(LaneReader):
     """The segments of a lane that a replica of this machine writes, or has written."""
 
     def __init__(self, directory: str, lane: LaneId, length: int) -> None:
-        super().__init__(OsDisk(), f"{directory}/{lane}", lane)
+        super().__init__(local_disk(), f"{directory}/{lane}", lane)
         self.length = length
         self.refresh()
 

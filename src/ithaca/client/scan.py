@@ -22,11 +22,104 @@ from ithaca.wire.view import PositionedBatch, ScatteredBatch, Stretch
 _log = logging.getLogger("ithaca.scan")
 
 
-class Scan:
+class AsyncScan:
     """The records of `[start, stop)`, all of which are ordered; of these shards alone if some are named.
 
-    It is an iterator over chunks, each a list of stretches of about `chunk_bytes` together.
+    Chunks come from `read_local` as long as that has some, then from `next`; both give lists of stretches of about
+    `chunk_bytes` together, and none at the end. It belongs to the loop of its context, but for `read_local`.
     """
+
+    def __init__(
+        self,
+        context: Context,
+        start: int,
+        stop: int,
+        *,
+        where: KeyFilter | None = None,
+        shards: frozenset[int] | None = None,
+        chunk_bytes: int,
+    ) -> None:
+        self.position = start
+        """Everything below was handed out, or is of no interest."""
+        self._context = context
+        self._range = (stop, where, shards)
+        self._chunk_bytes = chunk_bytes
+        self._local: LocalRange | None = None
+        self._records: AsyncClusterRecords | None = None
+        self._fetching: asyncio.Task[list[Stretch]] | None = None
+
+    async def begin(self, *, local: bool = True) -> None:
+        """`local`: whether the files of replicas are read where they are on this machine and no filter is given."""
+        stop, where, shards = self._range
+        if local and where is None and self.position < stop:
+            self._local = await local_range(self._context, self.position, stop, shards)
+        if self._local is None:
+            self._stream()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it reads files, and nothing has stood in the way of that so far."""
+        return self._local is not None
+
+    def read_local(self) -> list[Stretch]:
+        """The next chunk, from files; none when there are no more, and when they are not to be read any more."""
+        if self._local is None:
+            return []
+        try:
+            return self._handed_out(self._local.read(self._chunk_bytes))
+        except (IthacaError, OSError) as error:
+            _log.info("going on at position %d over the network: %s", self._local.position, error)
+            self.position, self._local = self._local.position, None
+            return []
+
+    async def next(self) -> list[Stretch]:
+        """The next chunk, from replicas."""
+        if self._local is not None:
+            return []  # all of it was read from files
+        if self._fetching is None:
+            self._stream()
+        assert self._fetching is not None
+        chunk = await self._fetching
+        self._fetching = asyncio.ensure_future(self._fetch())
+        return self._handed_out(chunk)
+
+    def _handed_out(self, chunk: list[Stretch]) -> list[Stretch]:
+        if chunk:
+            self.position = int(chunk[-1].positions[-1]) + 1
+        return chunk
+
+    _batches: AsyncIterator[Batch]
+
+    def _stream(self) -> None:
+        stop, where, shards = self._range
+        self._records = AsyncClusterRecords(self._context, self.position, stop, where, shards)
+        self._batches = self._records.batches()
+        self._fetching = asyncio.ensure_future(self._fetch())
+
+    async def _fetch(self) -> list[Stretch]:
+        chunk: list[Stretch] = []
+        size = 0
+        async for batch in self._batches:
+            assert isinstance(batch, PositionedBatch | ScatteredBatch)
+            chunk.append(batch.stretch())
+            size += chunk[-1].raw_bytes
+            if size >= self._chunk_bytes:
+                break
+        return chunk
+
+    async def close(self) -> None:
+        """Let go of the streams."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+            if not self._fetching.cancelled():
+                self._fetching.exception()  # looked at: nobody waits for it any more
+        if self._records is not None:
+            await self._records.close()
+
+
+class Scan:
+    """A scan for a thread: an iterator over its chunks, with its own way to the cluster. See `AsyncScan`."""
 
     def __init__(
         self,
@@ -40,30 +133,26 @@ class Scan:
         timeout: float = 30,
         local: bool = True,
     ) -> None:
-        """`local`: whether the files of replicas are read where they are on this machine and no filter is given."""
-        self.position = start
-        """Everything below was handed out, or is of no interest."""
-        self._range = (stop, where, shards)
-        self._chunk_bytes = chunk_bytes
         self._portal = portal()
-        self._context: Context | None = None
-        self._records: AsyncClusterRecords | None = None
-        self._fetching: asyncio.Task[list[Stretch]] | None = None
-        self._local: LocalRange | None = None
+        self._context: Context
 
-        async def begin() -> None:
-            self._context = await open_context(bootstrap, timeout)
-            if local and where is None and start < stop:
-                self._local = await local_range(self._context, start, stop, shards)
-            if self._local is None:
-                self._stream()
+        async def begin() -> AsyncScan:
+            self._context = context = await open_context(bootstrap, timeout)
+            scan = AsyncScan(context, start, stop, where=where, shards=shards, chunk_bytes=chunk_bytes)
+            await scan.begin(local=local)
+            return scan
 
-        self._portal.run(begin)
+        self._scan = self._portal.run(begin)
+
+    @property
+    def position(self) -> int:
+        """Everything below was handed out, or is of no interest."""
+        return self._scan.position
 
     @property
     def is_local(self) -> bool:
         """Whether it reads files, and nothing has stood in the way of that so far."""
-        return self._local is not None
+        return self._scan.is_local
 
     def __enter__(self) -> Self:
         return self
@@ -72,67 +161,15 @@ class Scan:
         self.close()
 
     def __iter__(self) -> Iterator[list[Stretch]]:
-        while chunk := self._read_local() or self._portal.run(self._next):
-            self.position = int(chunk[-1].positions[-1]) + 1
+        while chunk := self._scan.read_local() or self._portal.run(self._scan.next):
             yield chunk
-
-    def _read_local(self) -> list[Stretch]:
-        """The next chunk, from files; none when there are no more, and when they are not to be read any more."""
-        if self._local is None:
-            return []
-        try:
-            return self._local.read(self._chunk_bytes)
-        except (IthacaError, OSError) as error:
-            _log.info("going on at position %d over the network: %s", self._local.position, error)
-            self.position, self._local = self._local.position, None
-            self._portal.run(self._stream_on)
-            return []
 
     def close(self) -> None:
         """Let go of the cluster. Idempotent."""
         if not self._portal.forked and not self._portal.ended:
             self._portal.run(self._close)
 
-    # On the loop
-
-    _batches: AsyncIterator[Batch]
-
-    def _stream(self) -> None:
-        assert self._context is not None
-        stop, where, shards = self._range
-        self._records = AsyncClusterRecords(self._context, self.position, stop, where, shards)
-        self._batches = self._records.batches()
-        self._fetching = asyncio.ensure_future(self._fetch())
-
-    async def _stream_on(self) -> None:
-        self._stream()
-
-    async def _next(self) -> list[Stretch]:
-        if self._fetching is None:
-            return []  # all of it was read from files
-        chunk = await self._fetching
-        self._fetching = asyncio.ensure_future(self._fetch())
-        return chunk
-
-    async def _fetch(self) -> list[Stretch]:
-        chunk: list[Stretch] = []
-        size = 0
-        async for batch in self._batches:
-            assert isinstance(batch, PositionedBatch | ScatteredBatch)
-            chunk.append(batch.stretch())
-            size += chunk[-1].raw_bytes
-            if size >= self._chunk_bytes:
-                break
-        return chunk
-
     async def _close(self) -> None:
-        if self._fetching is not None:
-            self._fetching.cancel()
-            await asyncio.wait([self._fetching])
-            if not self._fetching.cancelled():
-                self._fetching.exception()  # looked at: nobody waits for it any more
-        if self._records is not None:
-            await self._records.close()
-        if self._context is not None:
-            self._context.is_closed = True
-            await self._context.links.close()
+        await self._scan.close()
+        self._context.is_closed = True
+        await self._context.links.close()

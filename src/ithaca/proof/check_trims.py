@@ -41,7 +41,8 @@ def check_trims(ledger: Ledger, findings: Findings) -> None:
     returned = [(trim.ret, trim.before) for trim in trims if trim.ret is not None]
     _check_told(ledger, begun, findings)
     _check_first(ledger, begun, returned, findings)
-    _check_gone(ledger, _reached(returned), findings)
+    seen = [(trim.ret, trim.before) for trim in trims if trim.ret is not None and trim.seen is not False]
+    _check_gone(ledger, _reached(returned), _reached(seen), findings)
 
 
 def _reached(pairs: list[tuple[int, int]]) -> _Reached:
@@ -86,10 +87,10 @@ def _check_first(ledger: Ledger, begun: _Reached, returned: list[tuple[int, int]
     )
 
 
-def _check_gone(ledger: Ledger, returned: _Reached, findings: Findings) -> None:
+def _check_gone(ledger: Ledger, returned: _Reached, seen: _Reached, findings: Findings) -> None:
     history = ledger.history
     reads, rows, deliveries = history.reads, history.rows, history.deliveries
-    found = np.flatnonzero((reads.session >= 0) & (reads.pos < returned.before(reads.inv)))
+    found = np.flatnonzero((reads.session >= 0) & (reads.pos < seen.before(reads.inv)))
     findings.each(
         "trimmed-gone",
         found.tolist(),

@@ -37,6 +37,9 @@ Key = str | None | msgspec.UnsetType
 Hole = Literal["noop", "junk", "lost"]
 """What a position holds instead of a record of a client."""
 
+LATER_US = 1 << 61
+"""The upper bound of a time that is still to come."""
+
 READ_BYTES = 1 << 20
 """How much of a file is decoded at once."""
 
@@ -116,12 +119,14 @@ class Trim(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="trim"):
     """Positions below `before` were given up, or may have been; not logged only if it certainly was refused.
 
     `ret` is None when nobody heard that it was done. A caller that may be killed writes such a line when it calls, and
-    another when it knows more.
+    another when it knows more. `seen` is false where some replica may not have heard of it when it returned, because
+    it was cut off: such a one still answers reads of single positions.
     """
 
     inv: Time
     ret: Time | None
     before: Position
+    seen: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class First(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="first"):

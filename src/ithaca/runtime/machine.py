@@ -13,6 +13,7 @@ from typing import Protocol
 from uuid import UUID, uuid4
 
 from ithaca.runtime.disk_thread import OsDiskThread
+from ithaca.storage.disk import Disk, OsDisk
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -57,6 +58,15 @@ class Machine:
                 return file.read().strip()
         except OSError:
             return ""
+
+    def place_of(self, directory: str) -> tuple[str, int, int]:
+        """The path of a directory of this machine, and device and inode, which are no other directory's here."""
+        found = os.stat(directory)
+        return os.path.abspath(directory), found.st_dev, found.st_ino
+
+    def local_disk(self) -> Disk:
+        """Where the files of other processes of this machine can be read."""
+        return OsDisk()
 
     def disk_thread(self, name: str, loop: asyncio.AbstractEventLoop) -> DiskThread:
         return OsDiskThread(name, loop)
@@ -106,8 +116,12 @@ def process_id() -> int:
 
 def place_of(directory: str) -> tuple[str, int, int]:
     """The path of a directory of this machine, and device and inode, which are no other directory's here."""
-    found = os.stat(directory)
-    return os.path.abspath(directory), found.st_dev, found.st_ino
+    return _current.place_of(directory)
+
+
+def local_disk() -> Disk:
+    """Where the files of other processes of this machine can be read."""
+    return _current.local_disk()
 
 
 def machine_name() -> str:

@@ -46,7 +46,7 @@ DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "subscribe": _READING,
     "read": _READING,
     "read a range": _READING,
-    "trim": (*_READING,),
+    "trim": _READING,
     "publish": (Unavailable, StorageFull, PartGone, PublishConflict, WrongLane),
     "add a shard": (Unavailable,),
     "finalize a shard": (Unavailable, LastShard, NoSuchShard),
@@ -85,6 +85,6 @@ def is_explained(host: Host, error: Exception) -> bool:
         return host.disk.lacked_space
     if isinstance(error, WrongLane):  # its lane was closed while it was silent
         return world.configuration.failures.answer != "none" or world.configuration.masking
-    if isinstance(error, InvalidInput):  # it forgot how often it was started, or was removed as it asked to join
-        return host.disks > 1 or not any(host in world.hosts_of(shard.shard) for shard in world.view.shards)
+    if isinstance(error, InvalidInput):  # it forgot how often it was started
+        return host.disks > 1
     return False

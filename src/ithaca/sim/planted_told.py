@@ -91,11 +91,25 @@ TOLD = (
         "run = self._floor(_TIME, time_us)",
     ),
     Bug(
+        "scan-skips-where-files-end",
+        "a scan that cannot read the files any more leaves out a record as it goes on over the network",
+        "ithaca.client.scan",
+        "self.position, self._local = self._local.position, None",
+        "self.position, self._local = self._local.position + 1, None",
+    ),
+    Bug(
+        "scan-wrong-row",
+        "a scan of files takes a batch that is cut by the start of the range from its beginning",
+        "ithaca.client.local",
+        "return PositionedBatch(batch, position - low, lane.shard, low, high).stretch()",
+        "return PositionedBatch(batch, position, lane.shard, 0, high - low).stretch()",
+    ),
+    Bug(
         "retry-shard-of-home",
         "a batch that a former home ordered is said to be in the shard of the present one",
         "ithaca.client.producer",
-        "            if (first_seq, count) == (batch.first_seq, batch.count):\n",
-        "            if (first_seq, count, shard) == (batch.first_seq, batch.count, -1):\n",
+        "                self._settle(place, position, shard)\n",
+        "                self._settle(place, position, self.session.home.shard)\n",
     ),
     Bug(
         "retry-certainly-failed",

@@ -1,13 +1,16 @@
 """One simulated process: its loop, its machine, its life. A restart is another process on the same host."""
 
 import asyncio
+import errno
 from collections.abc import Callable
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from ithaca.runtime import machine
+from ithaca.sim.disk import SimDisk
 from ithaca.sim.loop import SimLoop
+from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.network import SimNetwork
 from ithaca.sim.scheduler import Actor, Scheduler
 
@@ -69,7 +72,13 @@ class SimMachine(machine.Machine):
         return 1
 
     def name(self) -> str:
-        return ""  # its disk can be reached by nobody else
+        return "simulated"  # all hosts are one machine to those who look for files
+
+    def place_of(self, directory: str) -> tuple[str, int, int]:
+        return directory, 0, self._process.disk_number(directory.split("/")[1])
+
+    def local_disk(self) -> Neighbours:
+        return self._process.neighbours
 
     def disk_thread(self, name: str, loop: asyncio.AbstractEventLoop) -> "SimDiskThread":
         return SimDiskThread(self._process)
@@ -127,6 +136,10 @@ class Process(Actor):
         self._job_debt_ns = 0
         self._on_unhandled = on_unhandled
         self.machine = SimMachine(self, clocks, random)
+        self.neighbours = Neighbours(_no_disk)
+        """The disks of all hosts."""
+        self.disk_number: Callable[[str], int] = _no_number
+        """How many disks a host has had."""
         self.loop = SimLoop(self)  # type: ignore[abstract]
 
     def enter(self) -> None:
@@ -174,6 +187,14 @@ class Process(Actor):
 
     def _hear(self, told: Callable[[], object]) -> None:
         self.loop.call_soon(told)
+
+
+def _no_disk(host: str) -> SimDisk:
+    raise OSError(errno.ENOENT, "no disk of others can be reached", host)
+
+
+def _no_number(host: str) -> int:
+    raise OSError(errno.ENOENT, "no disk of others can be reached", host)
 
 
 def _end(ended: "asyncio.Future[None]") -> None:

@@ -2,9 +2,16 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from ithaca.client.context import Context
+from ithaca.client.log import AsyncClusterLog
+from ithaca.client.patience import Deadline
+from ithaca.client.scan import AsyncScan
 from ithaca.model.errors import IthacaError, Lost, NotWritten, PositionError, Trimmed
 from ithaca.model.interface_aio import ClusterLog, Records, Subscription
 from ithaca.model.records import HASH_SPACE, KeyFilter, Record
@@ -12,6 +19,7 @@ from ithaca.sim.process import Process
 from ithaca.sim.violation import Violation
 from ithaca.sim.workload import AGAIN_S, KEYS, connected
 from ithaca.wire.keys import hash_key
+from ithaca.wire.view import Stretch
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
@@ -90,8 +98,9 @@ class Reader:
                     await self._begin_at_time(random, log)
                     continue
                 tail = await recorder.tail(log.tail())
-                position = max(1, random.choice((tail, tail - 1, tail + 1, random.randint(1, tail))))
-                await self._read(log, position, random.choice((0, 0, 0.05, 2)))
+                trimmed = recorder.trimmed - 1  # which may still be there, and must not be seen
+                position = random.choice((tail, tail - 1, tail + 1, random.randint(1, tail), trimmed))
+                await self._read(log, max(1, position), random.choice((0, 0, 0.05, 2)))
             except IthacaError as error:
                 self._world.met(error, "read")
 
@@ -119,7 +128,7 @@ class Reader:
         while True:
             await asyncio.sleep(random.uniform(0, 2))
             try:
-                await self._read_range(random, log)
+                await (self._scan if random.random() < 0.3 else self._read_range)(random, log)
             except IthacaError as error:
                 self._world.met(error, "read a range")
 
@@ -137,6 +146,29 @@ class Reader:
             recorder.tail_seen(inv, reached)
         recorder.ranged(inv, start, reached if stop is None else stop, text_of(where), found)
         assert stop is None or reached == stop, f"a range to {stop} ended at {reached}"
+
+    async def _scan(self, random: Random, log: ClusterLog) -> None:
+        """A range in chunks, of all shards or of one after the other, from files where they can be read."""
+        recorder, context = self._world.recorder, _context(log)
+        start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
+        stop, chunk_bytes = random.randint(start, tail), random.choice((1, 500, 1 << 20))
+        some: list[frozenset[int] | None] = [None]
+        if random.random() < 0.5:
+            view = await context.order.fresh_view(Deadline(context.timeout_s))
+            some = [frozenset((shard.shard,)) for shard in view.shards]
+        inv, is_local = recorder.now_ns(), random.random() < 0.8
+        found: list[Record] = []
+        for shards in some:
+            scan = AsyncScan(context, start, stop, shards=shards, chunk_bytes=chunk_bytes)
+            try:
+                await scan.begin(local=is_local)
+                self._world.count("scan of files" if scan.is_local else "scan of streams")
+                while chunk := scan.read_local() or await scan.next():
+                    found += [record for stretch in chunk for record in _records(stretch)]
+                    await asyncio.sleep(random.choice((0, 0.01)))
+            finally:
+                await scan.close()
+        recorder.ranged(inv, start, stop, None, sorted(found, key=lambda record: record.position))
 
     async def _begin_at_time(self, random: Random, log: ClusterLog) -> None:
         """Subscribe from some time on: around the times that the order has had so far, whatever clocks say."""
@@ -163,10 +195,15 @@ class Reader:
             try:
                 first, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
                 before = random.randint(first, max(first, (first + tail) // 2))
-                await recorder.trim(before, lambda before=before: log.trim(before))  # type: ignore[misc]
+                await recorder.trim(before, partial(log.trim, before), partial(self._is_seen, before))
                 await self._read(log, random.randint(1, before), 0)
             except IthacaError as error:
                 self._world.met(error, "trim")
+
+    def _is_seen(self, before: int) -> bool:
+        """Whether every replica that runs knows of a trim that has returned."""
+        running = [host.replica for host in self._world.replicas() if host.is_up and host.replica is not None]
+        return all(replica.core.first >= before for replica in running)
 
 
 def _drawn_filter(random: Random) -> KeyFilter:
@@ -187,6 +224,17 @@ def text_of(where: KeyFilter | None) -> str | None:
     if where.kind == "hash":
         return f"hash={where.low}:{where.high}"
     return f"{'key' if where.kind == 'equals' else 'prefix'}={where.key.decode()}"
+
+
+def _context(log: ClusterLog) -> Context:
+    assert isinstance(log, AsyncClusterLog)
+    return log._context
+
+
+def _records(stretch: Stretch) -> list[Record]:
+    found = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
+    places = stretch.positions.tolist()
+    return [replace(record, position=place) for record, place in zip(found, places, strict=True)]
 
 
 async def _all(records: Records, *, by_batch: bool) -> list[Record]:

@@ -178,13 +178,13 @@ class Recorder:
         self.events.append(First(inv, self.now_ns(), first))
         return first
 
-    async def trim(self, before: int, call: Callable[[], Awaitable[None]]) -> None:
-        """Trim: it may happen from now on, and has when the call returns."""
+    async def trim(self, before: int, call: Callable[[], Awaitable[None]], is_seen: Callable[[], bool]) -> None:
+        """Trim: it may happen from now on, and has when the call returns, which all replicas may know then or not."""
         inv = self.now_ns()
         self.trimmed = max(self.trimmed, before)
         self.events.append(Trim(inv, None, before))
         await call()
-        self.events.append(Trim(inv, self.now_ns(), before))
+        self.events.append(Trim(inv, self.now_ns(), before, is_seen()))
 
 
 def _told(record: Record) -> tuple[str | None, int, int]:

@@ -35,6 +35,7 @@ from ithaca.sim.excuses import is_allowed, is_explained
 from ithaca.sim.guests import Guest
 from ithaca.sim.host import Host
 from ithaca.sim.members import Members
+from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.network import SimNetwork
 from ithaca.sim.order_times import OrderTimes
 from ithaca.sim.process import Killed, Process, SimMachine
@@ -181,6 +182,8 @@ class World:
         random = Random(f"{self.configuration.seed} {host.name} {host.lives}")
         process = Process(host.name, host.address, self.scheduler, self.network, host.clocks, random, self._unhandled)
         process.slow_ns = host.slow_ns
+        process.neighbours = Neighbours(lambda name: self.hosts[name].disk)
+        process.disk_number = lambda name: self.hosts[name].disks
         host.process = process
         self.network.dark_hosts.discard(host.address)
         main = self._serve(host, process) if host.place is not None else self._be_client(host, process, random)

@@ -9,7 +9,7 @@ from random import Random
 from msgspec import UNSET
 
 from ithaca.model.records import Receipt
-from ithaca.proof.history import Append, Outcome
+from ithaca.proof.history import LATER_US, Append, Outcome
 from ithaca.proof.payload import HEAD_BYTES, encode
 
 KEYS = tuple(f"key-{number}" for number in range(8))
@@ -44,7 +44,8 @@ class Batch:
     def event(self, outcome: Outcome, receipt: Receipt | None = None) -> Append:
         """The line that says what became of it."""
         returned, now_us = time.monotonic_ns(), time.time_ns() // 1000
-        bounds = now_us - (returned - self.invoked) // 1000 - CLOCK_SLACK_US, now_us + CLOCK_SLACK_US
+        low_us = now_us - (returned - self.invoked) // 1000 - CLOCK_SLACK_US
+        bounds = low_us, LATER_US if outcome == "info" else now_us + CLOCK_SLACK_US  # it may still be made and sent
         position, shard = (None, UNSET) if receipt is None else (receipt.position, receipt.shard)
         record = (self.session, self.first)
         return Append(record, self.count, self.invoked, returned, outcome, position, self.key, shard, bounds)

@@ -102,9 +102,12 @@ async def _read_range(client: Client, log: ClusterLog, chance: Random, tail: int
 
 async def _begin_at_time(client: Client, log: ClusterLog, number: int, at_us: int) -> None:
     invoked = time.monotonic_ns()
-    async with log.subscribe(EPOCH + timedelta(microseconds=at_us)) as subscription:
-        client.history.write(Sub(number, subscription.position, None, invoked, time.monotonic_ns(), at_us))
-        await _deliver(client, subscription, number)
+    try:
+        async with log.subscribe(EPOCH + timedelta(microseconds=at_us)) as subscription:
+            client.history.write(Sub(number, subscription.position, None, invoked, time.monotonic_ns(), at_us))
+            await _deliver(client, subscription, number)
+    except Trimmed:
+        return
 
 
 async def _read(client: Client, log: ClusterLog, position: int) -> None:

@@ -170,7 +170,8 @@ class Run:
             invoked = time.monotonic_ns()
             writer.write(Trim(invoked, None, before))
             await patient(lambda: log.trim(before))
-            writer.write(Trim(invoked, time.monotonic_ns(), before))
+            # A replica that is cut off just now hears of it later, and answers reads of single positions until then.
+            writer.write(Trim(invoked, time.monotonic_ns(), before, seen=False))
             self._tell(f"{time.monotonic() - self._begun_s:6.1f} s  trimmed before {before}")
 
     async def _rest(self, writer: HistoryWriter, trimming: "asyncio.Task[None]") -> None:

@@ -1,0 +1,90 @@
+"""What a fault explains is allowed, and the same error without the fault is a violation."""
+
+import errno
+from collections.abc import Iterator
+
+import pytest
+
+from ithaca.model.errors import (
+    Corrupt,
+    DeadlineExceeded,
+    Fenced,
+    InvalidInput,
+    IthacaError,
+    NoSuchShard,
+    StorageFull,
+    Trimmed,
+    Unavailable,
+)
+from ithaca.sim.configuration import configuration_of
+from ithaca.sim.excuses import is_allowed, is_explained
+from ithaca.sim.host import Host
+from ithaca.sim.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World(configuration_of(1)) as world:
+        yield world
+
+
+def _replica(world: World) -> Host:
+    return next(host for host in world.hosts.values() if host.is_storage)
+
+
+@pytest.mark.parametrize("error", [Fenced("a sync failed"), OSError(errno.EIO, "input/output error")])
+def test_a_server_is_fenced_by_a_sync_that_failed(world: World, error: Exception) -> None:
+    host = _replica(world)
+    assert not is_explained(host, error)
+    host.sync_failed_ns = 1
+    assert is_explained(host, error)
+
+
+def test_damage_is_met_where_a_bit_was_flipped(world: World) -> None:
+    host = _replica(world)
+    assert not is_explained(host, Corrupt("bad bytes"))
+    assert not is_allowed(world, Corrupt("bad bytes"), "read")
+    host.disk.make_directory("/lanes")
+    host.disk.open("/lanes/some", create=True).write(0, [b"some"])
+    host.flip_bit("/lanes/some", 1, 1)
+    assert is_explained(host, Corrupt("bad bytes"))
+    assert is_allowed(world, Corrupt("bad bytes"), "read")
+
+
+def test_space_is_missed_where_there_was_none(world: World) -> None:
+    host = _replica(world)
+    full = StorageFull("no space")
+    assert not is_explained(host, full)
+    assert not is_allowed(world, full, "append")
+    host.disk.capacity_bytes = 2
+    with pytest.raises(OSError, match="No space"):
+        host.disk.open("/some", create=True).write(0, [b"some"])
+    assert is_explained(host, full)
+    assert is_allowed(world, full, "append")
+
+
+def test_nothing_explains_the_rest(world: World) -> None:
+    host = _replica(world)
+    for error in (Unavailable("not now"), OSError(errno.EMFILE, "too many files"), NoSuchShard("which")):
+        assert not is_explained(host, error)
+
+
+@pytest.mark.parametrize(
+    ("error", "call", "allowed"),
+    [
+        (DeadlineExceeded("late"), "append", True),
+        (InvalidInput("what"), "append", False),
+        (Trimmed("gone", first=9), "append", False),
+        (Trimmed("gone", first=9), "read", False),
+    ],
+)
+def test_a_client_is_told_what_its_call_documents(world: World, error: IthacaError, call: str, allowed: bool) -> None:
+    assert is_allowed(world, error, call) is allowed
+
+
+def test_trimmed_is_told_once_something_was(world: World) -> None:
+    world.ordered.add(tail=20, time_us=5, first=9)
+    assert is_allowed(world, Trimmed("gone", first=9), "read")
+    world.met(InvalidInput("what"), "read")
+    assert world.violation is not None
+    assert world.violation.rule == "explained"
