@@ -141,8 +141,8 @@ class _Run:
         self._converge("orderers are those that were asked for", world.members.are_as_wanted)
         self._converge("parts expire", lambda: world.times.short_parts == 0)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
-        replicas = world.replicas()
-        self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in replicas))
+        # Of the view as it is by then: a replica may still be replaced while the others catch up.
+        self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in world.replicas()))
         self._converge("aggregators are used", lambda: is_aggregated(world))
         self._converge("spares that nobody needs wait again", lambda: are_waiting(world))
 
