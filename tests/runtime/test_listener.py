@@ -10,19 +10,22 @@ from uuid import UUID
 import msgspec
 import pytest
 import uvloop
+from msgspec.structs import replace
 from tests.runtime.echo import HELLO, LANE, LOG, EchoServer, Recorder, echo_server, raw, rest
 from tests.runtime.loops import TIMEOUT_S, fails, on_both_loops, until
 
 from ithaca.model.errors import ConfigError, InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable
 from ithaca.model.errors import VersionMismatch as Mismatch
-from ithaca.model.limits import FRAME_BYTES_MAX, HELLO_BYTES_MAX, HTTP_REQUEST_BYTES_MAX, KIB, LINGERING_MAX, MIB
+from ithaca.model.limits import FRAME_BYTES_MAX, HELLO_BYTES_MAX, HTTP_REQUEST_BYTES_MAX, KIB, MIB
 from ithaca.model.view import Address
 from ithaca.protocol.appending import Append
 from ithaca.protocol.codec import decode_message, encode_message
 from ithaca.protocol.copying import LaneBatches
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import Failure, Finished, GetStatus, Hello, StatusIs, Welcome
+from ithaca.runtime.admission import Capacity, limited
 from ithaca.runtime.connection import dial
+from ithaca.runtime.frame_budget import FrameBudget
 from ithaca.runtime.listener import listen
 from ithaca.wire.frame import Frame, FrameDecoder, encode
 
@@ -83,7 +86,7 @@ async def test_a_server_without_a_log_yet_takes_everybody() -> None:
         welcome=lambda: Welcome(1, "orderer"),
         http=lambda path: None,
     )
-    connection = await dial(listener.address, Hello(1, 1, "client", log=LOG), Recorder())
+    connection = await dial(listener.address, replace(HELLO, log=LOG), Recorder())
     await listener.close()
     await connection.wait_lost()
 
@@ -161,9 +164,9 @@ def test_a_connection_that_arrives_while_closing_is_closed_too() -> None:
 
 @on_both_loops
 async def test_connections_beyond_the_bound_are_told() -> None:
-    async with echo_server(connections_max=2) as server:
+    async with echo_server(capacity=limited(2, 64, 64)) as server:
         first, second = await server.dial(), await server.dial()
-        await fails(server.dial(), Overloaded, "holds 2 connections already")
+        await fails(server.dial(), Overloaded, "holds 2 connections of clients already, and no more than 2")
         assert await server.works(first)
         second.close()
         await until(lambda: server.listener.connection_count == 1)
@@ -173,14 +176,98 @@ async def test_connections_beyond_the_bound_are_told() -> None:
 
 @on_both_loops
 async def test_far_beyond_the_bound_connections_are_dropped() -> None:
-    async with echo_server(connections_max=1) as server, contextlib.AsyncExitStack() as stack:
+    async with echo_server(capacity=limited(1, 64, 4)) as server, contextlib.AsyncExitStack() as stack:
         first = await server.dial()
-        waiting = [await stack.enter_async_context(raw(server.address)) for _ in range(LINGERING_MAX + 8)]
+        said = []
+        for _ in range(8):
+            reader, writer = await stack.enter_async_context(raw(server.address))
+            writer.write(framed(HELLO))
+            said.append(reader)
+        answers = [await rest(reader) for reader in said]
         assert await server.works(first)
-        assert await rest(waiting[-1][0]) == b""
-        assert server.listener.connection_count <= 1 + LINGERING_MAX
-        assert isinstance(last_word(await rest(waiting[0][0])), Overloaded)
+        assert [bool(answer) for answer in answers] == [True] * 4 + [False] * 4
+        assert isinstance(last_word(answers[0]), Overloaded)
+        assert [type(error) for error in server.refused] == [Overloaded] * 8
+
+
+@on_both_loops
+async def test_clients_leave_room_for_servers() -> None:
+    """However many clients there are, replicas, orderers and aggregators get in, up to the bound of all."""
+    async with echo_server(capacity=Capacity(6, 4, 8, 8)) as server:
+        clients = [await server.dial(), await server.dial()]
+        await fails(server.dial(), Overloaded, "no more than 2")
+        for role in ("replica", "orderer", "aggregator", "replica"):
+            server.dialled.append(await dial(server.address, replace(HELLO, role=role), Recorder()))
+        await fails(
+            dial(server.address, replace(HELLO, role="replica"), Recorder()), Overloaded, "holds 6 connections already"
+        )
+        assert (server.listener.admission.clients, server.listener.admission.servers) == (2, 4)
+        for connection in (*clients, *server.dialled[2:]):
+            assert await server.works(connection)
+        clients[0].close()
+        await until(lambda: server.listener.admission.clients == 1)
+        assert await server.works(await server.dial())
+
+
+@on_both_loops
+async def test_servers_may_have_what_clients_have_not_taken() -> None:
+    async with echo_server(capacity=Capacity(4, 1, 8, 8)) as server:
+        for _ in range(4):
+            server.dialled.append(await dial(server.address, replace(HELLO, role="replica"), Recorder()))
+        await fails(server.dial(), Overloaded, "holds 0 connections of clients already")
+
+
+@on_both_loops
+async def test_of_those_that_say_nothing_the_oldest_goes_first() -> None:
+    async with echo_server(capacity=limited(9, 3, 64), hello_timeout_s=1000.0) as server:
+        async with contextlib.AsyncExitStack() as stack:
+            silent = [await stack.enter_async_context(raw(server.address)) for _ in range(5)]
+            assert await rest(silent[0][0]) == await rest(silent[1][0]) == b""
+            assert server.listener.connection_count == 3
+            said = await server.dial()
+            assert await rest(silent[2][0]) == b"", "and one more went for the one that said hello"
+            assert await server.works(said)
+            silent[3][1].write(framed(HELLO) + framed(GetStatus()))
+            await until(lambda: len(server.peers) == 2 and len(server.peers[1].received) == 1)
+            assert (await get(server.address, b"GET /health HTTP/1.0\r\n\r\n")).endswith(b"fine\n")
         assert {type(error) for error in server.refused} == {Overloaded}
+        assert "said no hello" in str(server.refused[0])
+
+
+@on_both_loops
+async def test_unfinished_frames_of_all_connections_are_bounded() -> None:
+    """Who finds no room waits with what it has received, and goes on when there is some."""
+    async with echo_server() as server:
+        server.listener.frames = budget = FrameBudget(MIB, 0, MIB)
+        slow = [await server.dial() for _ in range(3)]
+        frame = framed(Append(LANE), bytes(700 * KIB))
+        async with raw(server.address) as (_, holder):
+            holder.write(framed(HELLO))
+            await until(lambda: len(server.peers) == 4)
+            holder.write(frame[: 100 * KIB])
+            await until(lambda: budget.bytes == len(frame))
+            asking = [asyncio.ensure_future(each.request(Append(LANE), [bytes(700 * KIB)])) for each in slow]
+            await until(lambda: budget.waiting == 3)
+            assert budget.bytes == len(frame)
+            holder.write(frame[100 * KIB :])
+            for each in asking:
+                assert len((await each).payload) == 700 * KIB
+        await until(lambda: (budget.bytes, budget.waiting) == (0, 0))
+        assert server.refused == []
+
+
+@on_both_loops
+async def test_who_cannot_even_wait_is_told() -> None:
+    async with echo_server() as server:
+        server.listener.frames = budget = FrameBudget(MIB, 0, 0)
+        connection = await server.dial()
+        async with raw(server.address) as (_, holder):
+            holder.write(framed(HELLO))
+            await until(lambda: len(server.peers) == 2)
+            holder.write(framed(Append(LANE), bytes(MIB))[: 100 * KIB])
+            await until(lambda: budget.bytes > MIB)
+            await fails(connection.request(Append(LANE), [bytes(MIB)]), Overloaded, "unfinished frames hold")
+        await until(lambda: budget.bytes == 0)
 
 
 # HTTP

@@ -30,7 +30,16 @@ HELLO_TIMEOUT_S = 5.0
 FRAME_TIMEOUT_S = 60.0
 """A frame that has begun to arrive is complete by then, or its connection is closed."""
 CONNECTIONS_MAX = 4096
-"""Connections that one server holds; more are refused."""
+"""Connections that one server holds; more are refused. Fewer where the process may open few files."""
+CONNECTIONS_RESERVED = 1024
+"""Of them, those that are left to servers, at most a quarter: so many fewer clients are admitted."""
+GREETINGS_MAX = 256
+"""Connections that have not said hello; with one more, the oldest of them is closed."""
+FRAMES_BYTES_MAX = 256 * MIB
+FRAMES_BYTES_RESERVED = 64 * MIB
+FRAMES_WAITING_BYTES_MAX = 64 * MIB
+"""Frames that have begun to arrive, over all connections of a server, by their whole lengths; of the first, the second
+is left to servers. Others wait, as long as no more than the third was received of them; then they are refused."""
 CONNECT_TIMEOUT_S = 5.0
 """How long one attempt to reach a server may take."""
 PEER_PROBE_S = 5.0
@@ -39,7 +48,7 @@ PEER_SILENT_S_MAX = 20.0
 LINGER_S = 1.0
 """A connection that this side ends has this long to take the last bytes, and the reason among them."""
 LINGERING_MAX = 64
-"""Connections beyond `CONNECTIONS_MAX` that are told so; still more are dropped without a word."""
+"""Connections that are refused and told so; still more are dropped without a word."""
 LISTEN_BACKLOG = 1024
 """Connections that wait to be accepted."""
 HTTP_REQUEST_BYTES_MAX = 8 * KIB

@@ -3,6 +3,7 @@
 A hello is answered in this order: is it one, do both sides share a version, is the dialler's log this one, does
 the server `accept` it; then `Welcome`. The first four bytes tell HTTP from frames: as a frame's length, `GET `
 would be far above what a hello may have. Whoever has said neither a hello nor a whole request in time is closed.
+How many may connect is said by `admission`, and what their unfinished frames may take by `frame_budget`.
 """
 
 import asyncio
@@ -18,15 +19,20 @@ from ithaca.model.errors import ConfigError, IthacaError, Overloaded, ProtocolEr
 from ithaca.model.limits import (
     CONNECTIONS_MAX,
     FRAME_TIMEOUT_S,
+    FRAMES_BYTES_MAX,
+    FRAMES_BYTES_RESERVED,
+    FRAMES_WAITING_BYTES_MAX,
     HELLO_TIMEOUT_S,
     HTTP_REQUEST_BYTES_MAX,
-    LINGERING_MAX,
     LISTEN_BACKLOG,
 )
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.runtime.admission import Admission, Capacity, capacity_of
 from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.frame_budget import FrameBudget
+from ithaca.runtime.machine import descriptors_max
 
 _log = logging.getLogger("ithaca.listener")
 
@@ -51,7 +57,7 @@ async def listen(
     accept: Accept,
     welcome: Callable[[], Welcome],
     http: Callable[[str], HttpAnswer | None],
-    connections_max: int = CONNECTIONS_MAX,
+    capacity: Capacity | None = None,
     hello_timeout_s: float = HELLO_TIMEOUT_S,
     frame_timeout_s: float = FRAME_TIMEOUT_S,
     on_refused: Callable[[IthacaError], None] | None = None,
@@ -59,16 +65,16 @@ async def listen(
     """Listen at this address; port 0 picks a free one.
 
     `http` gets the path, and answers None for "not found". `on_refused` is told of every connection that this
-    side ends, and why.
+    side ends, and why. Without a capacity it holds what the process can.
     """
-    bounds = _Bounds(connections_max, hello_timeout_s, frame_timeout_s)
+    bounds = _Bounds(capacity or capacity_of(descriptors_max()), hello_timeout_s, frame_timeout_s)
     listener = Listener(address, accept, welcome, http, bounds, on_refused)
     await listener.start()
     return listener
 
 
 class _Bounds(NamedTuple):
-    connections_max: int
+    capacity: Capacity
     hello_timeout_s: float
     frame_timeout_s: float
 
@@ -93,6 +99,8 @@ class Listener:
         self._accept = accept
         self._welcome = welcome
         self._connections: dict[_Arrival, None] = {}
+        self.admission = Admission(bounds.capacity, address)
+        self.frames = FrameBudget(FRAMES_BYTES_MAX, FRAMES_BYTES_RESERVED, FRAMES_WAITING_BYTES_MAX)
         self._server: asyncio.Server | None = None
         self._is_closing = False
 
@@ -109,6 +117,10 @@ class Listener:
         if self.address.port == 0:
             port: int = self._server.sockets[0].getsockname()[1]
             self.address = Address(self.address.host, port)
+        capacity = self.bounds.capacity
+        level = logging.INFO if capacity.connections >= CONNECTIONS_MAX else logging.WARNING
+        text = "%s holds up to %d connections, %d of them of clients: the process may open %d files"
+        _log.log(level, text, self.address, capacity.connections, capacity.clients, descriptors_max())
 
     @property
     def connection_count(self) -> int:
@@ -130,20 +142,21 @@ class Listener:
     # What arrivals tell
 
     def arrived(self, connection: "_Arrival") -> None:
-        """A connection was made: it counts, and is refused if there are too many."""
+        """A connection was made: it counts, and another may have to go for it."""
         self._connections[connection] = None
-        count = len(self._connections)
         if self._is_closing:
             connection.abort()
-        elif count > self.bounds.connections_max + LINGERING_MAX:
-            connection.drop(Overloaded(f"{self.address} holds {count} connections already"))
-        elif count > self.bounds.connections_max:
-            connection.refuse(
-                Overloaded(f"{self.address} holds {self.bounds.connections_max} connections already: try again later")
-            )
+            return
+        oldest = self.admission.arrived(connection)
+        if isinstance(oldest, _Arrival):
+            self.admission.left(oldest)
+            said = f"{oldest.name} has said no hello, and {self.bounds.capacity.greetings} came after it"
+            oldest.drop(Overloaded(f"{said}: say hello at once"))
 
     def left(self, connection: "_Arrival") -> None:
         self._connections.pop(connection, None)
+        self.admission.left(connection)
+        self.frames.left(connection)
 
     def greet(self, connection: Connection, received: Received) -> Peer:
         """Check a connection's first message and answer it."""
@@ -159,6 +172,7 @@ class Listener:
         if hello.log is not None and answer.log is not None and hello.log != answer.log:
             raise ProtocolError(f"{connection.name} looks for log {hello.log}, {self.address} serves {answer.log}")
         connection.hello = hello
+        self.admission.admit(connection, hello.role)
         peer = self._accept(connection, hello)
         connection.send(replace(answer, version=min(hello.version_max, VERSION_MAX)))
         return peer
@@ -188,6 +202,11 @@ class _Arrival(Connection):
             if not _GET.startswith(self._opening):
                 self._opening = None
         super().buffer_updated(count)
+        if self.hello is not None and self.is_open:
+            try:
+                self._listener.frames.receives(self, *self._decoder.unfinished, is_server=self.hello.role != "client")
+            except Overloaded as error:
+                self.refuse(error)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._watch is not None:
@@ -196,8 +215,12 @@ class _Arrival(Connection):
         super().connection_lost(error)
 
     def refuse(self, error: IthacaError) -> None:
-        if self.is_open:
-            self._count(error)
+        if not self.is_open:
+            return
+        if not self._listener.admission.linger(self):
+            self.drop(error)
+            return
+        self._count(error)
         super().refuse(error)
 
     def drop(self, error: IthacaError) -> None:

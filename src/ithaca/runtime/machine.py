@@ -6,6 +6,7 @@ place, one for each process it simulates: then the same seed gives the same run.
 
 import asyncio
 import os
+import resource
 import time
 from collections.abc import Callable
 from random import Random, SystemRandom
@@ -16,6 +17,7 @@ from ithaca.runtime.disk_thread import OsDiskThread
 from ithaca.storage.disk import Disk, OsDisk
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_MANY = 1 << 30
 
 
 class DiskThread(Protocol):
@@ -50,6 +52,11 @@ class Machine:
 
     def process_id(self) -> int:
         return os.getpid()
+
+    def descriptors_max(self) -> int:
+        """How many files and connections the process may have open."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return _MANY if soft == resource.RLIM_INFINITY else soft
 
     def name(self) -> str:
         """What no other machine is called, and this one until it is started anew; empty when it cannot be told."""
@@ -112,6 +119,11 @@ def new_uuid() -> UUID:
 
 def process_id() -> int:
     return _current.process_id()
+
+
+def descriptors_max() -> int:
+    """How many files and connections the process may have open."""
+    return _current.descriptors_max()
 
 
 def place_of(directory: str) -> tuple[str, int, int]:

@@ -16,6 +16,7 @@ from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
 from ithaca.sim.clocks import retention, with_retention
+from ithaca.sim.crowd import with_crowd
 from ithaca.sim.guests import with_guests
 from ithaca.sim.replacing import REPLACE, with_replacing
 from ithaca.sim.spark_sink import with_drivers
@@ -112,7 +113,6 @@ class Configuration:
     """So small that snapshots of the order take several."""
     patience: float = 1.0
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
-
     retention_age_s: int = 0
     """How old records may become; 0: as old as they like."""
     guests: int = 0
@@ -121,6 +121,8 @@ class Configuration:
     """After how long an idle session expires; 0: never."""
     drivers: int = 0
     """Clients that do as Spark's sink does (`sim.spark_sink`)."""
+    crowd: int = 0
+    """Connections that clients who want nothing have to a server, now and then."""
 
     @property
     def f(self) -> int:
@@ -188,7 +190,7 @@ def configuration_of(seed: int) -> Configuration:
     """
     drawn = with_staged_faults(_with_aggregators(_without_aggregators(seed)))
     drawn = with_sudden_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
-    return with_guests(with_drivers(drawn))
+    return with_crowd(with_guests(with_drivers(drawn)))
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

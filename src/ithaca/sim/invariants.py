@@ -10,6 +10,7 @@ from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
 from ithaca.raft.messages import Configuration
 from ithaca.replica.core import ReplicaCore
+from ithaca.runtime.listener import Listener
 from ithaca.server.orderer import OrdererServer
 from ithaca.server.replica import ReplicaServer
 from ithaca.server.spare import SpareServer
@@ -88,6 +89,9 @@ class Invariants:
             return
         self._ends_after_failed_sync(host)
         server = host.server
+        listener = getattr(server if host.replica is None else host.replica, "_listener", None)
+        if isinstance(listener, Listener):
+            self._counts_connections(host, listener)
         if isinstance(server, OrdererServer):
             self._check_orderer(host, server)
             return
@@ -276,6 +280,14 @@ class Invariants:
                         f"{host.name} has {durable} records of lane {lane} ({ordered} ordered, open: {is_open}), which "
                         f"was finalized at {final}",
                     )
+
+    def _counts_connections(self, host: Host, listener: Listener) -> None:
+        """Only connections that are there count, and nobody waits for room that is there."""
+        if listener.admission.count > listener.connection_count:
+            said = f"{host.name} counts {listener.admission.count} connections"
+            raise Violation("admitted", f"{said}, and has {listener.connection_count}")
+        if listener.frames.waiting and listener.frames.has_room_for_next:
+            raise Violation("woken", f"{host.name} has room for the next unfinished frame, and lets it wait")
 
     def _are_woken(self, host: Host, server: ReplicaServer) -> None:
         """Nobody waits for what is there."""

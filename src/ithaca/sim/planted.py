@@ -16,6 +16,7 @@ from ithaca.sim import mutant
 from ithaca.sim.bug import Bug
 from ithaca.sim.planted_client import CLIENT
 from ithaca.sim.planted_clocks import CLOCKS
+from ithaca.sim.planted_connections import CONNECTIONS
 from ithaca.sim.planted_names import NAMES
 from ithaca.sim.planted_order import ORDER
 from ithaca.sim.planted_parts import PARTS
@@ -29,7 +30,7 @@ from ithaca.sim.planted_told import TOLD
 __all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
 
 BUGS: tuple[Bug, ...] = (
-    *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS),
+    *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
 )
 
 SEEDS = range(1, 201)

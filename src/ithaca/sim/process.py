@@ -71,6 +71,9 @@ class SimMachine(machine.Machine):
     def process_id(self) -> int:
         return 1
 
+    def descriptors_max(self) -> int:
+        return 1 << 20
+
     def name(self) -> str:
         return "simulated"  # all hosts are one machine to those who look for files
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ithaca.model.errors import Overloaded
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.ordering.clock import OrderClock
@@ -16,10 +17,12 @@ from ithaca.ordering.entries import Cut, ExpireIdle, ExpireSession, Finalize, Op
 from ithaca.ordering.outcomes import Outcome, SessionExpired, SessionMoved, SessionOpened, ShardFinalized, ViewChanged
 from ithaca.ordering.part_entries import OpenPart
 from ithaca.ordering.state import OrderingState
+from ithaca.protocol.greeting import Role
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Effect, Event, Receive
 from ithaca.raft.messages import AppendEntries, AppendReply, InstallSnapshot
 from ithaca.replica.core import ReplicaCore
+from ithaca.runtime.admission import Admission
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.sim.invariants import Invariants
 from ithaca.sim.world import World
@@ -68,6 +71,16 @@ class Witness:
             said = f"producer {producer_id} is told to go on with number {number}"
             self.accuse("told-ordered", f"{said}, its last batch is at {last} of {lane}, and {ordered} are ordered")
         return number
+
+    def admissions(self, original: Callable[..., None], admission: Admission, connection: object, role: Role) -> None:
+        """Clients keep no server out."""
+        try:
+            original(admission, connection, role)
+        except Overloaded as error:
+            if role != "client" and admission.servers < admission.capacity.reserved:
+                said = f"{admission.servers} servers and {admission.clients} clients are connected"
+                self.accuse("reserved", f"{said}, and another server, a {role}, is told: {error}")
+            raise
 
     def entries(
         self, original: Callable[..., list[Outcome]], state: OrderingState, index: int, entry: OrderingEntry
@@ -164,6 +177,7 @@ def watched(world: World, invariants: Invariants) -> Iterator[None]:
         (OrderingState, "apply", witness.entries),
         (OrderClock, "lead", world.times.leads),
         (OrderingState, "snapshot_pieces", witness.sizes),
+        (Admission, "admit", witness.admissions),
     ]
     originals = [owner.__dict__[name] for owner, name, _ in places]
     try:

@@ -30,6 +30,7 @@ from ithaca.server.spare import SpareServer
 from ithaca.sim.administrator import Administrator
 from ithaca.sim.clocks import ClockJumps, TimeRules
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
+from ithaca.sim.crowd import Crowd
 from ithaca.sim.disk import Tear
 from ithaca.sim.excuses import is_allowed, is_explained
 from ithaca.sim.guests import Guest
@@ -108,11 +109,14 @@ class World:
         self.members = Members(self, self.random)
         self.jumps = ClockJumps(self)
         self.times = TimeRules(self)
-        self._roles: list[Producer | Reader | Publisher | Administrator | Guest | Driver]
+        self.crowd = Crowd(self)
+        self._roles: list[Producer | Reader | Publisher | Administrator | Guest | Driver | Crowd]
         self._roles = [*self.producers, *self.readers]
         if {"add-shard", "finalize", REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
         self._roles += [*self.publishers, *self.guests, *self.drivers]
+        if configuration.crowd:
+            self._roles.append(self.crowd)
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
         self.ordered: OrderTimes = OrderTimes()
         self.is_loaded = True

@@ -81,6 +81,7 @@ class FrameDecoder:
         self._limit = min(HELLO_BYTES_MAX, frame_bytes_max)
         self._block = _new_block(RECEIVE_BLOCK_BYTES)
         self._start = self._end = 0
+        self._wanted = PREFIX_BYTES
         self._lent = False
 
     def greeted(self) -> None:
@@ -91,6 +92,12 @@ class FrameDecoder:
     def is_inside(self) -> bool:
         """Whether a frame has begun to arrive and is not complete."""
         return self._end > self._start
+
+    @property
+    def unfinished(self) -> tuple[int, int]:
+        """How long the frame is that has begun to arrive, as far as that is known, and what is here of it."""
+        begun = self._end - self._start
+        return (self._wanted, begun) if begun else (0, 0)
 
     def buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
@@ -124,7 +131,8 @@ class FrameDecoder:
         if self.error is None:
             self._end += count
             try:
-                self._make_room(self._decode(frames))
+                self._wanted = self._decode(frames)
+                self._make_room(self._wanted)
             except ProtocolError as error:
                 self.error = error
                 self._renew(ROOM_BYTES_MIN, begun=0)
