@@ -81,7 +81,7 @@ class InterruptingDisk:
         self._disk: Disk = disk
         self._interrupter = interrupter
         self._perform = interrupter.perform
-        self.exists, self.list = disk.exists, disk.list
+        self.exists, self.list, self.space = disk.exists, disk.list, disk.space
         self.make_directory, self.remove_directory = disk.make_directory, disk.remove_directory
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:

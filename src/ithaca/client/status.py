@@ -12,6 +12,7 @@ from ithaca.client.patience import Deadline
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError
 from ithaca.model.interface import ClusterStatus
+from ithaca.model.limit_use import limit_warnings
 from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.view import Address, Shard, View
 from ithaca.protocol.greeting import GetStatus, StatusIs
@@ -67,7 +68,13 @@ def judged(view: View, orderers: list[Said], replicas: list[Said], unreachable: 
     tail = max((said.get("tail", 1) for said in (*orderers, *replicas)), default=1)
     first = max((said.get("first", 1) for said in (*orderers, *replicas)), default=1)
     servers = (*orderers, *replicas)
-    return ClusterStatus(not problems, tuple(problems), tail, first, servers, _lanes(replicas))
+    warnings = limit_warnings((_name(said), said) for said in servers)
+    return ClusterStatus(not problems, tuple(problems), tail, first, servers, _lanes(replicas), tuple(warnings))
+
+
+def _name(said: Said) -> str:
+    place = f"{said.get('shard')}/{said.get('replica')}" if said["role"] == "replica" else str(said.get("server", ""))
+    return f"{said['role']} {place} ({said['address']})"
 
 
 def _of_orderers(orderers: list[Said]) -> Iterable[str]:

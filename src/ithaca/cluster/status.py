@@ -15,6 +15,7 @@ from ithaca.cluster.layout import ServerPlace
 from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
+from ithaca.model.limit_use import limit_warnings
 from ithaca.model.limits import CLOCK_WARNED_S, STATUS_TIMEOUT_S
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, StatusIs
@@ -93,7 +94,8 @@ class ClusterStatus:
     def warnings(self) -> list[str]:
         """What people should know of although nothing is wrong, a sentence each."""
         said = {} if self.leader is None or self.leader.said is None else self.leader.said
-        return _trims_announced(said) + _clocks_apart(said)
+        servers = [(server.place.name, server.said) for server in self.servers if server.said is not None]
+        return _trims_announced(said) + _clocks_apart(said) + limit_warnings(servers)
 
     def _counts(self, place: ServerPlace) -> bool:
         """Whether anybody waits for this server: not for a replica that was removed."""

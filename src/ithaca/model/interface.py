@@ -277,6 +277,8 @@ class ClusterStatus(msgspec.Struct, frozen=True):
     first: int
     servers: tuple[dict[str, Any], ...] = ()
     lanes: tuple[tuple[str, int, int], ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What will be wrong soon: limits of which most is used, and what to do about each."""
 
 
 class ClusterLog(Log):

@@ -433,6 +433,8 @@ SERVER_STOP_TIMEOUT_S = 10.0
 """How long a server may take to stop before it is killed."""
 CLUSTER_START_TIMEOUT_S = 60.0
 """How long a start in the background waits for a healthy cluster."""
+LIMIT_WARNED_PERCENT = 80
+"""A limit of which so much is used is worth a warning."""
 STATUS_TIMEOUT_S = 2.0
 """How long a server may take to say how it is."""
 METRICS_BYTES_MAX = 4 * MIB

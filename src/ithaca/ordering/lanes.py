@@ -67,6 +67,11 @@ class LaneTable:
         self.parts: Counter[int] = Counter()
         """How many published parts of each shard are among the closed lanes."""
 
+    @property
+    def parts_most(self) -> int:
+        """Published parts of which something is left, in the shard that has most of them."""
+        return max(self.parts.values(), default=0)
+
     def open(self, lane: LaneId, since: int) -> None:
         """A new lane, of length 0."""
         key = lane_key(lane)

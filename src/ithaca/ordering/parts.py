@@ -73,6 +73,11 @@ class PartTable:
         self._last: dict[tuple[int, int], int] = {}
         self.writers = WriterTable()
 
+    @property
+    def unfinished_most(self) -> int:
+        """Parts that are being written in the shard that has most of them."""
+        return max(self._unfinished.values(), default=0)
+
     def open(self, entry: OpenPart, time_us: int) -> list[Outcome]:
         known = self._of_token.get(entry.token)
         if known is not None:

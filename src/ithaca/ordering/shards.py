@@ -68,6 +68,11 @@ class ShardTable:
         return len(self._reclaimed)
 
     @property
+    def replica_count(self) -> int:
+        """Replicas of all shards that are not finalized."""
+        return sum(shard.size for shard in self.by_number.values() if shard.phase != "finalized")
+
+    @property
     def view(self) -> View:
         return View(self.version, tuple(shard for _, shard in sorted(self.by_number.items())))
 
@@ -85,8 +90,7 @@ class ShardTable:
             return [Refused(entry, "another shard has this number")]
         if self._is_taken(address for _, address in entry.replicas):
             return [Refused(entry, "another replica has this address")]
-        open_to_appends = sum(shard.size for shard in self.by_number.values() if shard.phase != "finalized")
-        if open_to_appends + len(entry.replicas) > ORDERING_REPLICAS_MAX:
+        if self.replica_count + len(entry.replicas) > ORDERING_REPLICAS_MAX:
             return [Refused(entry, "too many replicas")]
         replicas = tuple(Replica(number, address) for number, address in entry.replicas)
         return [

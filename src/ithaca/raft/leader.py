@@ -46,7 +46,8 @@ class Leadership:
         self.first_index = node.log.last_index + 1
         """Where this term's entries begin: the first is a no-op, so that something can be committed."""
         self.heartbeat_due_ms = node.now_ms + node.settings.heartbeat_ms
-        self._uncommitted_bytes = sum(map(entry_bytes, node.log.slice(node.commit_index + 1, self.first_index)))
+        self.uncommitted_bytes = sum(map(entry_bytes, node.log.slice(node.commit_index + 1, self.first_index)))
+        """What is proposed and not committed."""
         self._successor: ServerId | None = None
         self._transfer_deadline_ms = 0
         node.become(Role.LEADER, node.id)
@@ -107,7 +108,7 @@ class Leadership:
         uncommitted = node.log.last_index - node.commit_index
         if uncommitted >= settings.uncommitted_entries_max:
             return "overloaded"
-        return "overloaded" if self._uncommitted_bytes >= settings.uncommitted_bytes_max else None
+        return "overloaded" if self.uncommitted_bytes >= settings.uncommitted_bytes_max else None
 
     def _changed(self, event: ChangeMembership) -> Configuration | Reason:
         node = self.node
@@ -191,7 +192,7 @@ class Leadership:
         if index <= node.commit_index or not self.may_commit(index):
             return
         for entry in node.log.slice(node.commit_index + 1, index + 1):
-            self._uncommitted_bytes -= entry_bytes(entry)
+            self.uncommitted_bytes -= entry_bytes(entry)
         node.commit(index)  # followers learn of it with the next append or heartbeat: nobody waits for them
         if not node.is_voter and node.membership.index <= index:
             node.become(Role.FOLLOWER, None)  # it led until its own removal was committed (thesis §4.2.2)
@@ -216,7 +217,7 @@ class Leadership:
         return self.progress[server].match_index
 
     def _append(self, entries: tuple[Entry, ...]) -> None:
-        self._uncommitted_bytes += sum(map(entry_bytes, entries))
+        self.uncommitted_bytes += sum(map(entry_bytes, entries))
         if self.node.append(entries):
             self._follow_members()
         for server in self.progress:

@@ -17,6 +17,7 @@ from ithaca.runtime.disk_thread import OsDiskThread
 from ithaca.storage.disk import Disk, OsDisk
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_DESCRIPTORS = "/proc/self/fd"
 _MANY = 1 << 30
 
 
@@ -57,6 +58,13 @@ class Machine:
         """How many files and connections the process may have open."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return _MANY if soft == resource.RLIM_INFINITY else soft
+
+    def descriptors_open(self) -> int:
+        """How many it has open; 0 when it cannot be told."""
+        try:
+            return len(os.listdir(_DESCRIPTORS)) - 1  # the one that the directory is read with
+        except OSError:
+            return 0
 
     def name(self) -> str:
         """What no other machine is called, and this one until it is started anew; empty when it cannot be told."""
@@ -124,6 +132,11 @@ def process_id() -> int:
 def descriptors_max() -> int:
     """How many files and connections the process may have open."""
     return _current.descriptors_max()
+
+
+def descriptors_open() -> int:
+    """How many it has open; 0 when it cannot be told."""
+    return _current.descriptors_open()
 
 
 def place_of(directory: str) -> tuple[str, int, int]:

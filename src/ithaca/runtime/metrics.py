@@ -4,12 +4,16 @@ Servers call the methods where something happens; what can be read at any time (
 `tail` ...) is a gauge with `set_function`, asked for only when somebody looks. Times are in seconds.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from ithaca.model.errors import IthacaError
+from ithaca.model.limit_use import Uses
 from ithaca.model.positions import LaneId
 from ithaca.runtime.listener import HttpAnswer
 
@@ -21,6 +25,27 @@ _BYTES = tuple(1 << power for power in range(10, 27, 2))
 def exposition(registry: CollectorRegistry) -> HttpAnswer:
     """The answer to `GET /metrics`."""
     return HttpAnswer(200, CONTENT_TYPE_LATEST, generate_latest(registry))
+
+
+class _LimitCollector(Collector):
+    """What is used of each limit, asked for when somebody looks."""
+
+    def __init__(self, role: str, uses: Callable[[], Uses]) -> None:
+        self._role = role
+        self._uses = uses
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        used = GaugeMetricFamily(f"ithaca_{self._role}_limit_used", "What is used of a limit", labels=["limit"])
+        limit = GaugeMetricFamily(f"ithaca_{self._role}_limit", "How much of it there is", labels=["limit"])
+        for name, (now, maximum) in self._uses().items():
+            used.add_metric([name], now)
+            limit.add_metric([name], maximum)
+        yield used
+        yield limit
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing is asked before the server is there."""
+        return iter(())
 
 
 class _ServerMetrics:
@@ -36,6 +61,10 @@ class _ServerMetrics:
             f"ithaca_{role}_refusals", "Requests and connections refused", ["error"], registry=registry
         )
         ProcessCollector(registry=registry)
+
+    def observe_limits(self, uses: Callable[[], Uses]) -> None:
+        """From now on say what is used of each limit."""
+        self._registry.register(_LimitCollector(self._role, uses))
 
     def refused(self, error: IthacaError) -> None:
         """A request or a connection was refused, for this reason."""

@@ -227,6 +227,11 @@ class RaftDriver:
         return self.role is Role.LEADER
 
     @property
+    def uncommitted_bytes(self) -> int:
+        """What was proposed to this leader and is not committed; 0 at others."""
+        return 0 if self._core.leadership is None else self._core.leadership.uncommitted_bytes
+
+    @property
     def leader(self) -> ServerId | None:
         """The leader as far as this server knows."""
         return None if self._has_ended else self._core.leader

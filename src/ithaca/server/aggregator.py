@@ -23,6 +23,7 @@ from ithaca.runtime.machine import process_id
 from ithaca.runtime.metrics import AggregatorMetrics, exposition
 from ithaca.server.aggregator_relay import Relay
 from ithaca.server.aggregator_up import UpLink
+from ithaca.server.limit_uses import process_uses
 from ithaca.server.status import encode_status, orderers_status
 
 _log = logging.getLogger("ithaca.aggregator")
@@ -110,11 +111,13 @@ class AggregatorServer:
             "replicas": len(self._relay.streams),
             "aggregators": sorted(self._relay.children),
             "connections": 0 if self._listener is None else self._listener.connection_count,
+            "limits": process_uses(self._listener),
             "log": None if self._log_id is None else str(self._log_id),
         }
 
     def _observe(self, listener: Listener) -> None:
         relay = self._relay
+        self.metrics.observe_limits(lambda: process_uses(listener))
         self.metrics.connections.set_function(lambda: listener.connection_count)
         self.metrics.joined.set_function(lambda: len(relay.streams))
         self.metrics.is_attached.set_function(lambda: relay.up_name is not None)

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import AuthenticationFailed, IthacaError, NoSuchOrderer, ProtocolError
+from ithaca.model.limit_use import Uses
 from ithaca.model.limits import ORDERER_NUMBER_MAX
 from ithaca.model.view import Address
 from ithaca.ordering.outcomes import OrderedCut, Outcome
@@ -27,6 +28,7 @@ from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.metrics import OrdererMetrics, exposition
 from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.server.limit_uses import disk_uses, leader_uses, order_uses, process_uses
 from ithaca.server.order_time import OrderTime
 from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_directory import open_raft_log, state_to_begin_with
@@ -255,7 +257,14 @@ class OrdererServer:
         said = orderer_status(self._server, self.address, self._driver, self._group, self._machine.state, self._streams)
         leading = self._leading
         trims = None if leading is None else leading.retention_status()
-        return said | {"aggregators": self._aggregators.status(), "retention": trims, "clocks": self._clock.status()}
+        told = {"aggregators": self._aggregators.status(), "retention": trims, "clocks": self._clock.status()}
+        return said | told | {"limits": self._limit_uses()}
+
+    def _limit_uses(self) -> Uses:
+        uses = process_uses(self._listener) | disk_uses(self._disk, self._directory) | order_uses(self._machine.state)
+        if self._leading is not None and self._driver is not None:
+            uses |= leader_uses(len(self._leading.spares), self._driver.uncommitted_bytes)
+        return uses
 
     def _log_id(self) -> UUID | None:
         configuration = self._machine.state.configuration
@@ -304,6 +313,7 @@ class OrdererServer:
         metrics.state_bytes.set_function(lambda: machine.state.size_bytes)
         metrics.joined.set_function(lambda: len(self._streams))
         metrics.tail.set_function(lambda: machine.state.tail)
+        metrics.observe_limits(self._limit_uses)
         metrics.connections.set_function(lambda: 0 if self._listener is None else self._listener.connection_count)
 
 

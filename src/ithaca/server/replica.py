@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, IthacaError, NoSuchReplica, NoSuchShard, Trimmed, Unavailable
+from ithaca.model.limit_use import Uses
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
 from ithaca.protocol.appending import Acks, PartSynced
@@ -65,6 +66,7 @@ from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_ns, monotonic_s
 from ithaca.runtime.metrics import ReplicaMetrics, exposition
+from ithaca.server.limit_uses import aside_uses, disk_uses, process_uses, replica_uses
 from ithaca.server.replica_copies import Copies, Wanted
 from ithaca.server.replica_damage import Damage
 from ithaca.server.replica_disk import LaneKeeper
@@ -482,10 +484,15 @@ class ReplicaServer:
         connections = 0 if self._listener is None else self._listener.connection_count
         place = ReplicaPlaced(self._shard, self._replica, self._identity.boot, self.address, self._identity.log)
         said = replica_status(place, self.core, self.damage.status(), self._order.newest, connections)
-        return said | {"set_aside": self._identity.kept_aside}
+        return said | {"set_aside": self._identity.kept_aside, "limits": self._limit_uses()}
+
+    def _limit_uses(self) -> Uses:
+        uses = process_uses(self._listener) | disk_uses(self._disk, self._directory) | replica_uses(self.core)
+        return uses | aside_uses(len(self._identity.kept_aside))
 
     def _observe(self, listener: Listener) -> None:
         metrics, core = self.metrics, self.core
+        metrics.observe_limits(self._limit_uses)
         metrics.connections.set_function(lambda: listener.connection_count)
         metrics.pending_bytes.set_function(lambda: core.pending_bytes)
         metrics.write_queue_bytes.set_function(self._keeper.all_queued_bytes)

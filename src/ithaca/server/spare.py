@@ -22,6 +22,7 @@ from ithaca.protocol.reporting import Enlist, Enlisted
 from ithaca.runtime.connection import Connection, Peer, dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_s, process_id, wall_us
+from ithaca.server.limit_uses import aside_uses, disk_uses, process_uses
 from ithaca.server.order_route import Route
 from ithaca.server.replica import ReplicaServer
 from ithaca.server.status import encode_status
@@ -117,6 +118,9 @@ class SpareServer:
             "address": str(self.address),
             "state": "setting aside" if self._is_clearing else "waiting",
             "set_aside": self._kept_aside,
+            "limits": process_uses(self._listener)
+            | disk_uses(self._disk, self._directory)
+            | aside_uses(len(self._kept_aside)),
             "log": None,
         }
 

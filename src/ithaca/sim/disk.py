@@ -27,6 +27,7 @@ from ithaca.sim.inode import Inode, Tear
 
 __all__ = ["PowerLoss", "SimDisk", "SimFile", "StaleHandle", "Tear"]
 
+_ENDLESS = 1 << 60
 _Change = Callable[[dict[str, Inode]], None]  # one atomic change of a directory's names
 
 
@@ -218,6 +219,9 @@ class SimDisk:
     def used_bytes(self) -> int:
         """Sizes of all files together."""
         return sum(len(inode.current) for inode in self._names.values())
+
+    def space(self, directory: str) -> tuple[int, int]:
+        return self.used_bytes, _ENDLESS if self.capacity_bytes is None else self.capacity_bytes
 
     @property
     def will_fail_sync(self) -> bool:

@@ -82,6 +82,9 @@ class Neighbours:
     def sync_directory(self, directory: str) -> None:
         raise _read_only(directory)
 
+    def space(self, directory: str) -> tuple[int, int]:
+        return _disk(self._disk_of, directory).space(directory)
+
 
 def _disk(disk_of: DiskOf, path: str) -> SimDisk:
     return disk_of(path.split("/")[1])

@@ -74,6 +74,9 @@ class SimMachine(machine.Machine):
     def descriptors_max(self) -> int:
         return 1 << 20
 
+    def descriptors_open(self) -> int:
+        return 0
+
     def name(self) -> str:
         return "simulated"  # all hosts are one machine to those who look for files
 

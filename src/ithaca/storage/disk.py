@@ -78,6 +78,9 @@ class Disk(Protocol):
     def sync_directory(self, directory: str) -> None:
         """Make the names in the directory durable."""
 
+    def space(self, directory: str) -> tuple[int, int]:
+        """How many bytes of the directory's file system cannot be had any more, and how many there are."""
+
 
 class OsFile:
     """A descriptor; positioned reads and writes only, so it can be shared between threads."""
@@ -200,6 +203,10 @@ class OsDisk:
 
     def remove_directory(self, directory: str) -> None:
         os.rmdir(directory)
+
+    def space(self, directory: str) -> tuple[int, int]:
+        found = os.statvfs(directory)
+        return (found.f_blocks - found.f_bavail) * found.f_frsize, found.f_blocks * found.f_frsize
 
     def sync_directory(self, directory: str) -> None:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
