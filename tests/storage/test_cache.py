@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.wire.batches import data_of
 
 from ithaca.model.positions import LaneId
-from ithaca.storage.cache import TailCache
+from ithaca.storage.cache import CacheBudget, TailCache
 from ithaca.wire.batch import Batch, lane_seed, parse
 from ithaca.wire.build import build
 
@@ -61,3 +61,41 @@ def test_the_bound_is_on_what_is_kept_in_memory() -> None:
         tracemalloc.stop()
     assert len(cache.get(len(tiny) - 1, 1 << 30)) > 200, "some of the small ones are left"
     assert kept < bytes_max
+
+
+@settings(max_examples=100)
+@given(
+    adds=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3000)), max_size=80),
+    together=st.integers(0, 12_000),
+    each=st.integers(0, 6000),
+)
+def test_caches_that_share_a_budget_keep_no_more_than_it(adds: list[tuple[int, int]], together: int, each: int) -> None:
+    """The one that was added to last keeps what it may keep alone; the others what is left, the newest first."""
+    budget = CacheBudget(together)
+    caches = [TailCache(each, budget) for _ in range(4)]
+    ends = [0] * 4
+    for number, size in adds:
+        batch = build([bytes(size)], timestamp_us=0).placed(ends[number], SEED)
+        caches[number].add(batch)
+        ends[number] = batch.end_lsn
+        kept = [cache.bytes for cache in caches]
+        assert budget.bytes == sum(kept)
+        assert sum(kept) <= max(together, kept[number])
+        assert all(size <= each for size in kept)
+        assert [bool(cache.get(end - 1, 0)) for cache, end in zip(caches, ends, strict=True) if end] == [
+            size > 0 for size, end in zip(kept, ends, strict=True) if end
+        ]
+
+
+def test_the_cache_that_nothing_was_added_to_for_longest_gives_way() -> None:
+    batch = build([b"x"], timestamp_us=0)
+    budget = CacheBudget(3 * batch.kept_bytes)
+    first, second, third = (TailCache(1 << 20, budget) for _ in range(3))
+    for cache, lsn in ((first, 0), (second, 0), (first, 1), (third, 0)):
+        cache.add(build([b"x"], timestamp_us=0).placed(lsn, SEED))
+    assert [len(cache.get(0, 1 << 20)) for cache in (first, second, third)] == [2, 0, 1]
+    second.add(build([b"x"], timestamp_us=0).placed(1, SEED))
+    assert [len(cache.get(1, 1 << 20)) for cache in (first, second)] == [0, 1], "the first is the oldest now"
+    del cache, third
+    gc.collect()
+    assert budget.bytes == second.bytes == batch.kept_bytes

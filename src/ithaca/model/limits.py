@@ -160,6 +160,8 @@ READ_CHUNK_BYTES = MIB
 """One cold read."""
 TAIL_CACHE_BYTES_MAX = 8 * MIB
 """The newest batches of a lane, kept in memory as they are stored, with the objects around them."""
+TAIL_CACHES_BYTES_MAX = 128 * MIB
+"""The same of all lanes of a replica together: what nothing was added to for longest goes first."""
 CACHED_BATCH_BYTES_MAX = 64 * KIB
 """Batches above this are not kept in memory: the page cache serves them as well."""
 RUNS_PAGE_ENTRIES = 128

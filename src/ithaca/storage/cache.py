@@ -7,7 +7,9 @@ them, nor keeps what others have decompressed.
 
 from bisect import bisect_right
 from itertools import islice
+from threading import Lock
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from ithaca.model.limits import CACHED_BATCH_BYTES_MAX
 from ithaca.wire.batch import Batch
@@ -27,15 +29,63 @@ class _Window(NamedTuple):
     end_lsn: int
 
 
-class TailCache:
-    """Bounded by what it keeps in memory (`Batch.kept_bytes`). One writer, any number of readers."""
+class CacheBudget:
+    """What the caches of many lanes keep together: the one that nothing was added to for longest gives way."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
+        self._bytes: WeakKeyDictionary[TailCache, int] = WeakKeyDictionary()
+        """Of each cache that keeps something, the one that was added to last at the end."""
+        self._total = 0
+        """At least what they keep: those that are gone are taken off when it matters."""
+        self._lock = Lock()
+
+    @property
+    def bytes(self) -> int:
+        """What they keep."""
+        with self._lock:
+            return sum(self._bytes.values())
+
+    def added(self, cache: "TailCache") -> None:
+        """Something was added to a cache."""
+        with self._lock:
+            self._total += cache.bytes - self._bytes.pop(cache, 0)
+            self._bytes[cache] = cache.bytes
+            if self._total <= self._bytes_max:
+                return
+            self._total = sum(self._bytes.values())
+            for other in list(self._bytes):
+                if self._total <= self._bytes_max or other is cache:
+                    break
+                self._total -= self._bytes.pop(other)
+                other.empty()
+
+
+class TailCache:
+    """Bounded by what it keeps in memory (`Batch.kept_bytes`). One writer, any number of readers."""
+
+    def __init__(self, bytes_max: int, budget: CacheBudget | None = None) -> None:
+        self._bytes_max = bytes_max
+        self.budget = budget
+        """What it shares with others, if it does."""
         self._window = _Window([], [], 0, 0, 0, 0)
+
+    @property
+    def bytes(self) -> int:
+        return self._window.bytes
+
+    def empty(self) -> None:
+        """Keep nothing, for now; by anybody. What is being added meanwhile may be kept, and what was before it."""
+        self._window = _Window([], [], 0, 0, 0, self._window.end_lsn)
 
     def add(self, batch: Batch) -> None:
         """Note the lane's newest batch; one that is known already changes nothing."""
+        before = self._window
+        self._add(batch)
+        if self.budget is not None and self._window is not before:
+            self.budget.added(self)
+
+    def _add(self, batch: Batch) -> None:
         bases, batches, first, stop, size, end_lsn = self._window
         if batch.base_lsn < end_lsn:
             return

@@ -21,11 +21,12 @@ from typing import NamedTuple
 
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, Fenced, StorageError, StorageFull
-from ithaca.model.limits import SEGMENT_BYTES_MAX
+from ithaca.model.limits import SEGMENT_BYTES_MAX, TAIL_CACHES_BYTES_MAX
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.model.records import Durability
 from ithaca.storage import lane as lanes
 from ithaca.storage import set_aside, truncation
+from ithaca.storage.cache import CacheBudget
 from ithaca.storage.disk import Disk
 from ithaca.storage.lane import Lane
 from ithaca.storage.recovery import NEW_SUFFIX
@@ -73,6 +74,7 @@ class LaneStore:
         self._durability: Durability = durability
         self._segment_bytes = segment_bytes
         self._changing = Lock()
+        self._caches = CacheBudget(TAIL_CACHES_BYTES_MAX)
         self.lanes: dict[LaneId, HeldLane] = {}
         """In the order of the lanes."""
         self.version = 0
@@ -182,6 +184,7 @@ class LaneStore:
     def _hold(self, lane: LaneId, runs: Runs | None = None) -> HeldLane:
         path = self._path(lane)
         opened = Lane(self._disk, path, lane, durability=self._durability, segment_bytes=self._segment_bytes)
+        opened.cache.budget = self._caches
         held = HeldLane(lane, opened, runs or Runs(self._disk, path))
         self._put(lane, held)
         return held
