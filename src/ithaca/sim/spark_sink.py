@@ -140,7 +140,9 @@ class Driver:
         running: set[asyncio.Task[Part]] = set()
         try:
             for _ in range(_ATTEMPTS_MAX):
-                running.add(asyncio.ensure_future(self._attempt(random, rows)))
+                attempt = asyncio.ensure_future(self._attempt(random, rows))
+                attempt.add_done_callback(_look_at)
+                running.add(attempt)
                 wait_s = random.uniform(0, 1) if len(running) < 2 and random.random() < 0.5 else None
                 while running:
                     done, running = await asyncio.wait(running, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
@@ -182,3 +184,10 @@ class Driver:
         for _ in range(int(seconds / _DAWDLE_S)):
             if not self._world.is_healing:
                 await asyncio.sleep(_DAWDLE_S)
+
+
+def _look_at(attempt: "asyncio.Task[Part]") -> None:
+    """An attempt may fail in any way that the client knows, also when nobody waits for it any more."""
+    error = None if attempt.cancelled() else attempt.exception()
+    if error is not None and not isinstance(error, IthacaError):
+        raise error
