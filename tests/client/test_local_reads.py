@@ -15,13 +15,14 @@ from ithaca.client.local import _asked
 from ithaca.client.patience import Deadline
 from ithaca.client.scan import Scan
 from ithaca.model.errors import ProtocolError
-from ithaca.model.limits import SEGMENT_BYTES_MIN
+from ithaca.model.limits import PACK_LANES_MIN, SEGMENT_BYTES_MIN
 from ithaca.model.view import Address
 from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.testing import Cluster
 
 BATCHES = 300
 RECORDS = 10 * BATCHES
+PARTS = 4 * PACK_LANES_MIN
 
 
 @pytest.fixture
@@ -75,6 +76,28 @@ def test_files_have_what_the_network_has(cluster: Cluster) -> None:
             assert values(scan) == wanted[start - 1 : stop - 1]
             assert scan.is_local
             assert scan.position == stop
+
+
+def test_lanes_in_packs_are_read_from_the_packs(cluster: Cluster) -> None:
+    """Also by one who began before there were any."""
+    with ithaca.connect(cluster.bootstrap, shard_policy="round_robin") as log:
+        for key in range(1, PARTS + 1):
+            log.publish(key, [log.prepare([b"%d of %d" % (row, key) for row in range(3)])], writer="w")
+            if key == PARTS // 2:
+                early = Scan(cluster.bootstrap, 1, 3 * key + 1, chunk_bytes=10)
+                found = values(early, limit=2)
+    wanted = told(cluster)
+    assert len(wanted) == 3 * PARTS
+    for name in ("shard-0-replica-0", "shard-0-replica-1", "shard-1-replica-0", "shard-1-replica-1"):
+        cluster.stop_server(name)  # which ends when all that was begun is done
+        assert list((cluster.directory / name / "lanes").glob("pack-*"))
+        cluster.start_server(name)
+    cluster.wait_healthy()
+    with early:
+        assert found + values(early) == wanted[: 3 * (PARTS // 2)]
+    with Scan(cluster.bootstrap, 1, 3 * PARTS + 1, chunk_bytes=100) as scan:
+        assert values(scan) == wanted
+        assert scan.is_local
 
 
 def test_a_reader_of_another_machine_uses_the_network(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

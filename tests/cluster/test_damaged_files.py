@@ -21,7 +21,8 @@ from ithaca.server import orderer_directory
 from ithaca.server.orderer_directory import open_raft_log
 from ithaca.sim.disk import SimDisk
 from ithaca.storage import replica_meta
-from ithaca.storage.lane_store import HeldLength, LaneStore
+from ithaca.storage.held_lane import HeldLength
+from ithaca.storage.lane_store import LaneStore
 from ithaca.storage.raftlog import FILE_NAME, verify
 from ithaca.storage.reader import Cursor
 from ithaca.storage.runs_file import Run

@@ -3,11 +3,13 @@
 import struct
 
 import google_crc32c
+import numpy as np
 from tests.storage.lanes import LANE
 from tests.wire.batches import resealed
 
 from ithaca.model.limits import FRAME_HEADER_BYTES_MAX, RUNS_FILE_PAGES
 from ithaca.storage import checked_file
+from ithaca.storage import pack as packs
 from ithaca.wire import batch as batches
 from ithaca.wire.batch import HEAD_BYTES, lane_seed
 from ithaca.wire.frame import PREFIX_BYTES
@@ -115,6 +117,24 @@ def raft_log(data: bytes) -> bytes:
         fixed[at + 24 : at + 32] = fixed[16:24]
         fixed[at + 4 : at + 8] = crc_of(fixed[at + 8 : at + 32])
         at += 32 + body_bytes
+    return bytes(fixed)
+
+
+def pack(data: bytes) -> bytes:
+    """Both heads are one, and they, the directory and the tables of each lane check out."""
+    fixed = bytearray(data)
+    if len(fixed) < 2 * packs.HEAD_BYTES:
+        return data
+    count = min(_u32(fixed, 12), (len(fixed) - 2 * packs.HEAD_BYTES) // packs.ENTRY_BYTES)
+    directory = len(fixed) - packs.HEAD_BYTES - count * packs.ENTRY_BYTES
+    for at in range(directory, directory + count * packs.ENTRY_BYTES, packs.ENTRY_BYTES):
+        fixed[at : at + 4] = b"ITHP"
+        entry = packs.packed_at(np.frombuffer(bytes(fixed[at : at + packs.ENTRY_BYTES]), packs.ENTRY)[0])
+        if 0 <= entry.tables_at <= entry.end <= directory:
+            fixed[at + 100 : at + 104] = crc_of(fixed[entry.tables_at : entry.end])
+        fixed[at + 4 : at + 8] = crc_of(fixed[at + 8 : at + packs.ENTRY_BYTES])
+    head = struct.pack("<8sIIQI", b"ithacapk", _u32(fixed, 8), count, directory, 0)
+    fixed[: packs.HEAD_BYTES] = fixed[-packs.HEAD_BYTES :] = head + crc_of(head)
     return bytes(fixed)
 
 

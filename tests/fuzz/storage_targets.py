@@ -1,5 +1,6 @@
 """What servers and embedded logs read back from their disks."""
 
+from contextlib import suppress
 from itertools import islice
 from random import Random
 from typing import Any
@@ -12,14 +13,18 @@ from tests.storage.lanes import LANE, Row, Source, control, disk_of, make_lane, 
 from tests.wire.batches import data_of
 
 from ithaca.embedded import directory as embedded
+from ithaca.model.cut import LaneRun
 from ithaca.model.errors import ConfigError, Corrupt, FormatTooNew
 from ithaca.model.limits import MIB
+from ithaca.model.positions import LaneId
 from ithaca.raft.events import Persist
 from ithaca.raft.messages import DurableState, Entry, EntryKind, HardState, Snapshot, first_state
 from ithaca.server import orderer_directory as orderer
 from ithaca.sim.disk import SimDisk
-from ithaca.storage import checked_file, raftlog, replica_meta, runs_file, synced
+from ithaca.storage import checked_file, pack, raftlog, replica_meta, runs_file, synced
 from ithaca.storage import index as indexes
+from ithaca.storage.lane_store import LaneStore
+from ithaca.storage.packed_lane import PackedLane
 from ithaca.storage.raftlog import RaftLog
 from ithaca.storage.replica_meta import ReplicaMeta
 from ithaca.storage.runs import Runs
@@ -173,6 +178,44 @@ def _runs_files() -> tuple[bytes, ...]:
     return (*found, newest, repairs.runs(of_version_1))
 
 
+# Packs
+
+_PACK = pack.name_of(1)
+
+
+def _packed(data: bytes) -> list[tuple[LaneId, int, list[Row], list[Run]]]:
+    """The lanes of a pack, as far as they check out: their lengths, first records and runs."""
+    disk = disk_of({_PACK: data})
+    path = f"{_PLACE}/{_PACK}"
+    found: list[tuple[LaneId, int, list[Row], list[Run]]] = []
+    for at in map(pack.packed_at, pack.load(disk, path).entries):
+        with suppress(Corrupt):
+            lane = PackedLane(disk, path, disk.open(path), at)
+            lane.state.snapshot_entry()
+            stop = min(lane.length, lane.trim_lsn + _READ_MAX)
+            rows = read_rows(lane, lane.trim_lsn, stop) if lane.first_lsns[0] <= lane.trim_lsn < stop else []
+            lane.runs.seek_time(5)
+            found.append((at.lane, lane.length, rows, list(islice(lane.runs.runs(0, lane.length), _READ_MAX))))
+    return found
+
+
+def _packs() -> tuple[bytes, ...]:
+    """Packs of one lane and of several."""
+    found: list[bytes] = []
+    for lanes in (1, 3):
+        disk, source = disk_of(), Source(Random(lanes))
+        store = LaneStore(disk, _PLACE)
+        for number in range(1, lanes + 1):
+            lane = LaneId(0, 0, number)
+            held = store.create(lane)
+            write(held.lane, [source.records(2), source.records(1)])
+            store.note((LaneRun(lane, 0, 10 * number, 3),), number)
+            held.is_written, held.is_settled = False, True
+        assert store.pack() is None
+        found.append(_file(disk, _PACK))
+    return tuple(found)
+
+
 # The Raft log
 
 
@@ -271,6 +314,7 @@ TARGETS: tuple[Target[Any], ...] = (
     ),
     Target("index", _index, (Corrupt,), (b"", _index_file()), repair=repairs.index),
     Target("runs", _runs, _DAMAGE, _RUNS, repair=repairs.runs, regressions=(_with_pages(1 << 33),)),
+    Target("pack", _packed, _DAMAGE, _packs(), repair=repairs.pack),
     Target("raft-log", _raft_state, _DAMAGE, _raft_logs(), _raft_log, repairs.raft_log),
     Target(
         "replica-meta",

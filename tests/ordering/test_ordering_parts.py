@@ -196,7 +196,7 @@ def test_a_start_of_the_replica_ends_its_unfinished_parts_alone() -> None:
     unfinished, finished, others = driver.open(home), driver.sealed(home, 3), driver.open(peer)
     outcomes = driver.apply(OpenLane(0, 0, 2))
     assert outcomes[0] == LaneClosed(home, 0)
-    assert outcomes[-1] == PartDropped(unfinished[0])
+    assert outcomes[-2:] == [PartDropped(unfinished[0]), TrimmedTo(1, (home,))]
     assert set(driver.state.parts.by_lane) == {finished[0], others[0]}
     assert driver.reason(OpenPart(home, token(50), TTL_US)) == "the lane is closed"
     assert isinstance(driver.publish(1, finished)[0], OrderedCut)

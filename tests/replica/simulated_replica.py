@@ -34,6 +34,7 @@ from ithaca.replica.events import (
     Replicated,
     RunsSynced,
     SendReport,
+    Settle,
     SkipRuns,
     Synced,
     SyncRuns,
@@ -42,6 +43,7 @@ from ithaca.replica.events import (
     Unfollow,
     Write,
 )
+from ithaca.replica.settled import SettledCopies
 from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch
 
 if TYPE_CHECKING:
@@ -181,6 +183,8 @@ class SimulatedReplica:
         self.address = address
         self.boot = 0
         self.disk: dict[LaneId, DiskLane] = {}
+        self.settled: set[LaneId] = set()
+        """Lanes that were put into packs."""
         self.lost: dict[LaneId, tuple[int, int]] = {}
         """Lanes that were damaged: how much of them was synced, and in which boot, if the order has no later one."""
         self.core: ReplicaCore | None = None
@@ -207,12 +211,14 @@ class SimulatedReplica:
 
     def start(self) -> None:
         self.boot += 1
-        held = {lane: found.held() for lane, found in self.disk.items()}
-        self.core = ReplicaCore(self.shard, self.replica, self.boot, held, now_us=self.world.now_us)
+        held = {lane: found.held() for lane, found in self.disk.items() if lane not in self.settled}
+        settled = SettledCopies((lane, self.disk[lane].synced, self.disk[lane].has_holes) for lane in self.settled)
+        self.core = ReplicaCore(self.shard, self.replica, self.boot, held, settled=settled, now_us=self.world.now_us)
 
     def lose_lane(self, lane: LaneId) -> None:
         """The lane does not check out when the disk is looked at next, and is set aside."""
         self.lost[lane] = (self.disk.pop(lane).synced, self.boot)
+        self.settled.discard(lane)
         self.world.counts["lanes lost"] += 1
 
     def crash(self) -> None:
@@ -302,6 +308,14 @@ class SimulatedReplica:
                 check(4, lane in world.forgotten, f"lane {lane} is dropped, and was not trimmed")
                 self.streams.pop(lane, None)
                 self.work.append((effect, lambda: self._drop(lane)))
+            case Settle(lane):
+                found = self.disk[lane]
+                check(4, lane not in self.busy and found.synced == found.length, f"{effect}, and it is written to")
+                if world.rng.random() < 0.5:
+                    self.settled.add(lane)  # it is put into a pack
+                    found.runs_synced = len(found.runs)
+                ordered = world.state.lanes.ordered_length(lane)  # None if it was trimmed meanwhile
+                check(4, ordered in (None, found.length), f"{effect}, and it is not as ordered")
             case SyncRuns(cut):
                 noted = {lane: found.runs_end for lane, found in self.disk.items()}
                 self.work.append((effect, lambda: self._sync_runs(noted, cut)))
@@ -374,6 +388,7 @@ class SimulatedReplica:
 
     def _drop(self, lane: LaneId) -> None:
         self.disk.pop(lane, None)
+        self.settled.discard(lane)
         self.busy.discard(lane)
 
     def _sync_runs(self, noted: dict[LaneId, int], cut: int) -> Event:

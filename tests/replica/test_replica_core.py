@@ -1,6 +1,7 @@
 """Each invariant of `ithaca.replica` by itself; the numbers are those of the package's docstring."""
 
 import pytest
+from tests.ordering.building import CONFIGURATION
 from tests.replica.driving import SHARD, Driven, held, one, only, placed
 
 from ithaca.model.cut import LaneRun
@@ -9,6 +10,7 @@ from ithaca.model.limits import APPEND_REPEATS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.ordering.entries import CloseLane, Finalize, Lost, OpenLane, RemoveReplica, TrimTo
 from ithaca.replica import appends
+from ithaca.replica.core import ReplicaCore
 from ithaca.replica.events import (
     Acknowledge,
     Advanced,
@@ -24,6 +26,7 @@ from ithaca.replica.events import (
     Held,
     NobodyHas,
     NoteRuns,
+    OrderJoined,
     OrderLost,
     Refuse,
     Rejoin,
@@ -40,6 +43,7 @@ from ithaca.replica.events import (
     Unfollow,
     Write,
 )
+from ithaca.replica.settled import SettledCopies
 from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch, lane_seed
 from ithaca.wire.build import bookkeeping, noops
 
@@ -253,10 +257,22 @@ def test_a_closed_lane_is_cut_only_when_nothing_is_being_written_to_it() -> None
     driven = joined()
     driven.receive(driven.peer, 0, 3)
     driven.step(Synced(driven.peer, 3))
+    driven.cut({driven.peer: 1})
     driven.receive(driven.peer, 3, 2)
     assert not only(Truncate, driven.apply(OpenLane(SHARD, 1, 2)))
-    assert one(Truncate, driven.step(Synced(driven.peer, 5))) == Truncate(driven.peer, 0)
+    assert one(Truncate, driven.step(Synced(driven.peer, 5))) == Truncate(driven.peer, 1)
     assert driven.receive(driven.peer, 5, 1) == []
+
+
+def test_a_lane_that_closes_empty_is_dropped_whatever_was_written_to_it() -> None:
+    driven = joined()
+    driven.receive(driven.peer, 0, 3)
+    effects = driven.apply(OpenLane(SHARD, 1, 2))
+    assert one(DropLane, effects) == DropLane(driven.peer)
+    assert Unfollow(driven.peer) in effects
+    assert not only(Truncate, effects)
+    assert driven.step(Synced(driven.peer, 3)) == []
+    assert driven.core.ordered_length(driven.peer) is None
 
 
 def test_lanes_that_are_not_listed_were_trimmed() -> None:
@@ -685,3 +701,16 @@ def test_the_view_comes_with_the_limit() -> None:
     driven.order.shard(7)
     effects = driven.tell([outcome for outcomes in driven.order.outcomes[-3:] for outcome in outcomes])
     assert only(Advanced, effects)[-1].view == driven.order.state.view.version > version
+
+
+def test_a_learner_that_starts_again_reports_the_lanes_that_it_had_settled() -> None:
+    driven = Driven()
+    driven.order.cut({driven.peer: 2})
+    driven.order.apply(OpenLane(SHARD, 1, 2))
+    summary = driven.order.state.summary(SHARD)
+    assert summary is not None
+    core = ReplicaCore(SHARD, 9, 2, {}, settled=SettledCopies([(driven.peer, 2, False)]))
+    effects = core.step(OrderJoined(CONFIGURATION.log, None, summary, ()))
+    assert core.state == "learning"
+    assert (driven.peer, 2) in one(SendReport, effects).report.lengths
+    assert not any(each.lane == driven.peer for each in only(CreateLane, effects))

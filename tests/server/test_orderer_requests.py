@@ -176,8 +176,9 @@ async def test_sessions_are_opened_moved_and_expired(tmp_path: Path) -> None:
             await agree(group.up[number], CloseLane(one.lane))
             with pytest.raises(InvalidInput, match="carries"):
                 await propose(leader, MoveSession(1, 2, one.lane, other.lane, carried=b"nonsense"))
-            (moved,) = await propose(leader, move)
+            moved, trimmed = await propose(leader, move)
             assert isinstance(moved, SessionMoved)
+            assert trimmed == TrimmedTo(1, (one.lane,)), "it was empty, and nobody is at home there any more"
             found = (await ask(leader, GetSession(1), SessionIs)).session
             assert found == moved.session
             assert found is not None

@@ -32,7 +32,8 @@ class Keeping:
             store.create(lane)
         self.said: list[bool] = []
         self.failures: list[IthacaError] = []
-        self.keeper = LaneKeeper(store, self._step, self.failures.append, ReplicaMetrics(CollectorRegistry()))
+        metrics = ReplicaMetrics(CollectorRegistry())
+        self.keeper = LaneKeeper(store, self._step, self.failures.append, metrics, self.failures.append)
 
     def _step(self, event: Event) -> None:
         if isinstance(event, DiskFull):

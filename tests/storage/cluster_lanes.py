@@ -10,6 +10,7 @@ from tests.storage.lanes import Row, Source, Written, read_rows, write
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.lane import Lane
+from ithaca.storage.packed_lane import PackedLane
 from ithaca.storage.reader import LaneReader
 
 SESSIONS_MAX = 3
@@ -43,7 +44,7 @@ class NaiveClusterLane:
         return self.forgetful, [(key, *state) for key, state in self.sessions.items()]
 
 
-def table_of(opened: Lane) -> Table:
+def table_of(opened: Lane | PackedLane) -> Table:
     snapshot = opened.state.sessions.snapshot()
     rows = []
     for state in snapshot.sessions:

@@ -19,6 +19,7 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.runtime.machine import local_disk, machine_name, place_of
+from ithaca.storage.packs import PackedLanes
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.segment import first_lsns
 from ithaca.storage.shard_reader import Stretch as Place
@@ -40,11 +41,29 @@ class _Files(LaneReader):
         self.first_lsns = first_lsns(self.disk.list(self.directory))
 
 
+class _Finder:
+    """Where the lanes are in the directories of their shards."""
+
+    def __init__(self, directories: dict[int, str]) -> None:
+        self._directories = directories
+        self._packed: dict[int, PackedLanes] = {}
+
+    def reader(self, lane: LaneId, length: int) -> LaneReader:
+        """A lane in a directory of its own, or in a pack; whoever reads one that is nowhere is told so."""
+        directory = self._directories[lane.shard]
+        files = _Files(directory, lane, length)
+        if files.first_lsns:
+            return files
+        if lane.shard not in self._packed:
+            self._packed[lane.shard] = PackedLanes(files.disk, directory)
+        return self._packed[lane.shard].open(lane) or files
+
+
 class _Lane:
     """What is left of the range in one lane."""
 
-    def __init__(self, directory: str, lane: LaneId, lsn: int, stop: int) -> None:
-        self._cursor = Cursor(_Files(directory, lane, stop), lsn)
+    def __init__(self, reader: LaneReader, lsn: int, stop: int) -> None:
+        self._cursor = Cursor(reader, lsn)
         self._stop = stop
         self._batches: deque[Batch] = deque()
 
@@ -68,14 +87,11 @@ class LocalRange:
         """Everything below was read."""
         self._stop = stop
         self._places = deque(places)
+        self._find = _Finder(directories)
+        self._stops = {place.lane: place.lsn + place.count for place in self._places}
+        """Where each lane ends in the range."""
         self._lanes: dict[LaneId, _Lane] = {}
-        starts: dict[LaneId, int] = {}
-        stops: dict[LaneId, int] = {}
-        for place in self._places:
-            starts.setdefault(place.lane, place.lsn)
-            stops[place.lane] = place.lsn + place.count
-        for lane, lsn in starts.items():
-            self._lanes[lane] = _Lane(directories[lane.shard], lane, lsn, stops[lane])
+        """Those that are being read: from their first record in the range to the last."""
 
     def read(self, bytes_max: int) -> list[Stretch]:
         """About so many bytes of records; none at the end. What precedes trouble is returned, and the next call raises.
@@ -98,10 +114,14 @@ class LocalRange:
     def _next(self, bytes_max: int) -> Stretch | None:
         """The next records, as far as they are in one batch; None of those that are gone for good."""
         lane, lsn, position, count = self._places[0]
-        batch = self._lanes[lane].batch_at(lsn, max(READ_LANE_BYTES_MIN, bytes_max // len(self._lanes)))
+        if lane not in self._lanes:
+            self._lanes[lane] = _Lane(self._find.reader(lane, self._stops[lane]), lsn, self._stops[lane])
+        batch = self._lanes[lane].batch_at(lsn, max(READ_LANE_BYTES_MIN, bytes_max // len(self._stops)))
         low = lsn - batch.base_lsn
         high = min(batch.count, low + count)
         taken = high - low
+        if lsn + taken == self._stops[lane]:
+            del self._lanes[lane]
         if taken < count:
             self._places[0] = Place(lane, lsn + taken, position + taken, count - taken)
         else:

@@ -164,6 +164,22 @@ TAIL_CACHES_BYTES_MAX = 128 * MIB
 """The same of all lanes of a replica together: what nothing was added to for longest goes first."""
 CACHED_BATCH_BYTES_MAX = 64 * KIB
 """Batches above this are not kept in memory: the page cache serves them as well."""
+LANES_OPEN_MAX = 128
+"""Lanes whose files a replica keeps open although nothing is written to them."""
+DESCRIPTORS_PER_LANE = 8
+"""What an open lane takes at most, by which `LANES_OPEN_MAX` is lowered where a process may open few files."""
+PACK_LANE_BYTES_MAX = 4 * MIB
+PACK_LANE_RUNS_MAX = 1024
+"""A settled lane with no more than this goes into a pack with others."""
+PACK_LANES_MIN = 16
+"""So many small settled lanes wait before they are put into a pack."""
+PACK_LANES_MAX = 16_384
+PACK_BYTES_MAX = 256 * MIB
+"""What one pack holds at most."""
+PACKS_OPEN_MAX = 16
+"""Packs whose files are kept open."""
+PACKS_MERGED = 8
+"""So many packs of about one size become one."""
 RUNS_PAGE_ENTRIES = 128
 """Runs in one checksummed page of the runs file."""
 RUNS_FILE_PAGES = 4096
@@ -339,8 +355,8 @@ PARTS_MAX = 16_384
 """Parts of one log that are neither published nor gone, and so in one publication; one more is refused."""
 PARTS_UNFINISHED_MAX = 256
 """Of them, those of one shard that are still written."""
-PARTS_PUBLISHED_MAX = 16_384
-"""Published parts of one shard of which something is left: each is a lane with files of its own."""
+PARTS_PUBLISHED_MAX = 131_072
+"""Published parts of one shard of which something is left: each is a lane."""
 PART_RENEWALS = 3
 """How often a part is renewed in the time after which it would expire, while it is written."""
 WRITERS_MAX = 16_384

@@ -6,6 +6,7 @@ cuts pass over it.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -170,7 +171,16 @@ class LaneTable:
 
     def forget(self, first: int, pinned: set[LaneId]) -> list[LaneId]:
         """Drop closed lanes that have no record at `first` or behind it, in order."""
-        gone = sorted(lane for lane, closed in self.closed.items() if closed.end <= first and lane not in pinned)
+        return self.drop(lane for lane, closed in self.closed.items() if closed.end <= first and lane not in pinned)
+
+    def is_empty(self, lane: LaneId) -> bool:
+        """Whether the lane is closed, and has no record."""
+        closed = self.closed.get(lane)
+        return closed is not None and not closed.length
+
+    def drop(self, lanes: Iterable[LaneId]) -> list[LaneId]:
+        """Forget closed lanes; returns them in order."""
+        gone = sorted(lanes)
         for lane in gone:
             del self.closed[lane]
             self.parts[lane.shard] -= lane.is_part

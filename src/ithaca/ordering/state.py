@@ -34,6 +34,7 @@ from ithaca.ordering.entries import (
 from ithaca.ordering.lanes import LaneTable, Runs
 from ithaca.ordering.outcomes import (
     Configured,
+    LaneClosed,
     OrderedCut,
     Outcome,
     PackedCut,
@@ -117,7 +118,15 @@ class OrderingState:
             return [Refused(entry, "the state is full")]
         outcomes = self._apply(entry)
         self.sessions.follow(outcomes, self.time_us)
-        return outcomes + self.parts.follow(outcomes)
+        return outcomes + self.parts.follow(outcomes) + self._drop_empty(outcomes)
+
+    def _drop_empty(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Lanes that closed without a record vanish, unless a session is at home there: a replica that starts again
+        and again leaves one each time."""
+        closed = {each.lane for each in outcomes if isinstance(each, LaneClosed) and not each.length}
+        empty = set(filter(self.lanes.is_empty, closed | _left(outcomes)))
+        gone = self.lanes.drop(empty - self.sessions.homes()) if empty else []
+        return [TrimmedTo(self.first, tuple(gone))] if gone else []
 
     def _apply(self, entry: OrderingEntry) -> list[Outcome]:
         match entry:
@@ -293,9 +302,7 @@ class OrderingState:
     def _let_go(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Sessions have left their homes. If one was kept for them alone and is of a finalized shard, it goes: there
         may be no further trim with which it would."""
-        left = {each.source for each in outcomes if isinstance(each, SessionMoved)}
-        left |= {each.session.home for each in outcomes if isinstance(each, SessionExpired)}
-        return [*outcomes, *self._forget()] if any(map(self._is_over, left)) else outcomes
+        return [*outcomes, *self._forget()] if any(map(self._is_over, _left(outcomes))) else outcomes
 
     def _is_over(self, lane: LaneId) -> bool:
         """Whether nothing of the lane can be read, and its shard is finalized."""
@@ -321,3 +328,9 @@ class OrderingState:
             return [Refused(entry, "too many lost ranges")]
         self.lost[entry.lane] = ranges
         return [RangeLost(entry.lane, entry.start, entry.stop)]
+
+
+def _left(outcomes: list[Outcome]) -> set[LaneId]:
+    """The lanes that sessions have left."""
+    moved = {each.source for each in outcomes if isinstance(each, SessionMoved)}
+    return moved | {each.session.home for each in outcomes if isinstance(each, SessionExpired)}

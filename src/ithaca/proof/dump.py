@@ -8,7 +8,7 @@ Runs are synced some time after the records that they order, because the orderin
 replica that was stopped cleanly holds the positions of everything that was acknowledged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.positions import LaneId
@@ -18,6 +18,7 @@ from ithaca.proof.private_copy import PrivateCopy
 from ithaca.storage import replica_meta, runs_file, set_aside
 from ithaca.storage.disk import Disk
 from ithaca.storage.lane_store import DROPPED
+from ithaca.storage.packs import packed_places
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.recovery import NEW_SUFFIX, inspect
 from ithaca.storage.runs import Runs
@@ -37,23 +38,33 @@ def dump_replica(disk: Disk, directory: str, node: str) -> Final:
     if not disk.exists(f"{directory}/{replica_meta.NAME}"):
         raise NoSuchLog(f"{directory} is not the directory of a replica: it has no {replica_meta.NAME}")
     found: list[tuple[int, list[Id]]] = []
-    for lane in sorted(filter(None, map(set_aside.lane_of, disk.list(f"{directory}/{_LANES}")))):
-        path = f"{directory}/{_LANES}/{lane}"
-        if _is_whole(disk.list(path)):
-            found += _lane_runs(disk, path, lane)
+    packed = packed_places(disk, f"{directory}/{_LANES}")
+    for place in packed.values():
+        lane = place.open(disk)
+        found += _placed(lane, lane.runs, place.path)
+    for path, lane_id in _whole_lanes(disk, directory, packed):
+        found += _lane_runs(disk, path, lane_id)
     return Final(node=node, runs=tuple((position, tuple(ids)) for position, ids in _joined(sorted(found))))
 
 
 def held_ids(disk: Disk, directory: str) -> set[Id]:
     """The ids of all records on the disk, those included that have no position there (yet)."""
     ids: set[Id] = set()
+    packed = packed_places(disk, f"{directory}/{_LANES}")
+    readers: list[LaneReader] = [place.open(disk) for place in packed.values()]
+    readers += (_reader(disk, path, lane) for path, lane in _whole_lanes(disk, directory, packed))
+    for reader in readers:
+        for batch in _batches(reader, reader.trim_lsn, reader.length):
+            ids.update(_ids(batch, 1, 0, batch.count, reader.directory))
+    return ids
+
+
+def _whole_lanes(disk: Disk, directory: str, packed: Container[LaneId]) -> Iterator[tuple[str, LaneId]]:
+    """The lanes that are in no pack, with their paths."""
     for lane in sorted(filter(None, map(set_aside.lane_of, disk.list(f"{directory}/{_LANES}")))):
         path = f"{directory}/{_LANES}/{lane}"
-        if _is_whole(disk.list(path)):
-            reader = _reader(disk, path, lane)
-            for batch in _batches(reader, reader.trim_lsn, reader.length):
-                ids.update(_ids(batch, 1, 0, batch.count, path))
-    return ids
+        if lane not in packed and _is_whole(disk.list(path)):
+            yield path, lane
 
 
 def _is_whole(names: list[str]) -> bool:
@@ -66,7 +77,10 @@ def _lane_runs(disk: Disk, path: str, lane: LaneId) -> Iterator[tuple[int, list[
     set_aside.check_unmarked(disk, path)
     reader = _reader(disk, path, lane)
     copied = (f"{path}/{name}" for name in disk.list(path) if runs_file.is_runs_file(name))
-    runs = Runs(PrivateCopy(disk, copied), path)
+    yield from _placed(reader, Runs(PrivateCopy(disk, copied), path), path)
+
+
+def _placed(reader: LaneReader, runs: Runs, path: str) -> Iterator[tuple[int, list[Id]]]:
     start, stop = max(reader.trim_lsn, runs.first_lsn), min(reader.length, runs.end_lsn)
     for batch in _batches(reader, start, stop):
         for run in runs.runs(max(start, batch.base_lsn), min(stop, batch.end_lsn)):

@@ -40,6 +40,7 @@ from ithaca.replica.events import (
     Replicated,
     RunsFetched,
     RunsSynced,
+    Settle,
     ShardReclaimed,
     Synced,
     Tick,
@@ -50,6 +51,7 @@ from ithaca.replica.lanes import LaneCopy
 from ithaca.replica.positions import Positions
 from ithaca.replica.readable import Readable
 from ithaca.replica.reporting import Reporting, RunsSync
+from ithaca.replica.settled import SettledCopies
 from ithaca.replica.settling import Settling
 from ithaca.replica.staging import Staging
 
@@ -64,19 +66,33 @@ class ReplicaCore:
     ('joining', None, None)
     """
 
-    def __init__(self, shard: int, replica: int, boot: int, held: Mapping[LaneId, Held], *, now_us: int = 0) -> None:
+    def __init__(
+        self,
+        shard: int,
+        replica: int,
+        boot: int,
+        held: Mapping[LaneId, Held],
+        *,
+        settled: SettledCopies | None = None,
+        now_us: int = 0,
+    ) -> None:
+        """`settled`: the lanes of which an earlier boot knew that they are complete."""
         self._shard = shard
         self._replica = replica
         self._now_us = now_us
         self._effects: list[Effect] = []
         self._lanes = {lane: LaneCopy(lane, found) for lane, found in sorted(held.items())}
+        """Those of which something may change."""
+        self._settled = settled if settled is not None else SettledCopies()
+        self._lost: dict[LaneId, lost.Ranges] = {}
+        """What is lost of settled lanes."""
         self._is_joined = False
         self._is_reclaimed = False
         self._is_removed = False
         self._readable = Readable(self._lanes)
         self._appends = Appends(self._effects)
         self._runs = RunsSync(self._effects)
-        self._reporting = Reporting(replica, boot, self._lanes, self._runs, self._effects)
+        self._reporting = Reporting(replica, boot, self._lanes, self._settled, self._runs, self._effects)
         self._settling = Settling(replica, self._appends, self._readable, self._effects)
         self._staging = Staging(replica, self._lanes, self._appends, self._effects)
         self._positions = Positions(self._lanes, self._appends, self._runs, self._effects)
@@ -124,12 +140,27 @@ class ReplicaCore:
             handler(event)
         elif self._is_joined:
             self._news[type(event)](event)
+        self._settle_done()
         advanced = self._readable.advanced(self.view_version)
         if advanced is not None:
             self._effects.append(advanced)
         effects = self._effects.copy()
         self._effects.clear()
         return effects
+
+    def _settle_done(self) -> None:
+        """Say which lanes are complete; of all but the own no more is kept than how long they are."""
+        for copy in self._settling.take_done():
+            if self._lanes.get(copy.lane) is not copy or not copy.is_done:
+                continue
+            if not copy.is_settling:
+                copy.is_settling = True
+                self._effects.append(Settle(copy.lane))
+            if copy.lane != self.own_lane:
+                del self._lanes[copy.lane]
+                self._settled.add(copy.lane, copy.ordered, copy.has_holes)
+                if copy.lost:
+                    self._lost[copy.lane] = copy.lost
 
     # What others may know
 
@@ -195,16 +226,21 @@ class ReplicaCore:
     def received(self, lane: LaneId) -> int:
         """The LSN from which on the lane's batches are wanted; what is not synced yet is not wanted again."""
         copy = self._lanes.get(lane)
-        return 0 if copy is None else copy.received
+        return self._settled.length(lane) or 0 if copy is None else copy.received
+
+    @property
+    def settled_count(self) -> int:
+        """How many lanes are closed and complete here, and not among `lanes`."""
+        return len(self._settled)
 
     def lanes(self) -> list[tuple[LaneId, bool, int, int]]:
-        """Every lane in order: whether it is open, how much of it is synced here, and how much is ordered."""
+        """Every lane that is not settled, in order: whether it is open, how much of it is synced here, and ordered."""
         return [(lane, copy.is_open, copy.durable, copy.ordered) for lane, copy in sorted(self._lanes.items())]
 
     def lost(self, lane: LaneId) -> lost.Ranges:
         """The LSNs of the lane that were ordered and are gone."""
         copy = self._lanes.get(lane)
-        return () if copy is None else copy.lost
+        return self._lost.get(lane, ()) if copy is None else copy.lost
 
     def next_seq(self, lane: LaneId, producer_id: int, epoch: int) -> int:
         """The number that continues a session at home here; raises what an append would be refused with."""
@@ -217,7 +253,7 @@ class ReplicaCore:
     def is_settled(self, lane: LaneId) -> bool:
         """Whether the lane is closed, and complete here: nothing will be written to it any more."""
         copy = self._lanes.get(lane)
-        return copy is not None and copy.is_settled
+        return lane in self._settled if copy is None else copy.is_settled
 
     def has_every_batch(self, lane: LaneId) -> bool:
         """Whether the lane is here exactly as it was ordered: only then what is not in it never will be.
@@ -225,7 +261,9 @@ class ReplicaCore:
         A lane with holes is complete for readers, and cannot say which batches were there.
         """
         copy = self._lanes.get(lane)
-        return copy is not None and copy.is_settled and not copy.has_holes
+        if copy is None:
+            return lane in self._settled and not self._settled.has_holes(lane)
+        return copy.is_settled and not copy.has_holes
 
     def has_all_ordered(self, lane: LaneId) -> bool:
         """Whether all that is ordered of the lane is here, and can be read; of a lane that was trimmed, nothing is."""
@@ -235,7 +273,7 @@ class ReplicaCore:
     def ordered_length(self, lane: LaneId) -> int | None:
         """How much of the lane is ordered, as far as this replica knows; None for a lane that it does not know."""
         copy = self._lanes.get(lane)
-        return None if copy is None else copy.ordered
+        return self._settled.length(lane) if copy is None else copy.ordered
 
     # Time
 
@@ -276,6 +314,11 @@ class ReplicaCore:
     def _list_lanes(self, summary: ShardSummary) -> None:
         ranges = dict(summary.lost)
         for lane, length in summary.lengths:
+            if lane in self._settled:
+                assert self._settled.length(lane) == length, f"lane {lane} is settled, and {length} of it are ordered"
+                if lane in ranges:
+                    self._lost[lane] = ranges[lane]
+                continue
             copy = self._lanes.get(lane)
             if copy is None:
                 copy = self._lanes[lane] = LaneCopy(lane)
@@ -283,6 +326,7 @@ class ReplicaCore:
             copy.lost = ranges.get(lane, ())
             copy.waiting.clear()  # the cuts that are told now say the same, or peers do
         for lane in summary.shard.open_lanes():
+            assert lane not in self._settled, f"lane {lane} is open, and settled here"
             self._lanes[lane].is_open = True
         for part in summary.parts:
             copy = self._lanes.setdefault(part.lane, LaneCopy(part.lane))
@@ -295,6 +339,8 @@ class ReplicaCore:
         """Lanes that are listed and not open are closed; lanes that are not listed were trimmed whole."""
         is_open = {*summary.shard.open_lanes(), *(part.lane for part in summary.parts if part.length is None)}
         listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts}
+        for lane in [lane for lane in self._settled if lane not in listed]:
+            self._drop_settled(lane)
         for lane, copy in list(self._lanes.items()):
             if lane not in listed:
                 self._drop(lane)
@@ -345,7 +391,10 @@ class ReplicaCore:
                 copy.ordered = run.lsn + run.count
             self._positions.learn(cut)
             for run in cut.runs:
-                self._readable.note(self._lanes[run.lane])
+                copy = self._lanes[run.lane]
+                self._readable.note(copy)
+                if copy.is_closed:
+                    self._settling.look_at(copy)
         self._runs_known()
         self._reporting.moved(self._now_us)
         self._readable.look_again()
@@ -381,7 +430,7 @@ class ReplicaCore:
 
     def _lane_closed(self, event: LaneClosed) -> None:
         copy = self._lanes.get(event.lane)
-        if copy is not None and copy.is_closed:
+        if event.lane in self._settled or (copy is not None and copy.is_closed):
             return
         if copy is None or copy.ordered != event.length:
             self._rejoin(f"lane {event.lane} was closed at {event.length}, which is not where it ended here")
@@ -398,6 +447,11 @@ class ReplicaCore:
             self._appends.closed(copy.ordered)
         if copy.lane.is_part:
             self._staging.ended(copy.lane)
+
+    def _drop_settled(self, lane: LaneId) -> None:
+        if self._settled.drop(lane):
+            self._lost.pop(lane, None)
+            self._effects.append(DropLane(lane))
 
     def _drop(self, lane: LaneId) -> None:
         copy = self._lanes.pop(lane)
@@ -425,6 +479,8 @@ class ReplicaCore:
 
     def _part_sealed(self, event: PartSealed) -> None:
         copy = self._lanes.get(event.lane)
+        if event.lane in self._settled:
+            return
         if copy is None:
             self._rejoin(f"part {event.lane} was sealed, and is not known here")
         elif copy.is_open:
@@ -553,6 +609,8 @@ class ReplicaCore:
         self._is_reclaimed = True
         for lane in list(self._lanes):
             self._drop(lane)
+        for lane in self._settled:
+            self._drop_settled(lane)
 
     def _trimmed(self, event: TrimmedTo) -> None:
         if event.first > self.tail:
@@ -562,6 +620,8 @@ class ReplicaCore:
         for lane in event.lanes:
             if lane in self._lanes:
                 self._drop(lane)
+            else:
+                self._drop_settled(lane)
         for copy in self._readable.lanes_behind():
             self._settling.pursue(copy)
         self._runs_known()
@@ -573,3 +633,5 @@ class ReplicaCore:
             copy.lost = lost.merged(copy.lost, event.start, event.stop)
             self._settling.pursue(copy)
             self._readable.look_again()
+        elif event.lane in self._settled:
+            self._lost[event.lane] = lost.merged(self._lost.get(event.lane, ()), event.start, event.stop)

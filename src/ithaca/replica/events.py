@@ -179,6 +179,15 @@ class DropLane(NamedTuple):
     lane: LaneId
 
 
+class Settle(NamedTuple):
+    """The lane is closed, and here exactly as it was ordered, positions included: nothing of it changes any more.
+
+    Said once in a boot. Those that are `settled` when the core starts are not said.
+    """
+
+    lane: LaneId
+
+
 class Truncate(NamedTuple):
     """Cut the lane and its runs to this length, durably: answered by `Truncated`. Nothing is being written."""
 
@@ -329,6 +338,7 @@ class Rejoin(NamedTuple):
 Effect = (
     CreateLane
     | DropLane
+    | Settle
     | Truncate
     | Follow
     | Unfollow

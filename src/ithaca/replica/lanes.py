@@ -30,6 +30,7 @@ class LaneCopy:
         "is_closed",
         "is_open",
         "is_present",
+        "is_settling",
         "lane",
         "lost",
         "missing",
@@ -51,6 +52,8 @@ class LaneCopy:
         """Whether it was made on the disk."""
         self.is_busy = False
         """Whether it is being made or truncated: nothing is written and no runs are noted meanwhile."""
+        self.is_settling = False
+        """Whether it was said that it is settled."""
         self.is_open = False
         self.is_closed = False
         """Neither open nor closed: the order has not said a word of it in this boot."""
@@ -106,6 +109,11 @@ class LaneCopy:
         if not (self.is_closed and self.is_ready and self.runs_end == self.ordered):
             return False
         return self.durable == self.received == self.due
+
+    @property
+    def is_done(self) -> bool:
+        """Settled for good: a part is when it is published."""
+        return self.is_settled and (self.ordered > 0 or not self.lane.is_part)
 
     def synced(self, length: int) -> None:
         assert length <= self.received, f"lane {self.lane} is synced to {length}, and {self.received} were written"

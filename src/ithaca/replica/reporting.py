@@ -19,6 +19,7 @@ from ithaca.model.view import Shard
 from ithaca.ordering.reports import Report
 from ithaca.replica.events import Effect, SendReport, SyncRuns
 from ithaca.replica.lanes import LaneCopy
+from ithaca.replica.settled import SettledCopies
 
 _REPORT_INTERVAL_US = int(REPORT_INTERVAL_S * 1e6)
 _PART_REPORT_INTERVAL_US = int(PART_REPORT_INTERVAL_S * 1e6)
@@ -164,12 +165,14 @@ class Reporting:
         replica: int,
         boot: int,
         lanes: Mapping[LaneId, LaneCopy],
+        settled: SettledCopies,
         runs: RunsSync,
         effects: list[Effect],
     ) -> None:
         self._replica = replica
         self._boot = boot
         self._lanes = lanes
+        self._settled = settled
         self._runs = runs
         self._effects = effects
         self._shard: Shard | None = None
@@ -242,6 +245,8 @@ class Reporting:
             self._repeat_parts.clear()
             return
         lengths = tuple((lane.lane, lane.durable) for lane in self._told)
+        if self._is_learner:
+            lengths = tuple(sorted({**dict(lengths), **dict(self._settled.items())}.items()))
         added = tuple((lane.lane, lane.durable) for lane in self._told if lane.durable > lane.reported)
         for lane in self._told:
             lane.reported = max(lane.reported, lane.durable)

@@ -28,6 +28,17 @@ class Settling:
         self._shard: Shard | None = None
         self._peers: tuple[Address, ...] = ()
         self._is_over = False
+        self._done: list[LaneCopy] = []
+
+    def look_at(self, copy: LaneCopy) -> None:
+        """Note a lane that may be complete by now."""
+        if copy.is_done:
+            self._done.append(copy)
+
+    def take_done(self) -> list[LaneCopy]:
+        """The lanes that were noted since."""
+        done, self._done = self._done, []
+        return done
 
     def follow(self, shard: Shard) -> None:
         """The shard is like this now."""
@@ -61,6 +72,7 @@ class Settling:
             self._effects.append(Truncate(copy.lane, copy.due))
             return
         self._learn_positions(copy)
+        self.look_at(copy)
 
     def give_up(self, copy: LaneCopy) -> None:
         """No peer has more of the lane, nor knows what was there: a rest that nobody may read is filled.

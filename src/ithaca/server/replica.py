@@ -53,6 +53,7 @@ from ithaca.replica.events import (
     Request,
     RunsFetched,
     SendReport,
+    Settle,
     ShardReclaimed,
     SkipRuns,
     Synced,
@@ -62,7 +63,9 @@ from ithaca.replica.events import (
     Unfollow,
     Write,
 )
+from ithaca.replica.settled import SettledCopies
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.descriptors import lanes_open_max
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_ns, monotonic_s
 from ithaca.runtime.metrics import ReplicaMetrics, exposition
@@ -160,6 +163,7 @@ class ReplicaServer:
             Advanced: self._advanced,
             CreateLane: lambda effect: self._keeper.create(effect.lane),
             DropLane: self._drop,
+            Settle: self._settle,
             Truncate: lambda effect: self._keeper.truncate(effect.lane, effect.length),
             Follow: lambda effect: self._copies.pull(Wanted(effect.lane, (effect.primary,), None)),
             Fetch: lambda effect: self._copies.pull(Wanted(effect.lane, effect.peers, effect.stop)),
@@ -196,15 +200,18 @@ class ReplicaServer:
                     f"{self._directory}/{replica_meta.LANES}",
                     durability=self._file.durability,
                     segment_bytes=self._file.segment_bytes,
+                    lanes_open_max=lanes_open_max(),
                 )
             )
             held = {lane: Held(*found) for lane, found in self.store.held().items()}
-            self.core = ReplicaCore(self._shard, self._replica, self._identity.boot, held, now_us=_now_us())
+            settled = SettledCopies(self.store.settled.lengths())
+            boot = self._identity.boot
+            self.core = ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
             self.damage = Damage(self.store, self.core, self.metrics)
             self.shelf = Shelf(self.store, self.core)
             self.feed: OwnLaneFeed | None = None
             self.part_feeds = PartFeeds()
-            self._keeper = LaneKeeper(self.store, self.step, self.fail, self.metrics)
+            self._keeper = LaneKeeper(self.store, self.step, self.fail, self.metrics, self.damage.met)
             self._copies = Copies(self, self._hello)
             failures = self._file.failures
             self._order = OrderLink(
@@ -346,7 +353,9 @@ class ReplicaServer:
         lane = self.core.own_lane
         assert lane is not None
         try:
-            position = self.store.lanes[lane].runs.position_of(effect.lsn)
+            held = self.store.get(lane)
+            assert held is not None
+            position = held.runs.position_of(effect.lsn)
         except Trimmed:
             self._refuse(Refuse(effect.request, position_gone()))
         except Corrupt as error:  # the batch is ordered, and only the next start can say where
@@ -382,6 +391,10 @@ class ReplicaServer:
         self._copies.stop(effect.lane)
         self.part_feeds.ended(effect.lane)
         self._keeper.drop(effect.lane)
+        self.metrics.drop_lane(effect.lane)
+
+    def _settle(self, effect: Settle) -> None:
+        self._keeper.settle(effect.lane)
         self.metrics.drop_lane(effect.lane)
 
     def _unfollow(self, effect: Unfollow) -> None:
@@ -437,11 +450,7 @@ class ReplicaServer:
     @property
     def _is_unneeded_spare(self) -> bool:
         """Whether nobody can count on it: it was a spare, and its shard has never had it."""
-        return (
-            self._is_spare
-            and not self._identity.was_added
-            and not any(lane.replica == self._replica for lane in self.store.lanes)
-        )
+        return self._is_spare and not self._identity.was_added and not self.store.has_lane_of(self._replica)
 
     def order_news(self, items: tuple[ShardNews, ...]) -> None:
         for item in items:

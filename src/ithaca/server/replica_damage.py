@@ -50,8 +50,8 @@ class Damage:
         ]
         aside = [
             {
-                "lane": str(found.lane),
-                "repaired": self._core.has_all_ordered(found.lane),
+                "lane": None if found.lane is None else str(found.lane),
+                "repaired": found.lane is None or self._core.has_all_ordered(found.lane),
                 "kept": found.name,
                 "reason": None if found.error is None else str(found.error),
             }

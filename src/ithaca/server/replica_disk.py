@@ -6,12 +6,13 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ithaca.model.errors import Fenced, IthacaError, StorageError, StorageFull
-from ithaca.model.limits import STORAGE_FULL_RETRY_S
+from ithaca.model.errors import Corrupt, Fenced, IthacaError, StorageError, StorageFull
+from ithaca.model.limits import PACK_LANES_MIN, STORAGE_FULL_RETRY_S
 from ithaca.model.positions import LaneId
 from ithaca.replica.events import Created, DiskFull, Event, RunsSynced, Synced, Truncated
 from ithaca.runtime.lane_writer import LaneWriter
 from ithaca.runtime.metrics import ReplicaMetrics
+from ithaca.storage.held_lane import StoredLane
 from ithaca.storage.lane_store import LaneStore, trim
 from ithaca.storage.runs import PendingRuns, Runs
 from ithaca.wire.batch import Batch
@@ -28,11 +29,17 @@ class LaneKeeper:
         step: Callable[[Event], None],
         fail: Callable[[IthacaError], None],
         metrics: ReplicaMetrics,
+        on_damage: Callable[[Corrupt], None],
     ) -> None:
         self._store = store
         self._step = step
         self._fail = fail
         self._metrics = metrics
+        self._on_damage = on_damage
+        self._settled = 0
+        """Lanes that were settled since packs were made last."""
+        self._dropped: set[LaneId] = set()
+        """Lanes that are to be dropped."""
         self._writers: dict[LaneId, LaneWriter] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -83,40 +90,76 @@ class LaneKeeper:
 
         self._start(work)
 
+    def settle(self, lane: LaneId) -> None:
+        """The lane is complete, and so are its runs: nothing will be written to it any more."""
+
+        async def work() -> None:
+            await self._end_writer(lane)
+            held = self._store.lanes.get(lane)
+            if held is not None:
+                held.is_settled = True
+                self._settled += 1
+            if self._settled >= PACK_LANES_MIN:
+                await self._pack()
+
+        self._start(work)
+
     def retire(self, lane: LaneId) -> None:
-        """The lane is complete: nothing will be written to it any more."""
-        if lane in self._writers:
-            self._start(lambda: self._end_writer(lane))
+        """The lane is complete, and may get its positions later: nothing is written to it any more."""
+        self._start(lambda: self._end_writer(lane))
 
     def drop(self, lane: LaneId) -> None:
         async def work() -> None:
             await self._end_writer(lane)
             if lane in self._store.lanes:
                 await asyncio.to_thread(self._store.drop, lane)
+            elif lane in self._store.settled:  # and with it the others in packs that are to be dropped
+                gone = [each for each in self._dropped if each in self._store.settled]
+                await asyncio.to_thread(self._store.forget, gone)
+            self._dropped.discard(lane)
 
+        self._dropped.add(lane)
         self._start(work)
+
+    async def _pack(self) -> None:
+        """Put the small lanes among those that are settled into packs."""
+        self._settled = 0
+        try:
+            while len(self._store.packable()) >= PACK_LANES_MIN:
+                damaged = await asyncio.to_thread(self._store.pack)
+                if damaged is not None:
+                    self._on_damage(damaged)
+            await asyncio.to_thread(self._store.tidy)
+        except StorageFull as error:  # they stay as they are; nothing waits for this
+            _log.warning("%s", error)
 
     def trim(self, first: int) -> None:
         """Positions below `first` are not read any more: give back the segments and pages that hold nothing else."""
 
         async def work() -> None:
-            for held in self._store.lanes.values():
+            for held in list(self._store.ordered.values()):
+                if held.is_settled and first < held.trims_at:
+                    continue
                 lsn = min(held.runs.floor_position(first), held.lane.length)
                 held.runs.trim(lsn - 1)  # one trimmed record stays, by which peers see that those before it were
                 await self._sync_runs([held.runs])
-                if len(held.lane.first_lsns) < 2 or held.lane.first_lsns[1] > lsn:
-                    continue
-                writer = self._writers.get(held.lane_id)
-                if writer is not None:
-                    writer.trim(lsn)
-                else:
-                    await asyncio.to_thread(trim, held, lsn)
+                if len(held.lane.first_lsns) > 1 and held.lane.first_lsns[1] <= lsn:
+                    writer = self._writers.get(held.lane_id)
+                    if writer is not None:
+                        writer.trim(lsn)
+                    else:
+                        await asyncio.to_thread(trim, held, lsn)
+                if held.is_settled:
+                    held.trims_at = _next_trim(held)
 
         self._start(work)
 
     def sync_runs(self, cut: int) -> None:
         async def work() -> None:
-            await self._sync_runs([held.runs for held in self._store.lanes.values()])
+            if self._settled >= PACK_LANES_MIN:
+                await self._pack()  # which makes their runs durable as well
+            runs = [held.opened_runs for held in list(self._store.lanes.values())]
+            await self._sync_runs([each for each in runs if each is not None])
             self._step(RunsSynced(cut))
 
         self._start(work)
@@ -139,7 +182,7 @@ class LaneKeeper:
 
     def _start_writer(self, lane: LaneId) -> LaneWriter:
         return LaneWriter(
-            self._store.lanes[lane].lane,
+            self._store.begin_writing(lane),
             loop=asyncio.get_running_loop(),
             on_synced=lambda length: self._step(Synced(lane, length)),
             on_full=lambda is_full: self._note_space(lane, is_full),
@@ -152,6 +195,9 @@ class LaneKeeper:
         if writer is not None:
             await writer.close()
             self._note_space(lane, False)  # whatever it lacked space for is not written any more
+        held = self._store.lanes.get(lane)
+        if held is not None:
+            held.is_written = False
 
     def _note_space(self, who: object, is_short: bool) -> None:
         was_full = bool(self._short)
@@ -190,6 +236,14 @@ class LaneKeeper:
                 self._note_space(work, True)
                 await asyncio.sleep(STORAGE_FULL_RETRY_S)
         self._note_space(work, False)
+
+
+def _next_trim(held: StoredLane) -> int:
+    """The position up to which the first segment of a settled lane reaches, if another one follows it."""
+    first_lsns = held.lane.first_lsns
+    if len(first_lsns) < 2:
+        return held.runs.end_position
+    return held.runs.position_of(max(first_lsns[1] - 1, held.runs.first_lsn)) + 1
 
 
 def _write_all(pending: list[PendingRuns]) -> None:

@@ -14,13 +14,16 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ithaca.model.errors import Corrupt
 from ithaca.model.limits import DELIVER_BYTES_MAX, LANE_RECENT_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
 from ithaca.protocol.copying import LaneBatches
 from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
+from ithaca.storage.held_lane import HeldLane
 from ithaca.storage.lane import Lane
+from ithaca.storage.packed_lane import PackedLane
 from ithaca.storage.reader import Cursor
 from ithaca.wire.batch import NOOPS, Batch
 
@@ -131,14 +134,31 @@ class OwnLaneFeed:
 
 
 async def send_stored(
-    connection: Connection, lane: LaneId, storage: Lane, start: int, stop: int, is_settled: Callable[[LaneId], bool]
+    connection: Connection,
+    find: Callable[[], HeldLane],
+    start: int,
+    stop: int,
+    is_settled: Callable[[LaneId], bool],
 ) -> None:
-    """Send what is stored of a lane in `[start, stop)` and was not trimmed, as far as it is there, then `Finished`."""
+    """Send what is stored of a lane in `[start, stop)` and was not trimmed, as far as it is there, then `Finished`.
+
+    `find` says where the lane is now: it may be put into a pack meanwhile.
+    """
+    held = find()
+    lane, storage = held.lane_id, held.lane
     cursor = Cursor(storage, max(start, storage.trim_lsn))
     message = LaneBatches(lane)
     sent = start
     while cursor.lsn < (end := min(stop, storage.length)):
-        batches = await asyncio.to_thread(_read, cursor, storage, sent, end)
+        try:
+            batches = await asyncio.to_thread(_read, cursor, storage, sent, end)
+        except Corrupt:
+            moved = find()
+            if moved is held:
+                raise
+            held, storage = moved, moved.lane
+            cursor = Cursor(storage, max(sent, storage.trim_lsn))
+            continue
         sent = batches[-1].end_lsn
         if batches[-1].kind == NOOPS and sent >= stop and is_settled(lane):
             batches += _last_snapshot(storage)
@@ -149,7 +169,7 @@ async def send_stored(
     connection.send(Finished())
 
 
-def _read(cursor: Cursor, storage: Lane, sent: int, stop: int) -> list[Batch]:
+def _read(cursor: Cursor, storage: Lane | PackedLane, sent: int, stop: int) -> list[Batch]:
     """The next batches for a peer that has all below `sent`, with snapshots where they do not say everything."""
     told: list[Batch] = []
     for batch in cursor.read(stop):
@@ -162,7 +182,7 @@ def _read(cursor: Cursor, storage: Lane, sent: int, stop: int) -> list[Batch]:
     return told
 
 
-def _snapshot(storage: Lane, lsn: int) -> list[Batch]:
+def _snapshot(storage: Lane | PackedLane, lsn: int) -> list[Batch]:
     """The entry that says what was before the batch at `lsn`; none if that is not known, or nothing is synced there."""
     if lsn >= storage.length:
         return []
@@ -170,7 +190,7 @@ def _snapshot(storage: Lane, lsn: int) -> list[Batch]:
     return [] if state.has_holes else [state.snapshot_entry().placed(lsn, storage.seed)]
 
 
-def _last_snapshot(storage: Lane) -> list[Batch]:
+def _last_snapshot(storage: Lane | PackedLane) -> list[Batch]:
     """The entry that says what a lane that is not being written to holds in all; none if that is not known."""
     state = storage.state
     return [] if state.has_holes else [state.snapshot_entry().placed(state.length, storage.seed)]

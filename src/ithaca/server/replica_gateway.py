@@ -34,7 +34,7 @@ from ithaca.runtime.machine import machine_name, place_of
 from ithaca.server.replica_feed import send_stored
 from ithaca.server.replica_streams import Stream
 from ithaca.server.status import encode_status
-from ithaca.storage.lane_store import HeldLane
+from ithaca.storage.held_lane import HeldLane
 from ithaca.storage.runs import Runs
 from ithaca.storage.shard_bytes import position_beyond
 from ithaca.storage.shard_reader import places, seek_time
@@ -182,8 +182,8 @@ class GatewayPeer:
     def _follow(self, connection: Connection, received: Received, message: FollowLane) -> None:
         server = self._server
         if message.stop is not None:
-            lane, is_settled = self._held(message.lane).lane, server.core.is_settled
-            work = partial(send_stored, connection, message.lane, lane, message.start, message.stop, is_settled)
+            find, is_settled = partial(self._held, message.lane), server.core.is_settled
+            work = partial(send_stored, connection, find, message.start, message.stop, is_settled)
         elif server.feed is not None and message.lane == server.core.own_lane:
             work = partial(server.feed.follow, connection, message.start)
         elif server.core.is_written_here(message.lane):
@@ -196,7 +196,7 @@ class GatewayPeer:
         connection.answer(received, StatusIs(encode_status(self._server.status())))
 
     def _held(self, lane: LaneId) -> HeldLane:
-        held = self._server.store.lanes.get(lane)
+        held = self._server.store.get(lane)
         if held is None:
             raise WrongLane(f"lane {lane} is not held here")
         return held

@@ -40,6 +40,7 @@ def replica_status(
             {"lane": str(lane), "open": is_open, "durable": durable, "ordered": ordered}
             for lane, is_open, durable, ordered in core.lanes()
         ],
+        "settled": core.settled_count,
         "damaged": damaged,
         "orderers": orderers_status(orderers),
         "pending_bytes": core.pending_bytes,

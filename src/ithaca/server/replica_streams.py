@@ -19,7 +19,7 @@ from ithaca.runtime.connection import Connection
 from ithaca.server.filtering import Filtering
 from ithaca.server.position_waits import PositionWaits
 from ithaca.storage.lane_store import LaneStore
-from ithaca.storage.shard_reader import PositionedEntry, ShardCursor, find
+from ithaca.storage.shard_reader import PositionedEntry, ShardCursor, Stretch, find
 
 Ranges = tuple[tuple[int, int], ...]
 _CATCH_UP_S = 1.0
@@ -112,7 +112,7 @@ class Shelf:
         lane, lsn = place
         self.check_not_lost(lane, lsn, position)
         cursor = ShardCursor(self.store, position)
-        entry = (await self.entries(cursor, position + 1))[0]
+        entry = (await self._read(cursor, [Stretch(lane, lsn, position, 1)]))[0]
         return Found(entry.lane, entry.position), list(entry.batch.buffers())
 
     async def entries(self, cursor: ShardCursor, stop: int) -> list[PositionedEntry]:
@@ -120,6 +120,9 @@ class Shelf:
         stretches = cursor.plan(stop)
         if not stretches:
             return []
+        return await self._read(cursor, stretches)
+
+    async def _read(self, cursor: ShardCursor, stretches: list[Stretch]) -> list[PositionedEntry]:
         if cursor.in_memory(stretches):
             return cursor.read(stretches)
         return await asyncio.to_thread(cursor.read, stretches)

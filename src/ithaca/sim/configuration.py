@@ -18,6 +18,7 @@ from ithaca.raft.events import Settings
 from ithaca.sim.clocks import retention, with_retention
 from ithaca.sim.crowd import with_crowd
 from ithaca.sim.guests import with_guests
+from ithaca.sim.many_lanes import LANE_FAULTS, with_many_lanes
 from ithaca.sim.replacing import REPLACE, with_replacing
 from ithaca.sim.spark_sink import with_drivers
 from ithaca.sim.staged import STAGED_FAULTS, with_staged_faults
@@ -53,7 +54,7 @@ FAULTS = (
 _DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
 """Those of orderers that come and go (`sim.members`); they are drawn apart from the others."""
-ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS + STORAGE_FAULTS + SUDDEN_FAULTS
+ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS + STORAGE_FAULTS + SUDDEN_FAULTS + LANE_FAULTS
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def configuration_of(seed: int) -> Configuration:
     """
     drawn = with_staged_faults(_with_aggregators(_without_aggregators(seed)))
     drawn = with_sudden_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
-    return with_crowd(with_guests(with_drivers(drawn)))
+    return with_many_lanes(with_crowd(with_guests(with_drivers(drawn))))
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

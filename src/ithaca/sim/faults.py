@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ithaca.proof.history import Fault
 from ithaca.sim.administrator import Replacement, Task
 from ithaca.sim.host import Host
+from ithaca.sim.many_lanes import LaneFaults
 from ithaca.sim.replacing import REPLACE
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.staged import StagedFaults, leads
@@ -51,6 +52,7 @@ class Faults:
             REPLACE: self._replace_replica,
             **world.members.faults,
             **StagedFaults(world, self._expendable).kinds,
+            **LaneFaults(world).kinds,
             **self._storage.kinds,
             **SuddenFaults(world, self._expendable).kinds,
         }

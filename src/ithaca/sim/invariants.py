@@ -224,13 +224,23 @@ class Invariants:
             if not copy.is_ready:
                 continue
             held = server.store.lanes.get(lane)
-            if held is None:
+            if held is None and not (copy.is_settling and lane in server.store.settled):
                 raise Violation("as-written", f"{host.name} takes lane {lane} for present, and its store has none")
-            length, runs_end = held.lane.length, held.runs.end_lsn
+            if held is not None and held.is_written and held.opened_lane is None:
+                raise Violation("as-written", f"{host.name} has closed lane {lane}, which is being written to")
+            length, runs_end = _lengths(server, lane)
+            length = copy.durable if length is None else length
+            runs_end = copy.runs_end if runs_end is None else runs_end
             if not copy.durable <= length <= copy.received or runs_end != copy.runs_end:
                 core = f"{copy.durable} of {copy.received} records and runs to {copy.runs_end}"
                 store = f"{length} records and runs to {runs_end}"
                 raise Violation("as-written", f"{host.name} says {core} of lane {lane}, and its store has {store}")
+
+        for lane, settled in server.core._settled.items():
+            lengths = _lengths(server, lane)
+            if lengths not in ((settled, settled), (settled, None), (None, settled)):
+                said = f"{host.name} takes lane {lane} for settled with {settled} records"
+                raise Violation("as-written", f"{said}, and its store has {lengths}")
 
     def _keeps_its_lanes(self, host: Host, server: ReplicaServer | None) -> None:
         """A lane that its shard counts on goes from a replica's disk by ordered entries, or with the disk."""
@@ -242,7 +252,11 @@ class Invariants:
             if self._counts_on(host, lane):
                 raise Violation("lanes-kept", f"{host.name} has lost lane {lane}, which its shard counts on")
         if server is not None:
-            there &= held | {lane for lane, copy in server.core._lanes.items() if copy.durable}
+            there &= (
+                held | {lane for lane, copy in server.core._lanes.items() if copy.durable} | {*server.core._settled}
+            )
+            if any(found.lane is None for found in server.store.set_aside):
+                there |= held  # nobody can say which lanes they were
         self._copies[host.name] = host.disk, there
 
     def _counts_on(self, host: Host, lane: LaneId) -> bool:
@@ -280,6 +294,10 @@ class Invariants:
                         f"{host.name} has {durable} records of lane {lane} ({ordered} ordered, open: {is_open}), which "
                         f"was finalized at {final}",
                     )
+            for lane in core._settled:
+                final = self._final_lengths.get(lane, core.ordered_length(lane) or 0)
+                if core.ordered_length(lane) != final:
+                    raise Violation("finalized", f"{host.name} has settled lane {lane} at another length than {final}")
 
     def _counts_connections(self, host: Host, listener: Listener) -> None:
         """Only connections that are there count, and nobody waits for room that is there."""
@@ -357,6 +375,23 @@ class Invariants:
             raise Violation("monotone", f"{host.name} fell from {before[1:]} to {now[1:]}")
 
 
+def _lengths(server: ReplicaServer, lane: LaneId) -> tuple[int | None, int | None]:
+    """How long a lane and its runs are, or were when their files were closed; None for what was never opened."""
+    held = server.store.lanes.get(lane)
+    if held is None:
+        found = server.store.settled.find(lane)
+        return (None, None) if found is None else (found[1].length, found[1].length)
+    opened, runs = held.opened_lane, held.opened_runs
+    return (
+        held.length_left if opened is None else opened.length,
+        held.runs_end_left if runs is None else runs.end_lsn,
+    )
+
+
 def _lanes_of(server: ReplicaServer | None) -> set[LaneId]:
     """The lanes that a replica has, and those that it has set aside for their damage."""
-    return set() if server is None else {*server.store.lanes, *(found.lane for found in server.store.set_aside)}
+    if server is None:
+        return set()
+    store = server.store
+    aside = {found.lane for found in store.set_aside if found.lane is not None}
+    return {*store.lanes, *(lane for lane, _, _ in store.settled.lengths()), *aside}

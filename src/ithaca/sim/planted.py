@@ -17,6 +17,7 @@ from ithaca.sim.bug import Bug
 from ithaca.sim.planted_client import CLIENT
 from ithaca.sim.planted_clocks import CLOCKS
 from ithaca.sim.planted_connections import CONNECTIONS
+from ithaca.sim.planted_lanes import LANES
 from ithaca.sim.planted_names import NAMES
 from ithaca.sim.planted_order import ORDER
 from ithaca.sim.planted_parts import PARTS
@@ -31,6 +32,7 @@ __all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
 
 BUGS: tuple[Bug, ...] = (
     *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
+    *LANES,
 )
 
 SEEDS = range(1, 201)

@@ -49,8 +49,8 @@ REPLICA = (
         "replica-unknown-is-absent",
         "a replica that lacks part of a closed lane says that what it lacks was never there",
         "ithaca.replica.core",
-        "return copy is not None and copy.is_settled and not copy.has_holes",
-        "return copy is not None and copy.is_present",
+        "return copy.is_settled and not copy.has_holes",
+        "return copy.is_present",
     ),
     Bug(
         "replica-closed-lane-not-cut",

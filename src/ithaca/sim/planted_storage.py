@@ -46,9 +46,9 @@ STORAGE = (
         "lane-tail-dropped",
         "a restart keeps of each lane only what it knows the positions of",
         "ithaca.storage.lane_store",
-        "_length_of(self._hold(lane))  # whoever opens the store asks for it, and it reads the newest runs",
+        "self._found[lane] = held.length()  # which reads the newest runs",
         "truncation.truncate(self._disk, self._path(lane), lane, Runs(self._disk, self._path(lane)).end_lsn)\n"
-        "                _length_of(self._hold(lane))",
+        "                self._found[lane] = held.length()",
     ),
     Bug(
         "lane-checksum-ignored",

@@ -55,6 +55,13 @@ class Index:
         self.synced_offset = 0
         """Up to here the segment was synced, by the word of a block; more than the segment holds if it was cut."""
 
+    @classmethod
+    def of(cls, entries: list[list[int]]) -> "Index":
+        """An index of these entries: LSN, offset, time."""
+        index = cls()
+        index._entries = [(lsn, offset, time_us) for lsn, offset, time_us in entries]
+        return index
+
     def note(self, lsn: int, offset: int, time_us: int) -> None:
         """A batch starts here; kept if the last entry is a stride behind."""
         if offset >= self.next_offset:
@@ -74,6 +81,13 @@ class Index:
     def entries(self) -> Iterator[tuple[int, int]]:
         """LSN and offset of every entry."""
         return (entry[:2] for entry in self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def encoded(self) -> bytes:
+        """All entries, as a pack holds them."""
+        return np.array(self._entries, "<i8").tobytes()
 
     def store_block(self, file: File, end_offset: int, end_lsn: int) -> None:
         """Append the entries since the last block; everything below `end_offset` must be synced."""

@@ -7,13 +7,16 @@ LSNs and rise in positions, with gaps where other lanes' records lie; their time
 Old runs are in pages on disk (`runs_file`), read when they are asked for, at most `RUNS_PAGES_CACHED_MAX`
 of them in memory; what a page starts with is in memory for all pages. New ones are in memory, at least the
 newest, and durable with `sync`. Look-ups see both. One thread at a time, but for `PendingRuns.write`: what
-`prepare_sync` has collected may be written in another thread while this one goes on appending and looking up.
+`prepare_sync` has collected may be written in another thread while this one goes on appending and looking up. Runs
+that nothing changes any more may be looked up by any thread.
 """
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from operator import itemgetter
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 from ithaca.model.errors import NotWritten, Trimmed
 from ithaca.model.limits import RUNS_PAGE_ENTRIES, RUNS_PAGES_CACHED_MAX, RUNS_UNSYNCED_MAX
 from ithaca.storage.disk import Disk
-from ithaca.storage.runs_file import Columns, Run, RunsFile
+from ithaca.storage.runs_file import NOTHING, Columns, Run, RunsFile
 
 _LSN, _POSITION, _COUNT, _TIME = range(4)
 _BY = tuple(map(itemgetter, range(4)))
@@ -30,7 +33,9 @@ _BY = tuple(map(itemgetter, range(4)))
 class PendingRuns:
     """Runs on their way to the disk."""
 
-    def __init__(self, file: RunsFile, pages: int, runs: list[Run], dead_pages: int, end_lsn: int) -> None:
+    def __init__(
+        self, file: Callable[[], RunsFile], pages: int, runs: list[Run], dead_pages: int, end_lsn: int
+    ) -> None:
         self._file = file
         self._dead_pages = dead_pages
         self._end_lsn = end_lsn
@@ -50,8 +55,9 @@ class PendingRuns:
         assert not self.abandoned, "newer runs are on their way already"
         self.in_progress = True
         try:
-            self.pages_now = self._file.store(self.pages, self.runs, self._dead_pages, self._end_lsn)
-            self._file.drop_dead()
+            file = self._file()
+            self.pages_now = file.store(self.pages, self.runs, self._dead_pages, self._end_lsn)
+            file.drop_dead()
         finally:
             self.in_progress = False
 
@@ -64,21 +70,24 @@ class Runs:
         disk: Disk,
         directory: str,
         *,
+        is_new: bool = False,
         page_entries: int = RUNS_PAGE_ENTRIES,
         pages_cached_max: int = RUNS_PAGES_CACHED_MAX,
     ) -> None:
-        """Open the file, or make it; what a crash cut short is dropped, damage to synced runs is `Corrupt`."""
-        self._file = RunsFile(disk, directory, page_entries)
+        """Open the files; what a crash cut short is dropped, damage to synced runs is `Corrupt`.
+
+        With `is_new` there are no runs: the files are made, or opened, with the first sync.
+        """
+        self._open = partial(RunsFile, disk, directory, page_entries)
+        self._opened: RunsFile | None = None if is_new else self._open()
         self._page_entries = page_entries
         self._pages_cached_max = pages_cached_max
         self._pending: PendingRuns | None = None
-        self._load()
-
-    def _load(self) -> None:
-        last = self._file.last
+        self._cache_lock = Lock()
+        last = NOTHING if self._opened is None else self._opened.last
         self._pages, self._dead_pages = last.pages, last.dead_pages
         self._heads_from = last.dead_pages
-        self._heads = self._file.heads()
+        self._heads = np.empty((3, 0), np.int64) if self._opened is None else self._opened.heads()
         """What the pages from that number on begin with."""
         self._recent = list(last.tail)
         self._check_starts()
@@ -100,6 +109,22 @@ class Runs:
         steps = np.diff(starts)
         if (steps[:2] <= 0).any() or (steps[2] < 0).any():
             raise self._file.inconsistent("pages of runs do not follow each other")
+
+    @property
+    def _file(self) -> RunsFile:
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything appended is durable."""
+        return self._synced and self._pending is None
+
+    @property
+    def count(self) -> int:
+        """How many runs there are, those on dead pages included."""
+        return self._pages * self._page_entries + len(self._recent)
 
     @property
     def first_lsn(self) -> int:
@@ -152,7 +177,7 @@ class Runs:
         if self._synced:
             return None
         self._synced = True
-        self._pending = PendingRuns(self._file, self._pages, list(self._recent), self._dead_pages, self.end_lsn)
+        self._pending = PendingRuns(lambda: self._file, self._pages, list(self._recent), self._dead_pages, self.end_lsn)
         self._pending.unsynced = self._unsynced
         return self._pending
 
@@ -346,6 +371,10 @@ class Runs:
             if self._recent_columns is None:
                 self._recent_columns = np.ascontiguousarray(np.array(self._recent, np.int64).reshape(-1, 4).T)
             return self._recent_columns
+        with self._cache_lock:
+            return self._page(number)
+
+    def _page(self, number: int) -> Columns:
         page = self._cache.get(number)
         if page is None:
             page = self._file.load_page(number)
@@ -357,6 +386,10 @@ class Runs:
         else:
             self._cache.move_to_end(number)
         return page
+
+    def all(self) -> list[Run]:
+        """Every run that is known."""
+        return list(self.runs(self.first_lsn, self.end_lsn))
 
     def _trimmed(self, what: str) -> Trimmed:
         first = self.position_of(self.first_lsn) if self.first_lsn < self.end_lsn else self.end_position

@@ -103,6 +103,10 @@ class Generation(NamedTuple):
     """The runs behind the last page: the newest one always, since it may still grow."""
 
 
+NOTHING = Generation(0, 0, 0, 0, 0, ())
+"""What a lane without runs has."""
+
+
 class RunsFile:
     """The open files. One thread at a time."""
 
@@ -120,7 +124,7 @@ class RunsFile:
         self._named_files = 0
         """The names of files of pages before this one are durable."""
         self._is_version_1 = False
-        self.last = Generation(0, 0, 0, 0, 0, ())
+        self.last = NOTHING
         self.fenced: Fenced | None = None
         if disk.exists(f"{directory}/{_NEW}"):
             disk.remove(f"{directory}/{_NEW}")
@@ -420,6 +424,17 @@ def _are_consecutive(runs: Columns) -> bool:
         and (position[1:] >= position[:-1] + count[:-1]).all()
         and (time_us[1:] >= time_us[:-1]).all()
     )
+
+
+def encode_runs(runs: Sequence[Run]) -> bytes:
+    """Runs one behind the other, as a pack holds them."""
+    return _columns(runs).T.astype("<i8").tobytes()
+
+
+def parse_runs(data: bytes) -> Columns | None:
+    """Runs one behind the other; None if they cannot be those of one lane."""
+    runs = _parse_runs(data)
+    return runs if _are_consecutive(runs) else None
 
 
 def _parse_runs(data: bytes) -> Columns:

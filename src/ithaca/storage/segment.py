@@ -47,6 +47,9 @@ def first_lsns(names: Sequence[str]) -> list[int]:
 class Segment:
     """A segment open for reading, with its index."""
 
+    start = 0
+    """Where its first entry stands in the file; offsets count from there."""
+
     def __init__(self, disk: Disk, directory: str, first_lsn: int, seed: int, *, writable: bool = False) -> None:
         self.first_lsn = first_lsn
         self.path = f"{directory}/{name_of(first_lsn)}"
@@ -62,15 +65,15 @@ class Segment:
     def walk(self, offset: int, lsn: int, *, chunk_bytes: int = READ_CHUNK_BYTES) -> Iterator[tuple[int, Batch]]:
         """Entries from `offset` on, with their offsets; raises `Corrupt` at the first that does not continue."""
         chunk_bytes = max(chunk_bytes, HEAD_BYTES)
-        data, at = self.file.read(offset, chunk_bytes), 0
+        data, at = self.file.read(self.start + offset, chunk_bytes), 0
         while True:
             size = stored_bytes(data, at)
             if at and (at + size > len(data) or len(data) - at < HEAD_BYTES):
                 offset, at = offset + at, 0
-                data = self.file.read(offset, max(chunk_bytes, size))
+                data = self.file.read(self.start + offset, max(chunk_bytes, size))
                 size = stored_bytes(data, at)
             if size > len(data):
-                data = self.file.read(offset, size)
+                data = self.file.read(self.start + offset, size)
             batch = self._entry(data, at, offset, lsn)
             yield offset + at, batch
             at += size
@@ -80,9 +83,10 @@ class Segment:
         try:
             batch = parse(data, at)
         except Corrupt as error:
-            raise Corrupt(str(error), file=self.path, offset=offset + at) from None
+            raise Corrupt(str(error), file=self.path, offset=self.start + offset + at) from None
         if batch.base_lsn != lsn or not batch.belongs_to(self.seed):
-            raise Corrupt(f"the batch here does not continue the lane at LSN {lsn}", file=self.path, offset=offset + at)
+            message = f"the batch here does not continue the lane at LSN {lsn}"
+            raise Corrupt(message, file=self.path, offset=self.start + offset + at)
         return batch
 
     def possible_entries(self, offset: int) -> Iterator[int]:

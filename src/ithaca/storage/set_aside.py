@@ -23,9 +23,10 @@ _REASON_BYTES_MAX = 4096
 class SetAside(NamedTuple):
     """A lane that was set aside."""
 
-    lane: LaneId
+    lane: LaneId | None
+    """None of a pack, if nobody can say which of its lanes they were."""
     name: str
-    """Of its directory now."""
+    """Of its directory, or of the pack that it is in."""
     error: Corrupt | None
     """Why, if it was done when this store was opened; None if it was done before."""
 

@@ -4,8 +4,12 @@ from collections.abc import Container
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+import numpy as np
+
 from ithaca.model.positions import LaneId
-from ithaca.storage.lane_store import HeldLane, LaneStore
+from ithaca.storage.held_lane import HeldLane
+from ithaca.storage.lane_store import LaneStore
+from ithaca.storage.settled import Ints
 
 
 class _Segment(NamedTuple):
@@ -20,10 +24,13 @@ class _Segment(NamedTuple):
 def position_beyond(store: LaneStore, open_lanes: Container[LaneId], bytes_max: int) -> int:
     """The position before which records must go so that the segments of the rest are within `bytes_max`.
 
-    Segments go as a whole, the oldest first. Of what is being written, and of what is not ordered, nothing can go; it
-    counts all the same. What was trimmed already does not.
+    Segments go as a whole, and lanes in packs, the oldest first. Of what is being written, and of what is not ordered,
+    nothing can go; it counts all the same. What was trimmed already does not.
     """
-    lanes = store.lanes
+    # In this order: a lane is in a pack before it leaves the others.
+    lanes: dict[LaneId, HeldLane] = {**store.ordered, **store.lanes}
+    settled = store.settled
+    lanes = {lane: held for lane, held in lanes.items() if lane not in settled}
     first_lsns = {lane: held.lane.first_lsns for lane, held in lanes.items()}  # the lanes' writers go on meanwhile
     newest: list[_Segment] = []
     kept = 0
@@ -43,13 +50,44 @@ def position_beyond(store: LaneStore, open_lanes: Container[LaneId], bytes_max: 
             kept += _bytes_of(held, first_lsns[lane][place])
             place -= 1
         offer(lane, place)
-    while newest:
+    packed = _Packed(*settled.by_end(store.first))
+    while True:
+        end = -newest[0].negated_end if newest else 0
+        too_much = packed.take(end, bytes_max - kept)
+        if too_much is not None:
+            return too_much
+        if not newest:
+            return store.first
         segment = heappop(newest)
         kept += _bytes_of(lanes[segment.lane], first_lsns[segment.lane][segment.place])
-        if kept > bytes_max:
-            return -segment.negated_end
+        if kept + packed.bytes > bytes_max:
+            return end
         offer(segment.lane, segment.place - 1)
-    return store.first
+
+
+class _Packed:
+    """The lanes in packs, the one that ends last first; many are counted at once."""
+
+    def __init__(self, ends: Ints, sizes: Ints) -> None:
+        self._ends = ends
+        self._together = np.concatenate(([0], np.cumsum(sizes)))
+        """The bytes of so many of them."""
+        self._taken = 0
+
+    @property
+    def bytes(self) -> int:
+        """Of those that were taken."""
+        return int(self._together[self._taken])
+
+    def take(self, position: int, bytes_max: int) -> int | None:
+        """Take those that end behind a position; the end of the first with which they are more than `bytes_max`."""
+        stop = int(np.searchsorted(-self._ends, -position, "left"))
+        if stop > self._taken:
+            beyond = max(self._taken + 1, int(np.searchsorted(self._together, bytes_max, "right")))
+            if beyond <= stop:
+                return int(self._ends[beyond - 1])
+            self._taken = stop
+        return None
 
 
 def _end_position(held: HeldLane, first_lsns: list[int], place: int) -> int | None:

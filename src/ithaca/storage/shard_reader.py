@@ -4,22 +4,29 @@ Only runs say what is ordered, so records that no run names are never returned. 
 runs of the lanes by position in `plan`, which runs where runs are appended, on the event loop, and reads the
 batches that they name in `read`, which may run in a thread. In between, nothing else is done with a cursor.
 
-What the merge costs depends on runs, not on records or lanes: a lane that has nothing more is only asked,
-once per plan, whether it has something now.
+What the merge costs depends on runs, not on records or lanes: a lane that may grow and has nothing more is only asked,
+once per plan, whether it has something now. Lanes in packs come into the merge where they begin, and leave it where
+they end.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from ithaca.model.errors import Corrupt, Lost, Trimmed
+from ithaca.model.errors import Corrupt, Lost, Trimmed, WrongLane
 from ithaca.model.limits import DELIVER_BYTES_MAX, READ_LANE_BYTES_MIN, READ_RUNS_MAX, READ_RUNS_MIN
 from ithaca.model.positions import LaneId
-from ithaca.storage.lane_store import HeldLane, LaneStore
+from ithaca.storage.held_lane import HeldLane
+from ithaca.storage.lane_store import LaneStore
 from ithaca.storage.reader import Cursor
 from ithaca.storage.runs_file import Run
 from ithaca.wire.batch import Batch
 
+_NOWHERE = 1 << 63
+"""Behind every position."""
+_FEEDS_KEPT_MAX = 16
+"""Lanes of which a cursor keeps what it has read ahead, beyond those that it just read."""
 _RUNS_AT_ONCE = 256
 """Runs of a lane that a merge looks ahead."""
 
@@ -55,10 +62,11 @@ class PositionedEntry(NamedTuple):
 class _Source:
     """One lane in a merge: its next runs."""
 
-    __slots__ = ("held", "next_lsn", "runs")
+    __slots__ = ("held", "is_settled", "next_lsn", "runs")
 
-    def __init__(self, held: HeldLane) -> None:
+    def __init__(self, held: HeldLane, *, is_settled: bool = False) -> None:
         self.held = held
+        self.is_settled = is_settled
         self.next_lsn = 0
         self.runs: list[Run] = []  # the next one last
 
@@ -94,11 +102,12 @@ class _Source:
 class _Feed:
     """The batches of one lane, read in chunks."""
 
-    __slots__ = ("batches", "cursor", "held")
+    __slots__ = ("batches", "cursor", "held", "reader")
 
     def __init__(self, held: HeldLane, lsn: int) -> None:
         self.held = held
-        self.cursor = Cursor(held.lane, lsn)
+        self.reader = held.lane
+        self.cursor = Cursor(self.reader, lsn)
         self.batches: deque[Batch] = deque()
 
     def batch_at(self, lsn: int, stop: int, bytes_max: int) -> Batch:
@@ -118,6 +127,9 @@ class ShardCursor:
         self.position = position
         """Everything below was planned and, once `read` has returned, was returned by it."""
         self._version = -1
+        self._settled = store.settled
+        self._next_start = _NOWHERE
+        self._next_lane: LaneId | None = None
         self._heap: list[tuple[int, LaneId, _Source]] = []
         self._idle: list[_Source] = []
         self._left: list[Stretch] = []  # planned, and not read within the bytes that were allowed
@@ -140,21 +152,38 @@ class ShardCursor:
         planned, self._left = self._left, []
         self._wake_idle()
         heap, runs_left = self._heap, self._runs_ahead - len(planned)
-        while heap and heap[0][0] < stop and runs_left > 0:
+        while runs_left > 0 and self._next_position(stop) < stop:
             _, lane_id, source = heappop(heap)
-            taken = source.take(min(stop, heap[0][0]) if heap else stop, runs_left, planned)
+            limit = min(stop, heap[0][0]) if heap else stop
+            taken = source.take(min(limit, self._next_start), runs_left, planned)
             run = source.next()
-            if run is None:
-                self._idle.append(source)
-            else:
+            if run is not None:
                 heappush(heap, (run.position, lane_id, source))
                 if not taken:  # it is ordered, and not here
                     if not planned:
                         raise _lost(lane_id, run)
                     break
+            elif not source.is_settled:
+                self._idle.append(source)
             runs_left -= taken
-        self.position = max(self.position, min(stop, heap[0][0]) if heap else stop)
+        self.position = max(self.position, self._next_position(stop))
         return planned
+
+    def _next_position(self, stop: int) -> int:
+        """Where the next record is, or `stop`; the lanes in packs that begin before it are in the merge by then."""
+        heap = self._heap
+        while self._next_start < (min(stop, heap[0][0]) if heap else stop):
+            assert self._next_lane is not None
+            held = self._store.get(self._next_lane)
+            if held is not None:  # else it was dropped meanwhile
+                self._merge([_Source(held, is_settled=True)])
+            self._look_ahead(self._next_start)
+        return min(stop, heap[0][0]) if heap else stop
+
+    def _look_ahead(self, position: int) -> None:
+        """Find the lane in a pack that begins next."""
+        found = self._settled.next_after(position)
+        self._next_start, self._next_lane = found or (_NOWHERE, None)
 
     def _wake_idle(self) -> None:
         """Take those lanes into the merge that have new runs."""
@@ -167,18 +196,28 @@ class ShardCursor:
         for source in sources:
             source.skip(self.position)  # which may be further on than anything that was known of the lane
             run = source.next()
-            if run is None:
-                self._idle.append(source)
-            else:
+            if run is not None:
                 heappush(self._heap, (run.position, source.held.lane_id, source))
+            elif not source.is_settled:
+                self._idle.append(source)
 
     def _restart(self) -> None:
         """Begin the merge anew with the lanes that there are now."""
-        self._version = self._store.version  # before the lanes: if they change now, it starts once more
-        lanes = self._store.lanes
+        store = self._store
+        self._version = store.version  # before the lanes: if they change now, it starts once more
+        # In this order: a lane is in a pack before it leaves the others.
+        ordered, self._settled = list(store.ordered.items()), store.settled
         self._heap, self._idle, self._left = [], [], []
-        self._merge([_Source(held) for held in lanes.values()])
-        self._feeds = {lane: feed for lane, feed in self._feeds.items() if lanes.get(lane) is feed.held}
+        for lane in self._settled.around(self.position):
+            held = store.get(lane)
+            if held is not None:
+                self._merge([_Source(held, is_settled=True)])
+        self._look_ahead(self.position)
+        self._merge([_Source(held) for lane, held in ordered if lane not in self._settled])
+        stored = {lane: held for lane in self._feeds if (held := store.lanes.get(lane)) is not None}
+        self._feeds = {
+            lane: self._feeds[lane] for lane in stored if stored[lane].opened_lane is self._feeds[lane].reader
+        }
 
     def in_memory(self, stretches: list[Stretch]) -> bool:
         """Whether reading them does not touch the disk."""
@@ -187,7 +226,8 @@ class ShardCursor:
             if stretch.lane not in seen:  # what comes later in a lane is in memory if this is
                 seen.add(stretch.lane)
                 held = lanes.get(stretch.lane)
-                if held is None or not held.lane.cache.get(stretch.lsn, 0):
+                opened = None if held is None else held.opened_lane
+                if opened is None or not opened.cache.get(stretch.lsn, 0):
                     return False
         return True
 
@@ -222,6 +262,8 @@ class ShardCursor:
                 if lsn == batch.end_lsn:
                     feed.batches.popleft()
         self._runs_ahead = min(2 * self._runs_ahead, READ_RUNS_MAX)
+        if len(self._feeds) > _FEEDS_KEPT_MAX:
+            self._feeds = {lane: self._feeds[lane] for lane in stops}
         return entries
 
     def _leave(self, stretches: list[Stretch], at: int, lsn: int) -> None:
@@ -236,7 +278,7 @@ class ShardCursor:
     def _feed(self, stretch: Stretch) -> _Feed:
         feed = self._feeds.get(stretch.lane)
         if feed is None:
-            held = self._store.lanes.get(stretch.lane)
+            held = self._store.get(stretch.lane)
             if held is None:
                 raise self._trimmed(stretch.position)
             feed = self._feeds[stretch.lane] = _Feed(held, stretch.lsn)
@@ -247,10 +289,15 @@ class ShardCursor:
             return feed.batch_at(lsn, stop, bytes_max)
         except Trimmed:
             raise self._trimmed(stretch.position + lsn - stretch.lsn) from None
-        except Corrupt:
-            if stretch.lane not in self._store.lanes:  # it was dropped meanwhile
+        except (Corrupt, WrongLane):
+            found = self._store.get(stretch.lane)
+            if found is None:  # it was dropped meanwhile
                 raise self._trimmed(stretch.position + lsn - stretch.lsn) from None
-            raise
+            if found is feed.held:
+                raise
+        # It was put into a pack meanwhile.
+        self._feeds[stretch.lane] = feed = _Feed(found, lsn)
+        return feed.batch_at(lsn, stop, bytes_max)
 
     def _trimmed(self, position: int) -> Trimmed:
         first = self._store.first
@@ -271,13 +318,22 @@ def find(store: LaneStore, position: int) -> tuple[LaneId, int] | None:
     """Lane and LSN of the record at a position; None when it is not known to be one of this shard."""
     if position < store.first:
         raise Trimmed(f"position {position} was trimmed; the first one left is {store.first}", first=store.first)
-    for held in store.lanes.values():
+    for held in _around(store, position):
         runs = held.runs
         if position < runs.end_position:
             lsn = runs.floor_position(position)
             if runs.position_of(lsn) == position:
                 return held.lane_id, lsn
     return None
+
+
+def _around(store: LaneStore, position: int) -> Iterator[HeldLane]:
+    """The lanes that may have a record at a position."""
+    yield from list(store.ordered.values())  # first: a lane is in a pack before it leaves these
+    for lane in store.settled.around(position):
+        held = store.get(lane)
+        if held is not None:
+            yield held
 
 
 def places(store: LaneStore, start: int, stop: int, runs_max: int) -> tuple[list[Stretch], int]:
@@ -294,8 +350,11 @@ def places(store: LaneStore, start: int, stop: int, runs_max: int) -> tuple[list
 
 def seek_time(store: LaneStore, time_us: int, stop: int) -> int | None:
     """The first position of this shard, below `stop`, that was ordered at a time or later; None without one."""
-    found = []
-    for held in store.lanes.values():
+    ordered = list(store.ordered.values())  # first: a lane is in a pack before it leaves these
+    start, across = store.settled.by_time(time_us, store.first)
+    found = [] if start is None else [start]
+    settled = [held for lane in across if (held := store.get(lane)) is not None]
+    for held in [*settled, *ordered]:
         runs = held.runs
         lsn = max(runs.seek_time(time_us), runs.floor_position(store.first))
         if lsn < runs.end_lsn:

@@ -1,0 +1,105 @@
+"""What many small settled lanes cost a store: its start, its descriptors, its memory, a read, a step of a stream.
+
+    python tools/measure_lanes.py 100 10000 100000 --directory /dev/shm/lanes
+
+For each number a store is made with so many lanes of three records each, then opened by a process of its own, which
+prints one line of JSON. The directory is removed before and after.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from random import Random
+from statistics import median
+
+from ithaca.model.cut import LaneRun
+from ithaca.model.limits import PART_INCARNATION_MIN
+from ithaca.model.positions import LaneId
+from ithaca.storage.disk import OsDisk
+from ithaca.storage.lane_store import LaneStore
+from ithaca.storage.shard_reader import ShardCursor, Stretch, find
+from ithaca.wire.build import build
+
+_RECORDS = 3
+_READS = 500
+_AT_ONCE = 1000
+
+
+def make(directory: str, lanes: int) -> None:
+    """A store with so many published parts."""
+    OsDisk().make_directory(directory)
+    store = LaneStore(OsDisk(), directory)
+    for number in range(lanes):
+        lane = LaneId(0, 0, PART_INCARNATION_MIN + number)
+        held = store.create(lane)
+        held.lane.commit(held.lane.prepare([build([bytes(100)] * _RECORDS, timestamp_us=number)]))
+        store.note((LaneRun(lane, 0, 1 + number * _RECORDS, _RECORDS),), number)
+        held.is_written, held.is_settled = False, True
+        if (number + 1) % _AT_ONCE == 0 or number + 1 == lanes:
+            store.pack()
+            store.tidy()
+    store.close()
+
+
+def measure(directory: str, lanes: int) -> dict[str, float]:
+    """What a process that opens the store sees."""
+    began_kib, began = _resident_kib(), time.perf_counter()
+    store = LaneStore(OsDisk(), directory)
+    held = len(store.held()) + len(list(store.settled.lengths()))
+    start_s = time.perf_counter() - began
+    assert held == lanes
+    opened_kib = _resident_kib()
+    random, took, steps = Random(1), list[float](), list[float]()
+    for _ in range(_READS):
+        position = random.randrange(1, 1 + lanes * _RECORDS)
+        began = time.perf_counter()
+        found = find(store, position)
+        assert found is not None
+        ShardCursor(store, position).read([Stretch(*found, position, 1)])
+        took.append(time.perf_counter() - began)
+    cursor = ShardCursor(store, 1)
+    while cursor.position < 1 + lanes * _RECORDS:
+        began = time.perf_counter()
+        cursor.read(cursor.plan(1 + lanes * _RECORDS))
+        steps.append(time.perf_counter() - began)
+    return {
+        "lanes": lanes,
+        "start_ms": round(1000 * start_s, 1),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "store_mib": round((opened_kib - began_kib) / 1024, 1),
+        "read_us": round(1e6 * median(took), 1),
+        "stream_step_us": round(1e6 * median(steps), 1),
+        "stream_records_per_s": round(lanes * _RECORDS / sum(steps)),
+        "resident_mib": round(_resident_kib() / 1024, 1),
+    }
+
+
+def _resident_kib() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("lanes", type=int, nargs="+")
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--measure", action="store_true", help="only open the store that is there")
+    options = parser.parse_args()
+    for lanes in options.lanes:
+        if options.measure:
+            print(json.dumps(measure(options.directory, lanes)))
+            continue
+        shutil.rmtree(options.directory, ignore_errors=True)
+        make(options.directory, lanes)
+        command = [sys.executable, __file__, str(lanes), "--directory", options.directory, "--measure"]
+        subprocess.run(command, check=True)
+        shutil.rmtree(options.directory)
+
+
+if __name__ == "__main__":
+    main()
