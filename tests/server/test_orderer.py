@@ -29,12 +29,18 @@ from ithaca.model.errors import (
     ConfigError,
     Corrupt,
     Fenced,
+    InvalidInput,
+    IthacaError,
     LogInUse,
     NoSuchReplica,
+    NoSuchShard,
     ProtocolError,
+    WrongLane,
 )
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
+from ithaca.ordering.entries import OpenLane
+from ithaca.ordering.outcomes import Reason, Refused
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import RaftSays
 from ithaca.protocol.order import GetTail
@@ -42,6 +48,7 @@ from ithaca.protocol.reporting import Join, Joined
 from ithaca.raft.events import Settings
 from ithaca.raft.messages import TimeoutNow
 from ithaca.server.orderer import OrdererServer
+from ithaca.server.orderer_joins import _opened_lane
 from ithaca.sim.disk import SimDisk
 
 
@@ -345,3 +352,17 @@ async def test_a_message_that_orderers_do_not_take_ends_the_connection(tmp_path:
     async with orderers(file, tmp_path), speaking(file.orderers[0].address) as (connection, mailbox):
         connection.send(StatusIs(b"{}"))
         assert isinstance(await mailbox.lost, ProtocolError)
+
+
+@pytest.mark.parametrize(
+    ("reason", "error"),
+    [
+        ("no such shard", NoSuchShard),
+        ("no such replica", NoSuchReplica),
+        ("the lane is closed", WrongLane),
+        ("too many incarnations", InvalidInput),
+    ],
+)
+def test_what_became_of_a_replica_while_it_joined_is_said(reason: Reason, error: type[IthacaError]) -> None:
+    assert type(_opened_lane([Refused(OpenLane(0, 0, 1), reason)])) is error
+    assert _opened_lane([Refused(OpenLane(0, 0, 1), "the shard is finalized")]) is None

@@ -182,6 +182,8 @@ def _opened_lane(outcomes: list[Outcome]) -> LaneId | IthacaError | None:
             match outcome.reason:
                 case "the shard is finalized":
                     return None
+                case "no such shard":
+                    return NoSuchShard("the shard was reclaimed while the replica joined: nothing is left of it")
                 case "no such replica":
                     return NoSuchReplica("the replica was removed from its shard while it joined")
                 case "the lane is closed":
