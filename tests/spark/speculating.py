@@ -17,6 +17,8 @@ from pyspark.sql.types import StructType
 from ithaca.spark import IthacaDataSource
 
 ROWS = 40
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Three short-lived JVMs: for them it is not worth while to compile well."""
 
 
 class SlowAtFirst(IthacaDataSource):
@@ -83,7 +85,6 @@ def standalone(hosts: tuple[str, ...], directory: str) -> str:
 
 
 def main(bootstrap: str, directory: str) -> None:
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session = (
         SparkSession.builder.master(standalone(("127.0.0.2", "127.0.0.3"), directory))
         .appName("ithaca-speculation")
@@ -91,7 +92,7 @@ def main(bootstrap: str, directory: str) -> None:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.cores.max", "2")
         .config("spark.executor.memory", "512m")
-        .config("spark.executor.extraJavaOptions", quick)
+        .config("spark.executor.extraJavaOptions", QUICK_JVM)
         .config("spark.executorEnv.PYTHONPATH", ":".join(filter(None, sys.path)))
         .config("spark.scheduler.minRegisteredResourcesRatio", "1.0")
         .config("spark.scheduler.maxRegisteredResourcesWaitingTime", "120s")

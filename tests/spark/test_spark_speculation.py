@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.spark.speculating import ROWS
+from tests.spark.speculating import QUICK_JVM, ROWS
 
 import ithaca
 from ithaca.testing import Cluster
@@ -28,7 +28,7 @@ def test_two_attempts_prepare_and_one_is_published(tmp_path: Path) -> None:
         environment = os.environ | {
             "PYTHONPATH": f"{HERE}:{HERE / 'src'}",
             "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_SUBMIT_ARGS": "--driver-memory 512m pyspark-shell",
+            "PYSPARK_SUBMIT_ARGS": f"--driver-memory 512m --driver-java-options '{QUICK_JVM}' pyspark-shell",
         }
         job = [sys.executable, "-m", "tests.spark.speculating", cluster.bootstrap, str(tmp_path)]
         done = subprocess.run(job, env=environment, cwd=HERE, capture_output=True, timeout=JOB_S)
