@@ -28,6 +28,8 @@ _AGAIN_S = 0.2
 _MORE_ROOM_BYTES = 64 * KIB
 _KEPT_S = 2.0
 """How often a name is used that is to stay, where idle ones go."""
+_LEFT_MAX = 12
+"""How many handles a guest may leave open: more sessions without a name than there are places for."""
 IDLE_S = 20
 
 
@@ -37,7 +39,7 @@ def with_guests(configuration: "Configuration") -> "Configuration":
     if random.random() >= _CHANCE:
         return configuration
     guests = random.randint(1, 2)
-    named = configuration.producers + 2 * guests + configuration.publishers
+    named = configuration.producers + 2 * guests  # all of them
     every = named + 2 * configuration.producers + guests + random.randint(1, 4)
     limits = {
         "ORDERING_NAMED_SESSIONS_MAX": named,
@@ -95,7 +97,9 @@ class Guest:
         )
 
     async def _visit(self, who: Process, random: Random) -> None:
-        """One handle after the other, each for one append."""
+        """One handle after the other, each for one append; some guests are slow to close them."""
+        left: list[ClusterLog] = []
+        left_max = Random(f"{self._world.configuration.seed} {self.name} is slow").choice((0, _LEFT_MAX))
         while self._world.is_loaded:
             handle = await connected(self._world)
             session = self._world.recorder.new_session()
@@ -107,9 +111,11 @@ class Guest:
                 self._accuse(f"a plain append of {self.name} was refused: {error}")
             except IthacaError as error:
                 self._world.met(error, "append")
-            with suppress(IthacaError):
-                await handle.close()
+            left.append(handle)
+            while len(left) > left_max:
+                await _close(left.pop(0))
             await asyncio.sleep(random.uniform(0, self._world.configuration.pause_between_appends_s))
+        await asyncio.gather(*map(_close, left))
 
     async def _come_back(self, who: Process, random: Random, log: ClusterLog) -> None:
         """Open the session, see that it is the same as before, append a little, and leave it for a while."""
@@ -187,18 +193,37 @@ class Guest:
             await asyncio.sleep(random.uniform(0, 1))
 
     async def _expire(self, random: Random, log: ClusterLog) -> None:
+        """Have the name expire now and then, in some cases while it is opened again and again."""
         while self._world.is_loaded:
             await asyncio.sleep(random.uniform(0, 2))
+            is_opened = random.random() < 0.5
+            await asyncio.gather(self._expire_once(log), self._open_often(log, random.randint(2, 6) * is_opened))
+
+    async def _expire_once(self, log: ClusterLog) -> None:
+        try:
+            await log.admin.expire_session(f"{self.name}-again")
+            self._world.count("session expired by name")
+        except NoSuchSession:
+            pass
+        except IthacaError as error:
+            self._world.met(error, "expire a session")
+
+    async def _open_often(self, log: ClusterLog, times: int) -> None:
+        for _ in range(times):
             try:
-                await log.admin.expire_session(f"{self.name}-again")
-                self._world.count("session expired by name")
-            except NoSuchSession:
-                pass
+                await log.session(f"{self.name}-again")
+            except SessionError:
+                self._world.count("session had expired")
             except IthacaError as error:
-                self._world.met(error, "expire a session")
+                self._world.met(error, "use a name")
 
     def _values(self, session: int, seq: int, count: int) -> list[bytes]:
         return [payload.encode(session, seq + row, payload.HEAD_BYTES) for row in range(count)]
 
     def _accuse(self, text: str) -> None:
         self._world.accuse("names", text)
+
+
+async def _close(handle: ClusterLog) -> None:
+    with suppress(IthacaError):
+        await handle.close()

@@ -14,7 +14,16 @@ from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.ordering.clock import OrderClock
 from ithaca.ordering.entries import Cut, ExpireIdle, ExpireSession, Finalize, OpenSession, OrderingEntry, RegisterShard
-from ithaca.ordering.outcomes import Outcome, SessionExpired, SessionMoved, SessionOpened, ShardFinalized, ViewChanged
+from ithaca.ordering.outcomes import (
+    ANONYMOUS,
+    Outcome,
+    Refused,
+    SessionExpired,
+    SessionMoved,
+    SessionOpened,
+    ShardFinalized,
+    ViewChanged,
+)
 from ithaca.ordering.part_entries import OpenPart
 from ithaca.ordering.state import OrderingState
 from ithaca.protocol.greeting import Role
@@ -26,6 +35,7 @@ from ithaca.runtime.admission import Admission
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.sim.invariants import Invariants
 from ithaca.sim.world import World
+from ithaca.storage.sessions import SessionTable
 
 
 class Witness:
@@ -97,6 +107,8 @@ class Witness:
         for outcome in outcomes:
             if isinstance(outcome, SessionExpired):
                 self._may_expire(entry, outcome)
+            elif isinstance(outcome, Refused):
+                self._may_be_refused(outcome)
             elif isinstance(outcome, SessionMoved | SessionOpened):
                 self._may_be_home(state, outcome)
             elif isinstance(entry, Finalize) and isinstance(outcome, ViewChanged) and outcome.now is not None:
@@ -105,6 +117,19 @@ class Witness:
             elif isinstance(outcome, ShardFinalized) and isinstance(entry, Cut):
                 self._is_over(state, outcome.shard)
         return outcomes
+
+    def expiries(self, original: Callable[..., None], table: SessionTable, producer_id: int) -> None:
+        """A copy of a lane keeps nothing of a session that it is told has expired."""
+        original(table, producer_id)
+        if producer_id in table._by_id:
+            self.accuse("names", f"a copy of a lane keeps producer {producer_id}, of which it is told that it expired")
+
+    def lists(self, original: Callable[..., None], table: SessionTable, at_home: frozenset[int], lsn: int) -> None:
+        """A copy of a lane keeps all that it knows of those that are at home there."""
+        known = at_home & table._by_id.keys()
+        original(table, at_home, lsn)
+        if lost := sorted(known - table._by_id.keys()):
+            self.accuse("names", f"a copy of a lane has forgotten producers {lost}, which are at home there")
 
     def sizes(self, original: Callable[..., Iterator[bytes]], state: OrderingState) -> Iterator[bytes]:
         """The state knows a bound on its snapshot, and Raft takes every snapshot that there can be."""
@@ -159,6 +184,16 @@ class Witness:
         if not is_meant:
             self.accuse("names", f"session {session.name!r} of epoch {session.epoch} expired by {entry}")
 
+    def _may_be_refused(self, outcome: Refused) -> None:
+        """Only names are refused because names are taken."""
+        entry = outcome.entry
+        if (
+            outcome.reason == "too many sessions"
+            and isinstance(entry, OpenSession)
+            and entry.name.startswith(ANONYMOUS)
+        ):
+            self.accuse("names", "a session without a name was refused, since all names are taken")
+
     def _is_over(self, state: OrderingState, shard: int) -> None:
         cut, until_us = self._graces.get(shard, (0, 0))
         if state.cut_number < cut or state.time_us < until_us:
@@ -178,6 +213,8 @@ def watched(world: World, invariants: Invariants) -> Iterator[None]:
         (OrderClock, "lead", world.times.leads),
         (OrderingState, "snapshot_pieces", witness.sizes),
         (Admission, "admit", witness.admissions),
+        (SessionTable, "expired", witness.expiries),
+        (SessionTable, "listed", witness.lists),
     ]
     originals = [owner.__dict__[name] for owner, name, _ in places]
     try:
