@@ -9,6 +9,8 @@ A frame larger than the whole budget is let in alone.
 """
 
 from collections import deque
+from collections.abc import Iterator
+from itertools import chain
 from typing import Protocol
 
 from ithaca.model.errors import Overloaded
@@ -54,6 +56,11 @@ class FrameBudget:
     def waiting(self) -> int:
         """Connections that wait to go on."""
         return len(self._wanted)
+
+    @property
+    def connections(self) -> Iterator[Receiving]:
+        """Those that hold something, or wait for it."""
+        return chain(self._held, self._wanted)
 
     @property
     def has_room_for_next(self) -> bool:

@@ -300,10 +300,18 @@ class Invariants:
                     raise Violation("finalized", f"{host.name} has settled lane {lane} at another length than {final}")
 
     def _counts_connections(self, host: Host, listener: Listener) -> None:
-        """Only connections that are there count, and nobody waits for room that is there."""
-        if listener.admission.count > listener.connection_count:
-            said = f"{host.name} counts {listener.admission.count} connections"
+        """Only connections that are there count and hold memory, clients leave servers their part, and nobody waits
+        for room that is there.
+        """
+        admission = listener.admission
+        if admission.clients > admission.capacity.clients:
+            said = f"{host.name} holds {admission.clients} clients"
+            raise Violation("reserved", f"{said}, and may have {admission.capacity.clients}: the rest is for servers")
+        if admission.count > listener.connection_count:
+            said = f"{host.name} counts {admission.count} connections"
             raise Violation("admitted", f"{said}, and has {listener.connection_count}")
+        if any(connection not in listener._connections for connection in listener.frames.connections):
+            raise Violation("admitted", f"a connection that {host.name} has no more holds memory for a frame")
         if listener.frames.waiting and listener.frames.has_room_for_next:
             raise Violation("woken", f"{host.name} has room for the next unfinished frame, and lets it wait")
 
