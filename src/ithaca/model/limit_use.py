@@ -46,9 +46,25 @@ LIMITS: Mapping[str, Limit] = {
     "cuts_unsynced": Limit(
         "cuts that wait for a shard's disks", "look after the slow or full disks of its replicas", of_cluster=True
     ),
+    "cut_runs_unsynced": Limit(
+        "runs in cuts that wait for a shard's disks",
+        "look after the slow or full disks of its replicas",
+        of_cluster=True,
+    ),
     "lost_ranges": Limit("ranges of lost records", "trim what is before them", of_cluster=True),
+    "shard_numbers": Limit("numbers for shards", "have shards come and go less often", of_cluster=True),
+    "replica_numbers": Limit(
+        "numbers for replicas of one shard", "add another shard, and finalize that one", of_cluster=True
+    ),
+    "part_numbers": Limit("numbers for parts of one replica", "replace that replica by a spare", of_cluster=True),
+    "orderers": Limit("places for orderers", "remove those that are not needed", of_cluster=True),
+    "orderer_numbers": Limit("numbers for orderers", "skip none when orderers are added", of_cluster=True),
     "spares": Limit("spares that wait", "use some of them, or stop them"),
+    "uncommitted_entries": Limit(
+        "entries that are proposed and not agreed on", "look after the orderers and their disks"
+    ),
     "uncommitted_bytes": Limit("bytes that are proposed and not agreed on", "look after the orderers and their disks"),
+    "reads_waiting": Limit("reads that wait for a majority", "look after the other orderers and the network"),
     "pending_bytes": Limit("bytes that are accepted and not ordered", "look after the shard's other replicas"),
     "runs_unsynced": Limit("runs that wait for their sync", "look after its disk, which is full or slow"),
     "copies_set_aside": Limit("copies that were set aside", "look at them, and delete what nobody needs"),

@@ -78,6 +78,11 @@ class PartTable:
         """Parts that are being written in the shard that has most of them."""
         return max(self._unfinished.values(), default=0)
 
+    @property
+    def numbers_most(self) -> int:
+        """Parts that have ever been opened at the replica that has had most of them."""
+        return max(self._last.values(), default=PART_INCARNATION_MIN - 1) - (PART_INCARNATION_MIN - 1)
+
     def open(self, entry: OpenPart, time_us: int) -> list[Outcome]:
         known = self._of_token.get(entry.token)
         if known is not None:

@@ -64,6 +64,16 @@ class ShardTable:
         """A bound on what all shards take in a snapshot."""
 
     @property
+    def number_last(self) -> int:
+        """The highest number that a shard has ever had."""
+        return max(max(self.by_number, default=0), max(self._reclaimed, default=0))
+
+    @property
+    def replica_last_most(self) -> int:
+        """The highest number that a replica of any shard has ever had."""
+        return max((shard.replica_last for shard in self.by_number.values()), default=0)
+
+    @property
     def reclaimed_count(self) -> int:
         return len(self._reclaimed)
 

@@ -54,6 +54,10 @@ class Leadership:
         self._follow_members()
         self._append((Entry(self.first_index, node.term, EntryKind.NOOP, b""),))
 
+    @property
+    def uncommitted_entries(self) -> int:
+        return self.node.log.last_index - self.node.commit_index
+
     # Requests.
 
     def propose(self, event: Propose) -> None:
@@ -105,8 +109,7 @@ class Leadership:
             return "too large"
         if max(map(len, event.payloads)) > RAFT_ENTRY_BYTES_MAX:
             return "too large"
-        uncommitted = node.log.last_index - node.commit_index
-        if uncommitted >= settings.uncommitted_entries_max:
+        if self.uncommitted_entries >= settings.uncommitted_entries_max:
             return "overloaded"
         return "overloaded" if self.uncommitted_bytes >= settings.uncommitted_bytes_max else None
 

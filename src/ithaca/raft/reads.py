@@ -22,10 +22,15 @@ class Reads:
         """Numbers the heartbeats: an answer to this round confirms all reads that are being confirmed."""
 
     def add(self, event: ReadIndex) -> None:
-        if len(self._waiting) + len(self._confirming) >= RAFT_READS_MAX:
+        if self.count >= RAFT_READS_MAX:
             self._refuse(event.request, overloaded=True)
         else:
             self._waiting.append(event.request)
+
+    @property
+    def count(self) -> int:
+        """Reads that are not confirmed yet."""
+        return len(self._waiting) + len(self._confirming)
 
     def start_round(self) -> bool:
         """Begin confirming what waits, unless a round is under way; then heartbeats must go out.

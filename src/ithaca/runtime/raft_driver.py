@@ -55,6 +55,7 @@ from ithaca.raft.events import (
     TransferLeadership,
     Transferring,
 )
+from ithaca.raft.leader import Leadership
 from ithaca.raft.messages import AnyMessage, Configuration, DurableState, EntryKind, ServerId, TimeoutNow
 from ithaca.runtime.machine import chance, monotonic_ns
 from ithaca.runtime.raft_disk import RaftDisk
@@ -227,9 +228,9 @@ class RaftDriver:
         return self.role is Role.LEADER
 
     @property
-    def uncommitted_bytes(self) -> int:
-        """What was proposed to this leader and is not committed; 0 at others."""
-        return 0 if self._core.leadership is None else self._core.leadership.uncommitted_bytes
+    def leadership(self) -> Leadership | None:
+        """What this server has under way as a leader."""
+        return self._core.leadership if self.is_leader else None
 
     @property
     def leader(self) -> ServerId | None:

@@ -28,7 +28,7 @@ from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.metrics import OrdererMetrics, exposition
 from ithaca.runtime.raft_driver import RaftDriver
-from ithaca.server.limit_uses import disk_uses, leader_uses, order_uses, process_uses
+from ithaca.server.limit_uses import disk_uses, leader_uses, member_uses, order_uses, process_uses
 from ithaca.server.order_time import OrderTime
 from ithaca.server.orderer_aggregators import Aggregators
 from ithaca.server.orderer_directory import open_raft_log, state_to_begin_with
@@ -262,8 +262,12 @@ class OrdererServer:
 
     def _limit_uses(self) -> Uses:
         uses = process_uses(self._listener) | disk_uses(self._disk, self._directory) | order_uses(self._machine.state)
-        if self._leading is not None and self._driver is not None:
-            uses |= leader_uses(len(self._leading.spares), self._driver.uncommitted_bytes)
+        if self._driver is None:
+            return uses
+        uses |= member_uses(self._driver.agreed_configuration)
+        leadership = self._driver.leadership
+        if self._leading is not None and leadership is not None:
+            uses |= leader_uses(len(self._leading.spares), leadership)
         return uses
 
     def _log_id(self) -> UUID | None:
