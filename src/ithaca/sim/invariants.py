@@ -17,6 +17,7 @@ from ithaca.server.spare import SpareServer
 from ithaca.sim.host import Host, HostDisk
 from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
+from ithaca.storage.settled import SettledLanes
 
 _FENCED_NS = 1_000_000_000
 _FENCED_STEPS = 300
@@ -76,6 +77,8 @@ class Invariants:
         """Of each host: its disk, and the lanes that have been on it with records."""
         self._had: dict[tuple[str, int], tuple[int, dict[LaneId, int]]] = {}
         """Of each disk of a replica: the life in which it was looked at last, and what was synced of each lane then."""
+        self._packed: dict[str, tuple[SettledLanes, dict[LaneId, int]]] = {}
+        """Of each host: what its store has in packs, and how long each of these lanes is."""
         self._hosts = {host.name: host for host in world.hosts.values()}
 
     def runs_synced(self, shard: int, cut: int) -> int:
@@ -220,15 +223,16 @@ class Invariants:
 
     def _is_as_written(self, host: Host, server: ReplicaServer) -> None:
         """What a core says that it wrote is what its store has: no effect was left out, none failed half-way."""
+        packed = self._packed_lengths(host, server)
         for lane, copy in server.core._lanes.items():
             if not copy.is_ready:
                 continue
             held = server.store.lanes.get(lane)
-            if held is None and not (copy.is_settling and lane in server.store.settled):
+            if held is None and not (copy.is_settling and lane in packed):
                 raise Violation("as-written", f"{host.name} takes lane {lane} for present, and its store has none")
             if held is not None and held.is_written and held.opened_lane is None:
                 raise Violation("as-written", f"{host.name} has closed lane {lane}, which is being written to")
-            length, runs_end = _lengths(server, lane)
+            length, runs_end = _lengths(server, packed, lane)
             length = copy.durable if length is None else length
             runs_end = copy.runs_end if runs_end is None else runs_end
             if not copy.durable <= length <= copy.received or runs_end != copy.runs_end:
@@ -237,7 +241,7 @@ class Invariants:
                 raise Violation("as-written", f"{host.name} says {core} of lane {lane}, and its store has {store}")
 
         for lane, settled in server.core._settled.items():
-            lengths = _lengths(server, lane)
+            lengths = _lengths(server, packed, lane)
             if lengths not in ((settled, settled), (settled, None), (None, settled)):
                 said = f"{host.name} takes lane {lane} for settled with {settled} records"
                 raise Violation("as-written", f"{said}, and its store has {lengths}")
@@ -247,7 +251,7 @@ class Invariants:
         disk, held = self._copies.get(host.name, (host.disk, set()))
         if disk is not host.disk:
             held = set()
-        there = _lanes_of(server)
+        there = set() if server is None else self._lanes_of(host, server)
         for lane in sorted(held - there):
             if self._counts_on(host, lane):
                 raise Violation("lanes-kept", f"{host.name} has lost lane {lane}, which its shard counts on")
@@ -258,6 +262,18 @@ class Invariants:
             if any(found.lane is None for found in server.store.set_aside):
                 there |= held  # nobody can say which lanes they were
         self._copies[host.name] = host.disk, there
+
+    def _lanes_of(self, host: Host, server: ReplicaServer) -> set[LaneId]:
+        """The lanes that a replica has, and those that it has set aside for their damage."""
+        aside = {found.lane for found in server.store.set_aside if found.lane is not None}
+        return {*server.store.lanes, *self._packed_lengths(host, server), *aside}
+
+    def _packed_lengths(self, host: Host, server: ReplicaServer) -> dict[LaneId, int]:
+        settled, known = server.store.settled, self._packed.get(host.name)
+        if known is None or known[0] is not settled:  # which is made again whenever the packs change
+            known = settled, {lane: length for lane, length, _ in settled.lengths()}
+            self._packed[host.name] = known
+        return known[1]
 
     def _counts_on(self, host: Host, lane: LaneId) -> bool:
         """Whether the host is a replica of the lane's shard, and has to have some of the lane."""
@@ -383,23 +399,14 @@ class Invariants:
             raise Violation("monotone", f"{host.name} fell from {before[1:]} to {now[1:]}")
 
 
-def _lengths(server: ReplicaServer, lane: LaneId) -> tuple[int | None, int | None]:
+def _lengths(server: ReplicaServer, packed: dict[LaneId, int], lane: LaneId) -> tuple[int | None, int | None]:
     """How long a lane and its runs are, or were when their files were closed; None for what was never opened."""
     held = server.store.lanes.get(lane)
     if held is None:
-        found = server.store.settled.find(lane)
-        return (None, None) if found is None else (found[1].length, found[1].length)
+        length = packed.get(lane)
+        return length, length
     opened, runs = held.opened_lane, held.opened_runs
     return (
         held.length_left if opened is None else opened.length,
         held.runs_end_left if runs is None else runs.end_lsn,
     )
-
-
-def _lanes_of(server: ReplicaServer | None) -> set[LaneId]:
-    """The lanes that a replica has, and those that it has set aside for their damage."""
-    if server is None:
-        return set()
-    store = server.store
-    aside = {found.lane for found in store.set_aside if found.lane is not None}
-    return {*store.lanes, *(lane for lane, _, _ in store.settled.lengths()), *aside}

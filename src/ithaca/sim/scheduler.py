@@ -22,9 +22,6 @@ class Planned:
         self.who = who
         self.act = act
 
-    def __lt__(self, other: "Planned") -> bool:
-        return (self.at_ns, self.number) < (other.at_ns, other.number)
-
     def cancel(self) -> None:
         self.act = None
 
@@ -52,7 +49,8 @@ class Scheduler:
         self.now_ns = 0
         self.count = 0
         """Things that have happened."""
-        self._heap: list[Planned] = []
+        self._heap: list[tuple[int, int, Planned]] = []
+        """By time and number, which no two share: comparing goes no further."""
         self._number = 0
 
     def plan(self, delay_ns: int, who: Actor | None, act: Callable[[], object]) -> Planned:
@@ -63,8 +61,11 @@ class Scheduler:
         self._number += 1
         planned = Planned(max(at_ns, self.now_ns), self._number, who, act)
         if who is None or who.is_alive:
-            heapq.heappush(self._heap, planned)
+            self._push(planned)
         return planned
+
+    def _push(self, planned: Planned) -> None:
+        heapq.heappush(self._heap, (planned.at_ns, planned.number, planned))
 
     def resume(self, who: Actor) -> None:
         """Let a paused process go on with what came due meanwhile."""
@@ -72,7 +73,7 @@ class Scheduler:
         stalled, who.stalled = who.stalled, []
         for planned in stalled:
             planned.at_ns = self.now_ns
-            heapq.heappush(self._heap, planned)
+            self._push(planned)
 
     def clear(self) -> None:
         """Nothing that was planned happens any more."""
@@ -80,13 +81,13 @@ class Scheduler:
 
     def next_ns(self) -> int | None:
         """When the next thing happens; None when nothing is planned."""
-        while self._heap and self._heap[0].act is None:
+        while self._heap and self._heap[0][2].act is None:
             heapq.heappop(self._heap)
-        return self._heap[0].at_ns if self._heap else None
+        return self._heap[0][0] if self._heap else None
 
     def step(self) -> Actor | None:
         """Let the next thing happen, if it can; says to whom it did."""
-        planned = heapq.heappop(self._heap)
+        planned = heapq.heappop(self._heap)[2]
         act, who = planned.act, planned.who
         if act is None:
             return None
@@ -99,7 +100,7 @@ class Scheduler:
                 return None
             if who.busy_until_ns > self.now_ns:
                 planned.at_ns = who.busy_until_ns
-                heapq.heappush(self._heap, planned)
+                self._push(planned)
                 return None
             who.enter()
         self.count += 1

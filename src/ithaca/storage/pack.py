@@ -109,10 +109,11 @@ class PackedAt(NamedTuple):
 
 
 _FIELDS = ("key", *PackedAt._fields[1:])
+assert ENTRY.names == ("magic", "crc", *_FIELDS, "zeros")
 
 
 def packed_at(entry: np.void) -> PackedAt:
-    key, *rest = (int(entry[name]) for name in _FIELDS)
+    _, _, key, *rest, _ = entry.item()
     return PackedAt(lane_of(key), *rest)
 
 
