@@ -98,8 +98,9 @@ class Retaining:
         wanted = await self._found(shards, cutoffs.wanted_us, tail)
         is_one = cutoffs.calm_us == cutoffs.wanted_us
         calm = wanted if is_one else await self._found(shards, cutoffs.calm_us, tail)
-        if wanted is None or calm is None:
-            return 0
+        now_us = self._clock.agreed_us()
+        if wanted is None or calm is None or now_us is None or now_us < clock_us:
+            return 0  # also if a clock was set back while the shards were asked
         before = self._pace.decide(cutoffs, calm, wanted, self._state.first, tail)
         self._tell()
         return before

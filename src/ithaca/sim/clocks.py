@@ -45,6 +45,8 @@ _SLOW = 1 - CLOCK_SLEW_PERCENT / 100 - _DRIFT
 """How fast the order's time may pass."""
 _HEARD_NS = 12_000_000_000
 """A clock that was heard of may have been set since, so long ago."""
+_PROPOSED_NS = 1_000_000_000
+"""A trim that is applied was proposed so long ago, and the leader may not have heard of a clock that was set since."""
 _SHORT_TTL_US = 60_000_000
 
 
@@ -98,12 +100,18 @@ class ClockJumps:
     def delay_s(self) -> float:
         return self._random.uniform(0.1, 2)
 
-    def extreme_us(self, host: "Host", since_ns: int, choose: Callable[[Iterable[int]], int]) -> int:
-        """The largest, or smallest, that the clock was off by since then; drift included."""
+    def extreme_us(
+        self, host: "Host", since_ns: int, choose: Callable[[Iterable[int]], int], last_ns: int | None = None
+    ) -> int:
+        """The largest, or smallest, that the clock was off by since then, to `last_ns` or now; drift included."""
         now_ns = self._world.scheduler.now_ns
-        known = [offset_us for until_ns, offset_us in self._offsets.get(host.name, ()) if until_ns >= since_ns]
-        drift_us = int(now_ns * (host.clocks.rate - 1)) // 1000
-        return choose([*known, host.clocks.offset_us]) + drift_us
+        shown: list[int] = []
+        shown_from_ns = -1
+        for until_ns, offset_us in [*self._offsets.get(host.name, ()), (now_ns, host.clocks.offset_us)]:
+            if until_ns >= since_ns and (last_ns is None or shown_from_ns <= last_ns):
+                shown.append(offset_us)
+            shown_from_ns = until_ns
+        return choose(shown) + int(now_ns * (host.clocks.rate - 1)) // 1000
 
 
 class TimeRules:
@@ -230,15 +238,17 @@ class TimeRules:
         waited = bisect_left(self._offsets, since_ns, key=lambda said: said[0])
         ahead_us = min((offset_us for _, offset_us in self._offsets[max(0, waited - 1) :]), default=0)
         order_us = EPOCH_US + now_ns // 1000 + ahead_us - time_us
-        agreed_us = self._agreed_us(min, since_ns) - time_us
+        agreed_us = self._agreed_us(min, since_ns, now_ns - _PROPOSED_NS) - time_us
         oldest_us = max(true_us, min(order_us, agreed_us))
         if oldest_us < age_us / _FAST - _TOLERANCE_US:
             said = f"retention of {age_us} us trims before {before}, where records are {true_us} us old"
             self._accuse("retention", f"{said}: {order_us} by the order's time, {agreed_us} by most clocks")
 
-    def _agreed_us(self, choose: Callable[[Iterable[int]], int], since_ns: int) -> int:
-        """What a majority of the voters' clocks have shown, at most or at least since then, by now."""
+    def _agreed_us(self, choose: Callable[[Iterable[int]], int], since_ns: int, last_ns: int | None = None) -> int:
+        """What a majority of the voters' clocks have shown, at most or at least since then, to `last_ns` or now."""
         hosts = [self._world.hosts[f"orderer-{voter}"] for voter in self._voters]
-        offsets = sorted((self._world.jumps.extreme_us(host, since_ns, choose) for host in hosts), reverse=True)
+        offsets = sorted(
+            (self._world.jumps.extreme_us(host, since_ns, choose, last_ns) for host in hosts), reverse=True
+        )
         ahead_us = offsets[len(offsets) // 2] if offsets else 0
         return EPOCH_US + self._world.scheduler.now_ns // 1000 + ahead_us
