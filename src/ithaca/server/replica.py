@@ -6,6 +6,7 @@ cold reads run in the default executor; both come back to the loop as events.
 """
 
 import asyncio
+import errno
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
-from ithaca.model.errors import Corrupt, IthacaError, NoSuchReplica, NoSuchShard, Trimmed, Unavailable
+from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, NoSuchShard, Trimmed, Unavailable
 from ithaca.model.limit_use import Uses
 from ithaca.model.positions import LaneId, Position
 from ithaca.model.view import Address
@@ -310,9 +311,7 @@ class ReplicaServer:
         except Exception as error:
             self._has_parted = True
             self.shelf.close(Unavailable(f"replica {self._name} ends: ask another"))
-            failure = AssertionError(f"{type(event).__name__} was taken half-way: {error!r}")
-            failure.__cause__ = error
-            self.fail(failure)
+            self.fail(_failure(event, error))
 
     def _finish_turn(self) -> None:
         """What is said once, however many events there were."""
@@ -532,3 +531,17 @@ class ReplicaServer:
         if path == "/health":
             return HttpAnswer(200, "application/json", encode_status(self.status()))
         return None
+
+
+def _failure(event: Event, error: Exception) -> Exception:
+    """Files of lanes are opened where they are needed: a disk that fails, or damage, may be found half-way.
+
+    Nothing else may be, since it was refused before.
+    """
+    if isinstance(error, Fenced | Corrupt):
+        return error
+    if isinstance(error, OSError) and error.errno == errno.EIO:
+        return Fenced(f"{error.filename or 'the disk'}: {error.strerror}")
+    failure = AssertionError(f"{type(event).__name__} was taken half-way: {error!r}")
+    failure.__cause__ = error
+    return failure

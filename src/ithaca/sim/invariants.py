@@ -252,6 +252,8 @@ class Invariants:
         if disk is not host.disk:
             held = set()
         there = set() if server is None else self._lanes_of(host, server)
+        if server is not None and any(found.lane is None for found in server.store.set_aside):
+            there |= held  # nobody can say which lanes they were
         for lane in sorted(held - there):
             if self._counts_on(host, lane):
                 raise Violation("lanes-kept", f"{host.name} has lost lane {lane}, which its shard counts on")
@@ -259,8 +261,6 @@ class Invariants:
             there &= (
                 held | {lane for lane, copy in server.core._lanes.items() if copy.durable} | {*server.core._settled}
             )
-            if any(found.lane is None for found in server.store.set_aside):
-                there |= held  # nobody can say which lanes they were
         self._copies[host.name] = host.disk, there
 
     def _lanes_of(self, host: Host, server: ReplicaServer) -> set[LaneId]:

@@ -118,7 +118,11 @@ class LaneStore:
         assert not held.is_settled
         held.is_written = True
         self._found.pop(lane, None)
-        return held.lane
+        try:
+            return held.lane
+        except BaseException:
+            held.is_written = False
+            raise
 
     def get(self, lane: LaneId) -> HeldLane | None:
         """The lane, wherever it is; None if it is not here. `Corrupt` if it is in a pack, and damaged."""
