@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.server.orderer_changes import with_spares
 from tests.server.orderers import Orderers, cluster_file, orderers, until
@@ -28,11 +29,16 @@ async def aggregating(
             for server in servers.values():
                 await server.start()
             leader = await group.leader()
-            await until(lambda: len(group.up[leader].status()["aggregators"]) == len(levels))
+            await until(lambda: _are_in_place(group.up[leader].status()["aggregators"], levels))
             yield group, group.address(leader), servers
         finally:
             for server in servers.values():
                 await server.stop()
+
+
+def _are_in_place(attached: list[dict[str, Any]], levels: tuple[int, ...]) -> bool:
+    """Whether all are there, each below the level above it: one that came first moves, and closes its connections."""
+    return len(attached) == len(levels) and all(each["direct"] == (each["level"] == max(levels)) for each in attached)
 
 
 def carried(server: AggregatorServer) -> int:
