@@ -20,6 +20,7 @@ from statistics import median
 from ithaca.model.cut import LaneRun
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.positions import LaneId
+from ithaca.storage import segment
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane_store import LaneStore
 from ithaca.storage.shard_reader import ShardCursor, Stretch, find
@@ -32,6 +33,7 @@ _AT_ONCE = 1000
 
 def make(directory: str, lanes: int) -> None:
     """A store with so many published parts."""
+    segment.ALLOCATE_AHEAD_BYTES = segment.ZERO_AHEAD_BYTES = 4096  # type: ignore[attr-defined]  # it is packed anyway
     OsDisk().make_directory(directory)
     store = LaneStore(OsDisk(), directory)
     for number in range(lanes):

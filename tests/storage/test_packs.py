@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -10,11 +11,13 @@ from tests.storage.lanes import Row, read_rows
 
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError, StorageFull
-from ithaca.model.limits import PACKS_MERGED
+from ithaca.model.limits import DESCRIPTORS_PER_LANE, PACKS_MERGED, SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
+from ithaca.runtime.machine import descriptors_open
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage import pack, packing, packs
 from ithaca.storage import settled as settled_lanes
+from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane_store import LaneStore
 from ithaca.storage.runs_file import Run
 from ithaca.wire.batch import crc32c
@@ -165,7 +168,7 @@ def test_damage_before_packing_stays_in_its_lane() -> None:
     store = opened(disk, lanes_open_max=0)
     expected = fill(store, LANES)
     disk.flip_bit(f"/store/{LANES[1]}/{0:020d}.seg", 700)
-    store._open[LANES[1]].close_files()
+    store.lanes[LANES[1]].close_files()
     damaged = store.pack()
     assert damaged is not None
     assert list(store.damaged) == [LANES[1]]
@@ -321,3 +324,32 @@ def test_a_newer_format_is_refused_by_name() -> None:
     file.write(0, [head, crc32c(head).to_bytes(4, "little")])
     with pytest.raises(FormatTooNew):
         opened(disk)
+
+
+def test_few_files_are_open_however_many_lanes_wait_for_their_runs(tmp_path: Path) -> None:
+    lanes = [LaneId(0, 0, (1 << 30) + number) for number in range(30)]
+    before, few = descriptors_open(), 3 * DESCRIPTORS_PER_LANE
+    store = LaneStore(OsDisk(), str(tmp_path), segment_bytes=SEGMENT_BYTES_MIN, lanes_open_max=2)
+    expected = fill(store, lanes)
+    assert all(held.opened_runs is not None for held in store.lanes.values()), "they are not durable"
+    assert descriptors_open() - before <= few
+    for held in store.lanes.values():
+        held.runs.sync()
+        store.close_unneeded()
+        assert descriptors_open() - before <= few
+    check(store, expected)
+    assert descriptors_open() - before <= few
+
+
+def test_lanes_that_are_written_stay_open_and_are_closed_once_they_are_not(tmp_path: Path) -> None:
+    store = LaneStore(OsDisk(), str(tmp_path), segment_bytes=SEGMENT_BYTES_MIN, lanes_open_max=2)
+    written = [store.create(lane) for lane in LANES]
+    opened = [held.opened_lane for held in written]
+    assert all(opened)
+    for held in written:
+        held.runs.sync()
+    assert [held.opened_lane for held in written] == opened
+    for held in written:
+        held.is_written = False
+    store.close_unneeded()
+    assert sum(held.is_open for held in written) == 2

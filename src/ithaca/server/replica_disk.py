@@ -166,10 +166,13 @@ class LaneKeeper:
 
     async def _sync_runs(self, runs: list[Runs]) -> None:
         pending = [(each, prepared) for each in runs if (prepared := each.prepare_sync()) is not None]
-        if pending:
-            await asyncio.to_thread(_write_all, [prepared for _, prepared in pending])
-        for each, prepared in pending:
-            each.adopt(prepared)
+        at_once = self._store.lanes_open_max  # since each opens its file
+        for start in range(0, len(pending), at_once):
+            some = pending[start : start + at_once]
+            await asyncio.to_thread(_write_all, [prepared for _, prepared in some])
+            for each, prepared in some:
+                each.adopt(prepared)
+            self._store.close_unneeded()
 
     async def close(self) -> None:
         """Write what is queued, then leave everything clean."""

@@ -72,7 +72,7 @@ LANES = (
         "lane-closed-while-written",
         "a lane that is being written is closed for another one, and opened once more",
         "ithaca.storage.held_lane",
-        "if self.is_written or (self._runs is not None and not self._runs.is_synced):",
-        "if self._runs is not None and not self._runs.is_synced:",
+        "            if self.is_written:\n                return False",
+        "            if self._runs is not None and not self._runs.is_synced:\n                return False",
     ),
 )

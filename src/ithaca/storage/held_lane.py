@@ -1,6 +1,7 @@
 """A lane in a directory of its own, whose files are opened when they are needed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import NamedTuple, Protocol, cast
 
@@ -126,6 +127,15 @@ class StoredLane:
         """It was cut: this is the one `Lane` from here on."""
         self._lane = lane
 
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep its files open meanwhile."""
+        was_written, self.is_written = self.is_written, True
+        try:
+            yield
+        finally:
+            self.is_written = was_written
+
     def length(self) -> HeldLength:
         lane, runs = self.lane, self.runs
         behind = runs.runs(lane.length, runs.end_lsn)
@@ -133,19 +143,24 @@ class StoredLane:
         return HeldLength(lane.length, runs.end_lsn, missing, runs.end_position, lane.state.has_holes)
 
     def close_files(self) -> bool:
-        """Close what is open, unless it is needed; says whether nothing is open any more."""
+        """Close the files that are open, unless they are needed; says whether none is open any more.
+
+        Runs that are not durable stay in memory.
+        """
         if not self._opening.acquire(blocking=False):
             return False
         try:
-            if self.is_written or (self._runs is not None and not self._runs.is_synced):
+            if self.is_written:
                 return False
             if self._lane is not None:
                 self.length_left = self._lane.length
                 self._lane.release()
-            if self._runs is not None:
-                self.runs_end_left = self._runs.end_lsn
-                self._has_runs = self._runs.end_lsn > 0
-            self._lane = self._runs = None
-            return True
+                self._lane = None
+            runs = self._runs
+            if runs is not None and runs.is_synced:
+                self.runs_end_left = runs.end_lsn
+                self._has_runs = runs.end_lsn > 0
+                self._runs = None
+            return self._runs is None or not self._runs.has_files
         finally:
             self._opening.release()

@@ -70,7 +70,7 @@ class LaneStore:
         self.directory = directory
         self._durability: Durability = durability
         self._segment_bytes = segment_bytes
-        self._lanes_open_max = LANES_OPEN_MAX if lanes_open_max is None else lanes_open_max
+        self.lanes_open_max = LANES_OPEN_MAX if lanes_open_max is None else lanes_open_max
         self._changing = Lock()
         self._caches = CacheBudget(TAIL_CACHES_BYTES_MAX)
         self.lanes: dict[LaneId, StoredLane] = {}
@@ -80,6 +80,8 @@ class LaneStore:
         self.version = 0
         """Rises when `ordered` or `settled` changes, so that whoever has gone through them knows."""
         self._open: OrderedDict[LaneId, StoredLane] = OrderedDict()
+        self._needed_open = 0
+        """Up to so many open lanes it is of no use to look for one that can be closed."""
         self._packed_open: OrderedDict[LaneId, PackedHeld] = OrderedDict()
         self.first = FIRST
         """Positions below were trimmed."""
@@ -139,7 +141,7 @@ class LaneStore:
         packed = PackedHeld(lane, opened, opened.runs)
         with self._changing:
             self._packed_open[lane] = packed
-            while len(self._packed_open) > self._lanes_open_max:
+            while len(self._packed_open) > self.lanes_open_max:
                 self._packed_open.popitem(last=False)
         return packed
 
@@ -164,7 +166,7 @@ class LaneStore:
         held = self.lanes[lane]
         assert not held.is_settled
         self._found.pop(lane, None)
-        with _naming(lane):
+        with _naming(lane), held.in_use():
             held.lane.close()
             held.runs.truncate(length)
             truncation.truncate(self._disk, self._path(lane), lane, length)
@@ -337,11 +339,25 @@ class LaneStore:
             if held is not None:
                 self._open[lane] = held
                 self._open.move_to_end(lane)
-            excess = len(self._open) - self._lanes_open_max
-            for other in list(self._open) if excess > 0 else ():
-                if excess > 0 and other != lane and self._open[other].close_files():
-                    del self._open[other]
-                    excess -= 1
+            if len(self._open) > max(self.lanes_open_max, self._needed_open):
+                self._close_excess(lane)
+
+    def close_unneeded(self) -> None:
+        """Close files that nobody needs, beyond those that may stay open: some were needed until now."""
+        with self._changing:
+            self._open |= {lane: held for lane, held in self.lanes.items() if held.is_open and lane not in self._open}
+            self._close_excess(None)
+
+    def _close_excess(self, spared: LaneId | None) -> None:
+        excess = len(self._open) - self.lanes_open_max
+        for lane in list(self._open):
+            if excess <= 0:
+                break
+            if lane != spared and self._open[lane].close_files():
+                del self._open[lane]
+                excess -= 1
+        # While so many are needed, looking at all of them for each that is opened would cost more than it gives.
+        self._needed_open = len(self._open) * 5 // 4 if excess > 0 else 0
 
     def _put(self, held: StoredLane) -> None:
         with self._changing:
@@ -380,9 +396,10 @@ def _write_lane(writer: PackWriter, held: StoredLane) -> PackedAt:
 
 def trim(held: StoredLane, before_lsn: int) -> None:
     """Let go of a lane's records below an LSN, durably; nothing of it may be being written."""
-    if before_lsn > held.lane.trim_lsn:
-        held.lane.commit(held.lane.prepare([control_entry(TrimmedTo(before_lsn))]))
-        held.lane.drop_trimmed()
+    with held.in_use():
+        if before_lsn > held.lane.trim_lsn:
+            held.lane.commit(held.lane.prepare([control_entry(TrimmedTo(before_lsn))]))
+            held.lane.drop_trimmed()
 
 
 @contextmanager

@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ithaca.model.cut import lane_of
-from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError
-from ithaca.model.limits import PACK_LANES_MAX
+from ithaca.model.errors import Corrupt, FormatTooNew
+from ithaca.model.limits import INCARNATION_MAX, PACK_LANES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
 from ithaca.storage.disk import Disk, File
@@ -142,21 +142,16 @@ def load(disk: Disk, path: str) -> PackFound:
     size = file.size()
     count, directory = _head(file, path, size)
     data = file.read(directory, count * ENTRY_BYTES)
-    damaged: list[Corrupt] = []
-    sound: list[int] = []
-    last_key = -1
-    for at in range(count):
-        entry = data[at * ENTRY_BYTES : (at + 1) * ENTRY_BYTES]
-        error = _fault(entry, last_key, directory)
-        if error is None:
-            sound.append(at)
-            last_key = int.from_bytes(entry[8:16], "little")
-        else:
-            message = f"the directory's entry {at} {error}"
-            damaged.append(Corrupt(message, file=path, offset=directory + at * ENTRY_BYTES))
-    whole = len(data) // ENTRY_BYTES
-    entries = np.frombuffer(data, ENTRY, whole)
-    return PackFound(entries if len(sound) == whole else entries[sound], tuple(damaged), size)
+    entries = np.frombuffer(data, ENTRY, len(data) // ENTRY_BYTES)
+    faults = _faults(data, entries, directory) + [(at, "is missing") for at in range(len(entries), count)]
+    if not faults:
+        return PackFound(entries, (), size)
+    bad = {at for at, _ in faults}
+    damaged = (
+        Corrupt(f"the directory's entry {at} {fault}", file=path, offset=directory + at * ENTRY_BYTES)
+        for at, fault in faults
+    )
+    return PackFound(entries[[at for at in range(len(entries)) if at not in bad]], tuple(damaged), size)
 
 
 def _head(file: File, path: str, size: int) -> tuple[int, int]:
@@ -179,23 +174,33 @@ def _head(file: File, path: str, size: int) -> tuple[int, int]:
     raise Corrupt("neither head of the pack checks out", file=path, offset=0)
 
 
-def _fault(data: bytes, last_key: int, directory: int) -> str | None:
-    """What is wrong with an entry of the directory."""
-    if len(data) < ENTRY_BYTES or crc32c(data[8:]) != int.from_bytes(data[4:8], "little"):
-        return "does not match its checksum"
-    entry = np.frombuffer(data, ENTRY)[0]
-    key = int(entry["key"])
-    if entry["magic"] != _ENTRY_MAGIC or key <= last_key:
-        return "is not the next one"
-    try:
-        at = packed_at(entry)
-    except IthacaError:
-        return "names no lane"
-    if not (0 <= at.first_lsn <= at.length and 0 <= at.trim_lsn <= at.length and at.offset >= HEAD_BYTES):
-        return "says what cannot be"
-    if at.entries_bytes < 0 or at.end > directory or not 0 <= at.start_position <= at.end_position:
-        return "says what cannot be"
-    return None
+def _faults(data: bytes, entries: Entries, directory: int) -> list[tuple[int, str]]:
+    """Which entries of the directory cannot be right, and why; all at once, since there may be very many."""
+    starts = range(0, len(entries) * ENTRY_BYTES, ENTRY_BYTES)
+    checksums = np.array([crc32c(data[start + 8 : start + ENTRY_BYTES]) for start in starts], np.uint32)
+    is_whole = (checksums == entries["crc"]) & (entries["magic"] == _ENTRY_MAGIC)
+    is_sound = is_whole & _can_be(entries, directory)
+    keys = entries["key"]
+    before = np.concatenate(([-1], np.maximum.accumulate(np.where(is_sound, keys, -1))))[:-1]
+    is_next = keys > before
+    faults: list[tuple[int, str]] = []
+    for at in np.flatnonzero(~(is_sound & is_next)).tolist():
+        why = "says what cannot be" if is_next[at] else "is not the next one"
+        faults.append((at, why if is_whole[at] else "does not match its checksum"))
+    return faults
+
+
+def _can_be(entries: Entries, directory: int) -> NDArray[np.bool_]:
+    """Which entries say nothing that is impossible."""
+    counts = (entries[name].astype(np.int64) for name in ("snapshot_bytes", "index_count", "runs_count"))
+    snapshot_bytes, index_count, runs_count = counts
+    offset, entries_bytes, length = entries["offset"], entries["entries_bytes"], entries["length"]
+    in_file = (offset >= HEAD_BYTES) & (offset <= directory) & (entries_bytes >= 0) & (entries_bytes <= directory)
+    in_file &= snapshot_bytes + index_count * INDEX_BYTES + runs_count * RUN_BYTES <= directory - offset - entries_bytes
+    in_lane = (entries["first_lsn"] >= 0) & (entries["first_lsn"] <= length)
+    in_lane &= (entries["trim_lsn"] >= 0) & (entries["trim_lsn"] <= length)
+    in_order = (entries["start_position"] >= 0) & (entries["start_position"] <= entries["end_position"])
+    return in_file & in_lane & in_order & (entries["key"] & INCARNATION_MAX > 0)
 
 
 class PackWriter:

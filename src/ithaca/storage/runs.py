@@ -117,6 +117,11 @@ class Runs:
         return self._opened
 
     @property
+    def has_files(self) -> bool:
+        """Whether files of it are open; those of new runs are not, until they are synced."""
+        return self._opened is not None
+
+    @property
     def is_synced(self) -> bool:
         """Whether everything appended is durable."""
         return self._synced and self._pending is None
