@@ -245,6 +245,7 @@ def test_a_shard_reads_as_a_plain_list(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(shard_reader, "READ_RUNS_MIN", 1 + seed % 2)
         monkeypatch.setattr(shard_reader, "READ_RUNS_MAX", 1 + seed % 7)
         monkeypatch.setattr(shard_reader, "_RUNS_AT_ONCE", 1 + seed % 3)
+        monkeypatch.setattr(shard_reader, "_LANES_AT_ONCE", 1 + seed % 4)
         try:
             entries += play(seed)
         except Exception as error:

@@ -1,11 +1,13 @@
 """Reading a lane out of a pack, as any lane is read."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from threading import Lock
 
 import numpy as np
 
 from ithaca.model.errors import Corrupt
+from ithaca.model.limits import READ_CHUNK_BYTES
 from ithaca.storage.disk import Disk, File
 from ithaca.storage.index import Index
 from ithaca.storage.pack import INDEX_BYTES, RUN_BYTES, PackedAt
@@ -14,7 +16,7 @@ from ithaca.storage.runs import Runs
 from ithaca.storage.runs_file import Columns, Run, parse_runs
 from ithaca.storage.segment import Segment
 from ithaca.storage.state import LaneState
-from ithaca.wire.batch import crc32c
+from ithaca.wire.batch import Batch, crc32c
 
 
 class _PackedSegment(Segment):
@@ -27,10 +29,19 @@ class _PackedSegment(Segment):
         self.index = index
         self.seed = seed
         self.start = at.offset
+        self._end = at.entries_bytes + at.snapshot_bytes
+
+    def walk(self, offset: int, lsn: int, *, chunk_bytes: int = READ_CHUNK_BYTES) -> Iterator[tuple[int, Batch]]:
+        """As of any segment; what is behind the lane is of others, and is not read."""
+        return super().walk(offset, lsn, chunk_bytes=min(chunk_bytes, max(0, self._end - offset)))
 
 
 class PackedLane(LaneReader):
-    """A settled lane in a pack: nothing about it changes any more."""
+    """A settled lane in a pack: nothing about it changes any more.
+
+    Its tables are read when they are needed. Of most lanes the pack's directory says already what positions they have,
+    so that a merge of many costs no reads.
+    """
 
     def __init__(self, disk: Disk, path: str, file: File, at: PackedAt) -> None:
         super().__init__(disk, path, at.lane)
@@ -40,23 +51,42 @@ class PackedLane(LaneReader):
         self.first_lsns = [at.first_lsn]
         self.length = at.length
         self.trim_lsn = at.trim_lsn
-        index, self.runs = self._tables()
-        self._segment = _PackedSegment(path, file, at, index, self.seed)
+        self._runs: FixedRuns | None = None
+        self._segment: _PackedSegment | None = None
+
+    @property
+    def runs(self) -> "FixedRuns":
+        """`Corrupt` if they do not check out."""
+        if self._runs is None:
+            at = self._at
+            if at.runs_count == 1:
+                count = at.end_position - at.start_position
+                self._runs = FixedRuns([Run(at.length - count, at.start_position, count, at.start_us)], at.length)
+            else:
+                self._load()
+        assert self._runs is not None
+        return self._runs
 
     @property
     def state(self) -> LaneState:
         """What all of its entries add up to."""
         if self._state is None:
             at = self._at
-            walk = self._segment.walk(at.entries_bytes, at.length, chunk_bytes=at.snapshot_bytes)
+            walk = self.segment(at.first_lsn).walk(at.entries_bytes, at.length, chunk_bytes=at.snapshot_bytes)
             self._state = LaneState.restored(next(walk)[1])
         return self._state
 
     def segment(self, first_lsn: int) -> Segment:
-        return self._segment
+        """All of it. `Corrupt` if its tables do not check out."""
+        return self._segment or self._load()
 
     def bytes_of(self, _: int) -> int:
         return self._at.entries_bytes
+
+    def _load(self) -> "_PackedSegment":
+        index, self._runs = self._tables()
+        self._segment = _PackedSegment(self.directory, self._file, self._at, index, self.seed)
+        return self._segment
 
     def _tables(self) -> tuple[Index, "FixedRuns"]:
         at = self._at

@@ -27,6 +27,8 @@ _NOWHERE = 1 << 63
 """Behind every position."""
 _FEEDS_KEPT_MAX = 16
 """Lanes of which a cursor keeps what it has read ahead, beyond those that it just read."""
+_LANES_AT_ONCE = 64
+"""Lanes in packs that come into a merge in one plan."""
 _RUNS_AT_ONCE = 256
 """Runs of a lane that a merge looks ahead."""
 
@@ -130,6 +132,8 @@ class ShardCursor:
         self._settled = store.settled
         self._next_start = _NOWHERE
         self._next_lane: LaneId | None = None
+        self._joining = 0
+        """Lanes in packs that may still come into the merge in this plan."""
         self._heap: list[tuple[int, LaneId, _Source]] = []
         self._idle: list[_Source] = []
         self._left: list[Stretch] = []  # planned, and not read within the bytes that were allowed
@@ -150,9 +154,10 @@ class ShardCursor:
         if self.position < self._store.first:
             raise self._trimmed(self.position)
         planned, self._left = self._left, []
+        self._joining = _LANES_AT_ONCE
         self._wake_idle()
         heap, runs_left = self._heap, self._runs_ahead - len(planned)
-        while runs_left > 0 and self._next_position(stop) < stop:
+        while runs_left > 0 and self._next_position(stop, planned) < min(stop, self._next_start):
             _, lane_id, source = heappop(heap)
             limit = min(stop, heap[0][0]) if heap else stop
             taken = source.take(min(limit, self._next_start), runs_left, planned)
@@ -166,14 +171,20 @@ class ShardCursor:
             elif not source.is_settled:
                 self._idle.append(source)
             runs_left -= taken
-        self.position = max(self.position, self._next_position(stop))
+        self.position = max(self.position, self._next_position(stop, planned))
         return planned
 
-    def _next_position(self, stop: int) -> int:
-        """Where the next record is, or `stop`; the lanes in packs that begin before it are in the merge by then."""
+    def _next_position(self, stop: int, planned: list[Stretch]) -> int:
+        """Where the next record is, or `stop`; the lanes in packs that begin before it are in the merge by then.
+
+        Unless too many have come into the merge since the plan was begun: then it ends where the next one begins.
+        """
         heap = self._heap
         while self._next_start < (min(stop, heap[0][0]) if heap else stop):
+            if self._joining <= 0 and planned:
+                return self._next_start
             assert self._next_lane is not None
+            self._joining -= 1
             held = self._store.get(self._next_lane)
             if held is not None:  # else it was dropped meanwhile
                 self._merge([_Source(held, is_settled=True)])
