@@ -455,4 +455,5 @@ def _page_head(number: int, data: bytes) -> tuple[int, ...] | None:
 def _translated(error: OSError, path: str) -> StorageError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFull(f"no space is left for {path}: nothing was lost; free some space and repeat it")
-    return StorageError(f"writing {path} failed: {error.strerror}")
+    kind = Fenced if error.errno == errno.EIO else StorageError  # it may have been a sync that failed
+    return kind(f"writing {path} failed: {error.strerror}")
