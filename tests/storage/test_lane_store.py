@@ -105,6 +105,28 @@ def test_a_lane_whose_holes_are_cut_off_has_none() -> None:
     assert not store.held()[PEER].has_holes
 
 
+def test_opening_again_writes_nothing() -> None:
+    """Files that nobody writes are closed, and opened again by whoever reads: that must not need the disk to write."""
+    disk, _ = new_store()
+    store, source = LaneStore(disk, "/store", segment_bytes=2500, lanes_open_max=1), ClusterSource(Random(5))
+    written: dict[LaneId, list[Written]] = {}
+    for lane in (OLD, OWN, PEER):
+        held = store.create(lane)
+        written[lane] = append(held.lane, source, 20)
+        note(store, lane, 1, lengths(written[lane])[-1])
+        held.runs.sync()
+        held.is_written = False
+    before = disk.operations
+    for lane in (OLD, OWN, PEER, OLD, OWN, PEER):
+        check_prefix(store.lanes[lane].lane, written[lane])
+        assert store.lanes[lane].runs.position_of(0) == 1
+        assert store.lanes[lane].runs.end_lsn == lengths(written[lane])[-1]
+    assert sum(held.is_open for held in store.lanes.values()) == 1
+    assert disk.operations == before
+    more = append(store.begin_writing(OLD), source, 5)
+    check_prefix(opened(copied(disk)).lanes[OLD].lane, [*written[OLD], *more])
+
+
 def test_cutting_a_lane_cuts_its_runs_too_and_gives_a_new_one(place: Place) -> None:
     place.disk.make_directory(place.directory)
     store, source = opened(place.disk, place.directory), ClusterSource(Random(2))

@@ -59,6 +59,8 @@ class Host:
         """Its data was lost or damaged, and has not been made good yet."""
         self.was_flipped = False
         """A bit of its present disk was flipped."""
+        self.flip_is_hidden = False
+        """It has lost its power since: what was said of syncs, which tells damage from what was torn, may be gone."""
         self.must_restart = True
         self.is_retired = False
         """Whether nobody will start it again."""
@@ -79,7 +81,7 @@ class Host:
 
     def replace_disk(self) -> None:
         """Everything it held is gone."""
-        self.is_broken, self.was_flipped = True, False
+        self.is_broken, self.was_flipped, self.flip_is_hidden = True, False, False
         self.called = self.address  # what a new disk enlists as is what the view knows
         self.disks += 1
         self.disk = HostDisk(self)

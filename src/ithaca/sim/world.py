@@ -272,6 +272,7 @@ class World:
         if host.process is not None:
             self._end(host, host.process, silently=True)
         host.disk.crash(self.random, tear=tear)
+        host.flip_is_hidden = host.was_flipped
         self.network.dark_hosts.add(host.address)
         self.restart_later(host)
 

@@ -47,8 +47,10 @@ class HeldLength(NamedTuple):
 class StoredLane:
     """A lane in a directory of its own. Whoever writes it says so (`is_written`), and then its files stay open."""
 
-    def __init__(self, lane_id: LaneId, *, open_lane: Callable[[], Lane], open_runs: Callable[[bool], Runs]) -> None:
-        """`open_runs` is told whether there are none yet."""
+    def __init__(
+        self, lane_id: LaneId, *, open_lane: Callable[[bool], Lane], open_runs: Callable[[bool, bool], Runs]
+    ) -> None:
+        """Both are told whether the files were left sound; `open_runs` is told first whether there are none yet."""
         self.lane_id = lane_id
         self.is_written = False
         """Whether somebody writes it, or is going to: then it has the one `Lane` that there may be."""
@@ -63,6 +65,8 @@ class StoredLane:
         self._lane: Lane | None = None
         self._runs: Runs | None = None
         self._has_runs = True
+        self._lane_is_sound = self._runs_are_sound = False
+        """Whether the files were opened before, and closed with all in them synced: then opening writes nothing."""
         self._opening = RLock()
         self.length_left: int | None = None
         self.runs_end_left: int | None = None
@@ -76,7 +80,7 @@ class StoredLane:
             with self._opening:
                 if self._elsewhere is not None:
                     return cast(Lane, self._moved().lane)  # of settled lanes everything but reading is over
-                lane = self._lane or self._open_lane()
+                lane = self._lane or self._open_lane(self._lane_is_sound)
                 self._lane = lane
         return lane
 
@@ -87,7 +91,7 @@ class StoredLane:
             with self._opening:
                 if self._elsewhere is not None:
                     return self._moved().runs
-                runs = self._runs or self._open_runs(not self._has_runs)
+                runs = self._runs or self._open_runs(not self._has_runs, self._runs_are_sound)
                 self._runs = runs
         return runs
 
@@ -154,12 +158,13 @@ class StoredLane:
                 return False
             if self._lane is not None:
                 self.length_left = self._lane.length
+                self._lane_is_sound = self._lane.is_synced
                 self._lane.release()
                 self._lane = None
             runs = self._runs
             if runs is not None and runs.is_synced:
                 self.runs_end_left = runs.end_lsn
-                self._has_runs = runs.end_lsn > 0
+                self._has_runs = self._runs_are_sound = runs.end_lsn > 0
                 self._runs = None
             return self._runs is None or not self._runs.has_files
         finally:

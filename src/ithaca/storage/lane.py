@@ -97,8 +97,13 @@ class Lane(LaneReader):
         *,
         durability: Durability = "fsync",
         segment_bytes: int = SEGMENT_BYTES_MAX,
+        is_sound: bool = False,
     ) -> None:
-        """Open a lane, recovering what a crash left; `Corrupt` when synced entries are damaged."""
+        """Open a lane, recovering what a crash left; `Corrupt` when synced entries are damaged.
+
+        With `is_sound` this process has left it with everything synced: there is nothing to recover, and so nothing is
+        written.
+        """
         super().__init__(disk, directory, lane)
         self._durability = durability
         self._segment_bytes = segment_bytes
@@ -116,7 +121,12 @@ class Lane(LaneReader):
         self._progress = ProgressFile(disk, directory, writable=True)
         found = inspect(disk, directory, lane, self._progress.load(), writable=True)
         self._recycled = [name for name in disk.list(directory) if name.startswith(_RECYCLED_PREFIX)]
-        self._adopt(settle(disk, directory, found, self._progress))
+        if is_sound:
+            self._adopt(found)
+        else:
+            self._adopt(settle(disk, directory, found, self._progress))
+            self._store_progress()
+            self.drop_trimmed()
 
     def _adopt(self, found: Inspected) -> None:
         self.first_lsns = found.first_lsns
@@ -131,8 +141,11 @@ class Lane(LaneReader):
         self._synced_offset, self._synced_length = found.end_offset, self.length
         self._mark_due = True  # all that was found is synced by now
         self._index_file = self.disk.open(found.segment.index_path, create=True)
-        self._store_progress()
-        self.drop_trimmed()
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything that was committed is synced, so that it can be opened again without recovery."""
+        return self.fenced is None and self._synced_offset == self._writer.offset
 
     def release(self) -> None:
         super().release()

@@ -172,7 +172,7 @@ class LaneStore:
             truncation.truncate(self._disk, self._path(lane), lane, length)
             # What said that records were trimmed may have stood behind the cut; their segments are gone all the same.
             trimmed_lsn = min(length, max(held.lane.trim_lsn, held.lane.first_lsns[0]))
-            held.put(self._open_lane(lane))
+            held.put(self._open_lane(lane, False))
             trim(held, trimmed_lsn)
         with self._changing:
             self.version += 1
@@ -321,16 +321,22 @@ class LaneStore:
     def _stored(self, lane: LaneId) -> StoredLane:
         return StoredLane(lane, open_lane=partial(self._open_lane, lane), open_runs=partial(self._open_runs, lane))
 
-    def _open_lane(self, lane: LaneId) -> Lane:
+    def _open_lane(self, lane: LaneId, is_sound: bool) -> Lane:
         self._note_open(lane)
-        path = self._path(lane)
-        opened = Lane(self._disk, path, lane, durability=self._durability, segment_bytes=self._segment_bytes)
+        opened = Lane(
+            self._disk,
+            self._path(lane),
+            lane,
+            durability=self._durability,
+            segment_bytes=self._segment_bytes,
+            is_sound=is_sound,
+        )
         opened.cache.budget = self._caches
         return opened
 
-    def _open_runs(self, lane: LaneId, is_new: bool) -> Runs:
+    def _open_runs(self, lane: LaneId, is_new: bool, is_sound: bool) -> Runs:
         self._note_open(lane)
-        return Runs(self._disk, self._path(lane), is_new=is_new)
+        return Runs(self._disk, self._path(lane), is_new=is_new, is_sound=is_sound)
 
     def _note_open(self, lane: LaneId) -> None:
         """A lane is about to be opened: others that nobody needs are closed, those first that were opened first."""

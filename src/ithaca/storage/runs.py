@@ -71,14 +71,16 @@ class Runs:
         directory: str,
         *,
         is_new: bool = False,
+        is_sound: bool = False,
         page_entries: int = RUNS_PAGE_ENTRIES,
         pages_cached_max: int = RUNS_PAGES_CACHED_MAX,
     ) -> None:
         """Open the files; what a crash cut short is dropped, damage to synced runs is `Corrupt`.
 
-        With `is_new` there are no runs: the files are made, or opened, with the first sync.
+        With `is_new` there are no runs: the files are made, or opened, with the first sync. With `is_sound` this
+        process has left them synced: there is nothing to recover, and so nothing is written.
         """
-        self._open = partial(RunsFile, disk, directory, page_entries)
+        self._open = partial(RunsFile, disk, directory, page_entries, is_sound=is_sound)
         self._opened: RunsFile | None = None if is_new else self._open()
         self._page_entries = page_entries
         self._pages_cached_max = pages_cached_max

@@ -110,7 +110,7 @@ NOTHING = Generation(0, 0, 0, 0, 0, ())
 class RunsFile:
     """The open files. One thread at a time."""
 
-    def __init__(self, disk: Disk, directory: str, page_entries: int) -> None:
+    def __init__(self, disk: Disk, directory: str, page_entries: int, *, is_sound: bool = False) -> None:
         self._disk = disk
         self._directory = directory
         self._path = f"{directory}/{NAME}"
@@ -126,11 +126,15 @@ class RunsFile:
         self._is_version_1 = False
         self.last = NOTHING
         self.fenced: Fenced | None = None
-        if disk.exists(f"{directory}/{_NEW}"):
+        if not is_sound and disk.exists(f"{directory}/{_NEW}"):
             disk.remove(f"{directory}/{_NEW}")
         if disk.exists(self._path):
             self._file: File = disk.open(self._path)
-            self._recover()
+            if is_sound:
+                self._check_head()
+                self._find_last()
+            else:
+                self._recover()
             self._named_files = -(-self.last.pages // self._file_pages)
             self._first_file = min(map(_file_number, self._page_names()), default=0)
             self.drop_dead()
