@@ -3,7 +3,8 @@
     python tools/measure_lanes.py 100 10000 100000 --directory /dev/shm/lanes
 
 For each number a store is made with so many lanes of three records each, then opened by a process of its own, which
-prints one line of JSON. The directory is removed before and after.
+prints one line of JSON. Times are of the processor, so that other work beside it does not count. The directory is
+removed before and after.
 """
 
 import json
@@ -50,27 +51,27 @@ def make(directory: str, lanes: int) -> None:
 
 def measure(directory: str, lanes: int) -> dict[str, float]:
     """What a process that opens the store sees."""
-    began_kib, began = _resident_kib(), time.perf_counter()
+    began_kib, began = _resident_kib(), time.process_time()
     store = LaneStore(OsDisk(), directory)
     held = len(store.held()) + len(list(store.settled.lengths()))
-    start_s = time.perf_counter() - began
+    start_s = time.process_time() - began
     assert held == lanes
     opened_kib = _resident_kib()
     random, took, plans, reads = Random(1), list[float](), list[float](), list[float]()
     for _ in range(_READS):
         position = random.randrange(1, 1 + lanes * _RECORDS)
-        began = time.perf_counter()
+        began = time.process_time()
         found = find(store, position)
         assert found is not None
         ShardCursor(store, position).read([Stretch(*found, position, 1)])
-        took.append(time.perf_counter() - began)
+        took.append(time.process_time() - began)
     cursor = ShardCursor(store, 1)
     while cursor.position < 1 + lanes * _RECORDS:
-        began = time.perf_counter()
+        began = time.process_time()
         planned = cursor.plan(1 + lanes * _RECORDS)
-        plans.append(time.perf_counter() - began)
+        plans.append(time.process_time() - began)
         cursor.read(planned)
-        reads.append(time.perf_counter() - began - plans[-1])
+        reads.append(time.process_time() - began - plans[-1])
     return {
         "lanes": lanes,
         "start_ms": round(1000 * start_s, 1),

@@ -10,8 +10,8 @@ from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
 from ithaca.ordering import parts, writers
+from ithaca.ordering.closed_lanes import ClosedLane
 from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
-from ithaca.ordering.lanes import ClosedLane
 from ithaca.ordering.leader import Leader
 from ithaca.ordering.outcomes import LaneClosed, OrderedCut, Outcome, Refused, TrimmedTo, ViewChanged
 from ithaca.ordering.part_entries import (

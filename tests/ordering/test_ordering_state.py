@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -364,3 +365,19 @@ def test_snapshots_of_another_version_and_broken_ones_are_refused() -> None:
         OrderingState.restored(newer)
     with pytest.raises(Corrupt, match="cannot be decoded"):
         OrderingState.restored(data[:-1])
+
+
+def test_a_snapshot_of_version_1_is_read() -> None:
+    """In which each closed lane is an item of a list."""
+    driver = Driver()
+    lanes = driver.shard(1)
+    driver.cut(dict.fromkeys(lanes, 2))
+    driver.apply(OpenLane(1, 0, 2))
+    driver.apply(OpenLane(1, 1, 2))
+    _, now = msgspec.msgpack.decode(driver.state.snapshot())
+    closed = [[list(lane), [each.length, each.end]] for lane, each in driver.state.lanes.closed.items()]
+    assert len(closed) == 2
+    now[6] = [*now[6][:4], closed]
+    restored = OrderingState.restored(msgspec.msgpack.encode([1, now]))
+    assert restored == driver.state
+    assert restored.summary(1) == driver.state.summary(1)

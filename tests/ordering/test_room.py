@@ -13,8 +13,8 @@ from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard
 from ithaca.ordering import room, snapshot
+from ithaca.ordering.closed_lanes import ClosedLane, ClosedLanes
 from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, OpenSession, OrderingEntry, RegisterShard
-from ithaca.ordering.lanes import ClosedLane
 from ithaca.ordering.outcomes import OrderedCut, Session, SessionExpired, SessionOpened
 from ithaca.ordering.part_entries import OpenPart, Publish, SealPart
 from ithaca.ordering.part_outcomes import StagedPart
@@ -35,7 +35,7 @@ def filled() -> OrderingState:
     state = OrderingState()
     state.configuration = CONFIGURATION
     state.index = state.cut_number = state.tail = state.first = state.time_us = LATE
-    state.lanes.closed = {lane: ClosedLane(limits.LANE_RECORDS_MAX, LATE) for lane in lanes(50_000)}
+    state.lanes.closed = ClosedLanes({lane: ClosedLane(limits.LANE_RECORDS_MAX, LATE) for lane in lanes(50_000)})
     for number in range(1000):
         shard = limits.SHARD_NUMBER_MAX - number
         replicas = tuple(

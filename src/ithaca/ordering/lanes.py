@@ -7,26 +7,18 @@ cuts pass over it.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
 from ithaca.model.cut import FEW, LaneLengths, Vector, lane_key, pack, shard_rows, unpack
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import LANE_RECORDS_MAX
 from ithaca.model.positions import LaneId
+from ithaca.ordering.closed_lanes import ClosedLane, ClosedLanes
 
 NEVER = int(np.iinfo(np.int64).max)
 """As a version of the view: no cut counts."""
-
-
-class ClosedLane(msgspec.Struct, frozen=True, array_like=True):
-    """A lane that never grows again: its ordered length, and the position behind its last record (or 0)."""
-
-    length: Annotated[int, Meta(ge=0, le=LANE_RECORDS_MAX)]
-    end: Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 
 class Runs(NamedTuple):
@@ -45,12 +37,24 @@ class PackedLanes(msgspec.Struct, frozen=True, array_like=True):
     lengths: bytes
     ends: bytes
     since: bytes
-    closed: list[tuple[LaneId, ClosedLane]]
+    closed: list[tuple[LaneId, ClosedLane]] = []
+    """Of version 1; since then they are columns."""
+    closed_keys: bytes = b""
+    closed_lengths: bytes = b""
+    closed_ends: bytes = b""
 
     def __post_init__(self) -> None:
         LaneLengths(unpack(self.keys), unpack(self.lengths)).check()
         if not len(self.keys) == len(self.ends) == len(self.since):
             raise InvalidInput("the columns of the open lanes are not of one length")
+        if self.closed and self.closed_keys:
+            raise InvalidInput("there are closed lanes of two versions")
+        self.closed_lanes()
+
+    def closed_lanes(self) -> ClosedLanes:
+        if self.closed:
+            return ClosedLanes(dict(self.closed))
+        return ClosedLanes.of_columns(*map(unpack, (self.closed_keys, self.closed_lengths, self.closed_ends)))
 
 
 class LaneTable:
@@ -64,7 +68,7 @@ class LaneTable:
         """The first version of the view whose cuts count for the lane: when its shard's epoch began."""
         self._row_of: dict[int, int] | None = None
         """Rows by key, made when they are asked for: lanes that are opened one after the other ask for none."""
-        self.closed: dict[LaneId, ClosedLane] = {}
+        self.closed = ClosedLanes()
         self.parts: Counter[int] = Counter()
         """How many published parts of each shard are among the closed lanes."""
 
@@ -92,13 +96,12 @@ class LaneTable:
         assert row is not None, f"lane {lane} is not open"
         closed = ClosedLane(int(self.lengths[row]), int(self._ends[row]))
         self._set(*(np.delete(column, row) for column in (self.keys, self.lengths, self._ends, self._since)))
-        self.closed[lane] = closed
+        self.closed.add(lane, closed)
         return closed
 
     def close_at(self, lane: LaneId, length: int, end: int) -> None:
         """Take in a published part, which never was an open lane."""
-        assert lane not in self.closed, f"lane {lane} is closed"
-        self.closed[lane] = ClosedLane(length, end)
+        self.closed.add(lane, ClosedLane(length, end))
         self.parts[lane.shard] += 1
 
     def is_open(self, lane: LaneId) -> bool:
@@ -120,7 +123,7 @@ class LaneTable:
         """The ordered length of every lane of the shard, open and closed, in order."""
         rows = shard_rows(self.keys, shard)
         lengths = LaneLengths(self.keys[rows], self.lengths[rows]).to_dict()
-        lengths |= {lane: closed.length for lane, closed in self.closed.items() if lane.shard == shard}
+        lengths |= self.closed.lengths(shard)
         return dict(sorted(lengths.items()))
 
     def growing(self, moved: LaneLengths, view: int) -> LaneLengths:
@@ -171,7 +174,7 @@ class LaneTable:
 
     def forget(self, first: int, pinned: set[LaneId]) -> list[LaneId]:
         """Drop closed lanes that have no record at `first` or behind it, in order."""
-        return self.drop(lane for lane, closed in self.closed.items() if closed.end <= first and lane not in pinned)
+        return self.drop(lane for lane in self.closed.ended(first) if lane not in pinned)
 
     def is_empty(self, lane: LaneId) -> bool:
         """Whether the lane is closed, and has no record."""
@@ -181,38 +184,31 @@ class LaneTable:
     def drop(self, lanes: Iterable[LaneId]) -> list[LaneId]:
         """Forget closed lanes; returns them in order."""
         gone = sorted(lanes)
+        self.closed.drop(gone)
         for lane in gone:
-            del self.closed[lane]
             self.parts[lane.shard] -= lane.is_part
         return gone
 
     def has_lanes(self, shard: int) -> bool:
         rows = shard_rows(self.keys, shard)
-        return rows.start < rows.stop or any(lane.shard == shard for lane in self.closed)
+        return rows.start < rows.stop or self.closed.has_lane_of(shard)
 
     def packed(self) -> PackedLanes:
+        closed_keys, closed_lengths, closed_ends = map(pack, self.closed.columns())
         return PackedLanes(
-            pack(self.keys), pack(self.lengths), pack(self._ends), pack(self._since), self._sorted_closed()
+            *(pack(self.keys), pack(self.lengths), pack(self._ends), pack(self._since)),
+            closed_keys=closed_keys,
+            closed_lengths=closed_lengths,
+            closed_ends=closed_ends,
         )
-
-    def _sorted_closed(self) -> list[tuple[LaneId, ClosedLane]]:
-        """By replica they are in order but for a few, which is quick to sort; all together they are not."""
-        by_replica: dict[tuple[int, int], list[tuple[LaneId, ClosedLane]]] = {}
-        for item in self.closed.items():
-            by_replica.setdefault(item[0][:2], []).append(item)
-        found: list[tuple[LaneId, ClosedLane]] = []
-        for _, items in sorted(by_replica.items()):
-            items.sort(key=_incarnation)
-            found += items
-        return found
 
     @classmethod
     def restored(cls, packed: PackedLanes) -> "LaneTable":
         table = cls()
         # Copies: what is unpacked is read-only, and lengths are updated in place.
         table._set(*(unpack(data).copy() for data in (packed.keys, packed.lengths, packed.ends, packed.since)))
-        table.closed = dict(packed.closed)
-        table.parts = Counter(lane.shard for lane in table.closed if lane.is_part)
+        table.closed = packed.closed_lanes()
+        table.parts = table.closed.parts()
         return table
 
     def _row(self, lane: LaneId) -> int | None:
@@ -226,7 +222,3 @@ class LaneTable:
     def _set(self, keys: Vector, lengths: Vector, ends: Vector, since: Vector) -> None:
         self.keys, self.lengths, self._ends, self._since = keys, lengths, ends, since
         self._row_of = None
-
-
-def _incarnation(item: tuple[LaneId, ClosedLane]) -> int:
-    return item[0].incarnation

@@ -26,7 +26,8 @@ from ithaca.ordering.parts import PackedParts
 from ithaca.ordering.sessions import PackedSessions
 from ithaca.ordering.shards import PackedShards
 
-VERSION = 1
+VERSION = 2
+"""In version 1 each closed lane was an item of a list; now they are columns."""
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 
@@ -88,9 +89,9 @@ def decode_snapshot(data: bytes) -> Snapshot:
     """`FormatTooNew` names the version that is not known, `Corrupt` what is malformed."""
     try:
         version, body = _envelope_decoder.decode(data)
-        if version != VERSION:
+        if not 1 <= version <= VERSION:
             raise FormatTooNew(
-                f"the ordering layer's snapshot has version {version}, and this server reads version {VERSION}: "
+                f"the ordering layer's snapshot has version {version}, and this server reads up to {VERSION}: "
                 "update it",
                 found=version,
                 supported=VERSION,

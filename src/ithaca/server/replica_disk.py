@@ -39,7 +39,7 @@ class LaneKeeper:
         self._settled = 0
         """Lanes that were settled since packs were made last."""
         self._dropped: set[LaneId] = set()
-        """Lanes that are to be dropped."""
+        """Lanes that are to be dropped from packs."""
         self._writers: dict[LaneId, LaneWriter] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -109,17 +109,27 @@ class LaneKeeper:
         self._start(lambda: self._end_writer(lane))
 
     def drop(self, lane: LaneId) -> None:
+        """Remove a lane. Of those in packs there may be very many, which are removed together."""
+
         async def work() -> None:
             await self._end_writer(lane)
             if lane in self._store.lanes:
                 await asyncio.to_thread(self._store.drop, lane)
-            elif lane in self._store.settled:  # and with it the others in packs that are to be dropped
-                gone = [each for each in self._dropped if each in self._store.settled]
-                await asyncio.to_thread(self._store.forget, gone)
-            self._dropped.discard(lane)
+            elif lane in self._store.settled:  # it was put into a pack meanwhile
+                await asyncio.to_thread(self._store.forget, [lane])
 
-        self._dropped.add(lane)
-        self._start(work)
+        async def work_together() -> None:
+            while self._dropped:
+                gone = list(self._dropped)
+                await asyncio.to_thread(self._store.forget, gone)
+                self._dropped.difference_update(gone)
+
+        if lane not in self._store.settled:
+            self._start(work)
+        else:
+            self._dropped.add(lane)
+            if len(self._dropped) == 1:
+                self._start(work_together)
 
     async def _pack(self) -> None:
         """Put the small lanes among those that are settled into packs."""
