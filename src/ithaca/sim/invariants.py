@@ -340,7 +340,8 @@ class Invariants:
     def _has_what_it_synced(self, host: Host, server: ReplicaServer) -> None:
         """A lane that a replica opens anew has what it had synced, unless damage was found and it was set aside.
 
-        Damage and a power loss together may look like a write that was torn.
+        Damage and a power loss together may look like a write that was torn. A lane that was closed is cut to what is
+        ordered of it, and a replica may be killed while it does that.
         """
         disk = (host.name, host.disks)
         life, before = self._had.get(disk, (host.lives, {}))
@@ -348,10 +349,20 @@ class Invariants:
         if life != host.lives:
             aside = {found.lane for found in server.store.set_aside}
             for lane, durable in now.items():
-                if durable < before.get(lane, 0) and lane not in aside and not host.flip_is_hidden:
+                if durable < self._kept(lane, before.get(lane, 0)) and lane not in aside and not host.flip_is_hidden:
                     said = f"{host.name} had synced {before[lane]} records of lane {lane}"
                     raise Violation("synced-kept", f"{said}, and has {durable} of them when it starts again")
         self._had[disk] = host.lives, now
+
+    def _kept(self, lane: LaneId, synced: int) -> int:
+        """How much of what a replica has synced of a lane it must have at its next start."""
+        state = self._state
+        if state is None or state.lanes.is_open(lane):
+            return synced
+        due = state.lengths_due(lane.shard).get(lane)
+        if due is None:
+            return synced if lane in state.parts.by_lane else 0
+        return min(synced, due)
 
     def _takes_no_more(self, host: Host, core: ReplicaCore, who: str) -> None:
         lane = core.own_lane
