@@ -314,6 +314,7 @@ class SimulatedReplica:
                 if world.rng.random() < 0.5:
                     self.settled.add(lane)  # it is put into a pack
                     found.runs_synced = len(found.runs)
+                check(4, found.runs_end == found.length, f"{effect}, and not all of its positions are known")
                 ordered = world.state.lanes.ordered_length(lane)  # None if it was trimmed meanwhile
                 check(4, ordered in (None, found.length), f"{effect}, and it is not as ordered")
             case SyncRuns(cut):

@@ -139,6 +139,10 @@ def waits_for_what_was_skipped(self: LaneCopy, lsn: int, first: int) -> int:
     return lsn
 
 
+def is_complete_alone(self: LaneCopy) -> bool:
+    return self.is_closed and self.is_ready and self.durable == self.received == self.due
+
+
 def only_follows(self: Settling, copy: LaneCopy) -> Follow | Fetch | None:
     return _wanted(self, copy) if copy.is_open else None
 
@@ -179,6 +183,7 @@ PLANTED: dict[str, tuple[str, Patch]] = {
     "everything ordered is readable": ("6", (Readable, "look_again", reads_up_to_the_tail)),
     "noted runs are called durable": ("6", (RunsSync, "known_to", calls_noted_runs_durable)),
     "what was skipped is waited for": ("4 6", (LaneCopy, "_behind_trimmed", waits_for_what_was_skipped)),
+    "positions of settled lanes are still to come": ("4", (LaneCopy, "is_settled", property(is_complete_alone))),
     "a repeat is never due": ("4 5", (Reporting, "tick", lambda _self, _now_us: None)),
 }
 
