@@ -18,13 +18,13 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
+from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.shard_reader import ShardCursor, Stretch, find
 from ithaca.model.cut import LaneRun
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.positions import LaneId
 from ithaca.storage import segment
 from ithaca.storage.disk import OsDisk
-from ithaca.storage.lane_store import LaneStore
-from ithaca.storage.shard_reader import ShardCursor, Stretch, find
 from ithaca.wire.build import build
 
 _RECORDS = 3

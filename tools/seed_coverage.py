@@ -17,7 +17,13 @@ from typing import Any
 import ithaca
 from ithaca.sim.run import run_seed
 
-PACKAGES = ("raft", "ordering", "replica", "storage", "client", "server")
+PACKAGES = (
+    "raft",
+    *(f"engines/scalog/{name}" for name in ("ordering", "replica", "storage", "client", "server")),
+    "storage",
+    "client",
+    "server",
+)
 SELDOM = 3
 """Seeds that reach a line, at most, for it to count as seldom reached."""
 ROOT = Path(ithaca.__file__).parent
@@ -104,11 +110,11 @@ def main() -> None:
 
 def report(sources: dict[str, Path], counts: Counter[tuple[str, int]], seeds: int, *, listed: bool) -> None:
     """Print the table, and what is never reached if it is asked for."""
-    print(f"{'package':10} {'lines':>6} {'reached':>8} {'by few':>7}   ({seeds} seeds)")
+    print(f"{'package':24} {'lines':>6} {'reached':>8} {'by few':>7}   ({seeds} seeds)")
     for package in PACKAGES:
         total = reached = seldom = 0
         missing: list[str] = []
-        for path in [path for path in sources.values() if path.parts[len(ROOT.parts)] == package]:
+        for path in [path for path in sources.values() if path.is_relative_to(ROOT / package)]:
             name = str(path.relative_to(ROOT))
             for function, code in functions_of(compile(path.read_text(), str(path), "exec")):
                 lines = set(lines_of(code))
@@ -119,7 +125,7 @@ def report(sources: dict[str, Path], counts: Counter[tuple[str, int]], seeds: in
                 never = sorted(line for line, count in found.items() if not count)
                 if never:
                     missing.append(f"  {name}:{','.join(map(str, never))} {function}")
-        print(f"{package:10} {total:6} {reached / max(1, total):8.1%} {seldom / max(1, total):7.1%}")
+        print(f"{package:24} {total:6} {reached / max(1, total):8.1%} {seldom / max(1, total):7.1%}")
         if listed:
             print("\n".join(missing))
 

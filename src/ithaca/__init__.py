@@ -19,8 +19,8 @@ from ithaca.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from ithaca import aio
-    from ithaca.client.connecting import connect
     from ithaca.embedded.opening import open
+    from ithaca.engines.connecting import connect
     from ithaca.model.errors import (
         AddressInUse,
         AuthenticationFailed,
@@ -96,7 +96,7 @@ _HOMES = (
     "ithaca.model.parts",
     "ithaca.model.interface",
     "ithaca.embedded.opening",
-    "ithaca.client.connecting",
+    "ithaca.engines.connecting",
 )
 
 __all__ = [

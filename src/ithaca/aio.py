@@ -13,8 +13,8 @@ async with ithaca.aio.connect("127.0.0.1:7600") as log:
 ```
 """
 
-from ithaca.client.log import connect
 from ithaca.embedded.aio import open
+from ithaca.engines.scalog.client.log import connect
 from ithaca.model.errors import (
     AddressInUse,
     AuthenticationFailed,

@@ -15,11 +15,11 @@ from ithaca.bench.emulate_links import split_frames
 from ithaca.bench.emulate_orderers import cpu_s
 from ithaca.bench.emulate_shards import Durations, EmulatedShard, Growth
 from ithaca.cli.bench_emulate import parse_counts
+from ithaca.engines.scalog.messages.reporting import Join, News, ReportIs
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, InvalidInput, ProtocolError
 from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS
 from ithaca.protocol.codec import decode_message, encode_message
-from ithaca.protocol.reporting import Join, News, ReportIs
 
 
 def growing(records_per_s: float = 100.0) -> EmulatedShard:

@@ -13,14 +13,12 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from ithaca.client.log import AsyncClusterLog, connect
-from ithaca.model.cut import LaneLengths
-from ithaca.model.errors import IthacaError, ProtocolError, Trimmed, Unavailable, WrongLane
-from ithaca.model.limits import DELIVER_BYTES_MAX, SESSION_BATCHES_MAX
-from ithaca.model.positions import LaneId
-from ithaca.model.records import KeyFilter
-from ithaca.model.view import Address, ClusterConfiguration
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.client.log import AsyncClusterLog, connect
+from ithaca.engines.scalog.messages import appending, order, reading
+from ithaca.engines.scalog.messages.appending import Acks
+from ithaca.engines.scalog.messages.reading import Deliver, Delivered, Filter
+from ithaca.engines.scalog.messages.requests import Request, entry_of
+from ithaca.engines.scalog.ordering.entries import (
     CloseLane,
     Configure,
     OpenLane,
@@ -29,7 +27,7 @@ from ithaca.ordering.entries import (
     cut,
     decode_entry,
 )
-from ithaca.ordering.outcomes import (
+from ithaca.engines.scalog.ordering.outcomes import (
     LaneClosed,
     OrderedCut,
     Outcome,
@@ -37,15 +35,18 @@ from ithaca.ordering.outcomes import (
     SessionMoved,
     SessionOpened,
 )
-from ithaca.ordering.state import OrderingState
-from ithaca.protocol import appending, greeting, order, reading
-from ithaca.protocol.appending import Acks
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.replica.appends import position_gone
+from ithaca.engines.scalog.replica.sessions import HomeSessions
+from ithaca.model.cut import LaneLengths
+from ithaca.model.errors import IthacaError, ProtocolError, Trimmed, Unavailable, WrongLane
+from ithaca.model.limits import DELIVER_BYTES_MAX, SESSION_BATCHES_MAX
+from ithaca.model.positions import LaneId
+from ithaca.model.records import KeyFilter
+from ithaca.model.view import Address, ClusterConfiguration
+from ithaca.protocol import greeting
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Failure, Welcome
-from ithaca.protocol.reading import Deliver, Delivered, Filter
-from ithaca.protocol.requests import Request, entry_of
-from ithaca.replica.appends import position_gone
-from ithaca.replica.sessions import HomeSessions
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import Listener, listen
 from ithaca.wire.batch import Batch, lane_seed, parse

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
+from ithaca.engines.scalog.ordering.entries import Finalize, RegisterShard, TrimTo
 from ithaca.model.errors import (
     AddressInUse,
     DeadlineExceeded,
@@ -17,7 +18,6 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import SHARD_NUMBER_MAX
 from ithaca.model.view import Address
-from ithaca.ordering.entries import Finalize, RegisterShard, TrimTo
 
 NEW = ["10.0.0.7:7610", "10.0.0.8:7610"]
 OTHERS = ["10.0.0.9:7610", "10.0.0.9:7611", "10.0.0.9:7612"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 import ithaca
-from ithaca.client.batch_appends import BatchAppends, BatchPart
+from ithaca.engines.scalog.client.append.batch_appends import BatchAppends, BatchPart
 from ithaca.testing import Cluster
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build

@@ -6,7 +6,7 @@ import os
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ithaca.client.status import judged
+from ithaca.engines.scalog.client.admin.status import judged
 from ithaca.model.errors import ForkedHandle, LogClosed, NotWritten
 from ithaca.model.view import View
 
@@ -140,7 +140,7 @@ async def test_a_healthy_cluster_has_no_problems() -> None:
 
 
 async def test_what_is_wrong_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ithaca.client.status.STATUS_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("ithaca.engines.scalog.client.admin.status.STATUS_TIMEOUT_S", 0.3)
     async with FakeCluster(shards=2, orderers=3) as cluster:
         log = await cluster.connect()
         await cluster.replicas[1][0].stop()

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from ithaca.client.admin import AsyncClusterAdmin
-from ithaca.client.log import AsyncClusterLog
-from ithaca.client.part_writer import AsyncPartWriter
-from ithaca.client.records import AsyncClusterRecords, AsyncClusterSubscription
-from ithaca.client.session import AsyncClusterSession
 from ithaca.client.sync_log import SyncAdmin, SyncClusterLog, SyncPartWriter, SyncSession
 from ithaca.client.sync_records import SyncRecords, SyncSubscription
 from ithaca.embedded.aio import AsyncEmbeddedLog, AsyncEmbeddedSession
 from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
 from ithaca.embedded.log import EmbeddedLog, EmbeddedSession
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
+from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
+from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
+from ithaca.engines.scalog.client.append.session import AsyncClusterSession
+from ithaca.engines.scalog.client.log import AsyncClusterLog
+from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
 from ithaca.model import interface, interface_aio
 
 PAIRS: list[tuple[type[Any], type[Any]]] = [

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from ithaca.client.links import Link
+from ithaca.engines.scalog.client.links import Link
+from ithaca.engines.scalog.messages.appending import Acks, Append
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.protocol.appending import Acks, Append
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.connection import Connection

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import ithaca
-from ithaca.client import local
-from ithaca.client.local import _asked
 from ithaca.client.patience import Deadline
-from ithaca.client.scan import Scan
+from ithaca.engines.scalog.client.read import local
+from ithaca.engines.scalog.client.read.local import _asked
+from ithaca.engines.scalog.client.read.scan import Scan
+from ithaca.engines.scalog.messages.places import GetPlaces, PlacesAre
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import PACK_LANES_MIN, SEGMENT_BYTES_MIN
 from ithaca.model.view import Address
-from ithaca.protocol.places import GetPlaces, PlacesAre
 from ithaca.testing import Cluster
 
 BATCHES = 300

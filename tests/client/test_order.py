@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ithaca.client.log import check_arguments, connect
-from ithaca.client.order import parse_bootstrap
+from ithaca.engines.scalog.client.log import check_arguments, connect
+from ithaca.engines.scalog.client.order import parse_bootstrap
+from ithaca.engines.scalog.messages.order import GetTail, Propose
+from ithaca.engines.scalog.messages.requests import REQUESTS
 from ithaca.model.errors import InvalidInput, ProtocolError, Unavailable, UnknownCompression
 from ithaca.model.view import Address
-from ithaca.protocol.order import GetTail, Propose
-from ithaca.protocol.requests import REQUESTS
 from ithaca.runtime import listener
 
 

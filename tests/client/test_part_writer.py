@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ithaca.client import part_writer
-from ithaca.client.part_writer import AsyncPartWriter
+from ithaca.engines.scalog.client.append import part_writer
+from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
+from ithaca.engines.scalog.messages.appending import AppendPart, PartSynced
 from ithaca.model.errors import StorageFull, Unavailable
 from ithaca.model.positions import LaneId
-from ithaca.protocol.appending import AppendPart, PartSynced
 
 LANE = LaneId(0, 0, 1 << 30)
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ithaca.client.part_writer import AsyncPartWriter
+from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
 from ithaca.model.errors import DeadlineExceeded, LogClosed
 
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ithaca.client.policy import Lanes
+from ithaca.engines.scalog.client.append.policy import Lanes
 from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import LANE_STALLED_S

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeReplica, until
 
-from ithaca.client import producer
-from ithaca.client.appends import Appends
-from ithaca.client.log import AsyncClusterLog
+from ithaca.engines.scalog.client.append import producer
+from ithaca.engines.scalog.client.append.appends import Appends
+from ithaca.engines.scalog.client.log import AsyncClusterLog
+from ithaca.engines.scalog.ordering.entries import ExpireSession
 from ithaca.model.errors import (
     DeadlineExceeded,
     Overloaded,
@@ -18,7 +19,6 @@ from ithaca.model.errors import (
     Unavailable,
 )
 from ithaca.model.limits import SESSION_BATCHES_MAX
-from ithaca.ordering.entries import ExpireSession
 
 
 @pytest.fixture
@@ -326,7 +326,7 @@ async def test_closing_forgets_the_sessions_of_the_handle(cluster: FakeCluster) 
 async def test_closing_waits_for_what_is_under_way_and_says_what_failed(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ithaca.client.log.CLOSE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("ithaca.engines.scalog.client.log.CLOSE_TIMEOUT_S", 0.05)
     log = await cluster.connect()
     await home_of(cluster, log)
     pending = await log.submit(b"in time")

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ithaca.client.seen import SeenRanges
+from ithaca.engines.scalog.client.read.seen import SeenRanges
 
 STRETCHES = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2)), min_size=1, max_size=30)
 

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.client.fake_cluster import FakeCluster, until
 
-from ithaca.client.log import AsyncClusterLog
-from ithaca.client.order import Order
 from ithaca.client.patience import Deadline
+from ithaca.engines.scalog.client.log import AsyncClusterLog
+from ithaca.engines.scalog.client.order import Order
+from ithaca.engines.scalog.messages.order import TailIs
+from ithaca.engines.scalog.ordering.entries import Finalize, TrimTo
 from ithaca.model.errors import Corrupt, InvalidInput, Lost, NotWritten, Trimmed, Unavailable
 from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX
 from ithaca.model.records import KeyFilter, Record
-from ithaca.ordering.entries import Finalize, TrimTo
-from ithaca.protocol.order import TailIs
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ async def test_a_range_asks_for_nothing_behind_its_end(cluster: FakeCluster) -> 
 async def test_a_silent_replica_is_left_when_the_leader_knows_more(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ithaca.client.records.STREAM_SILENT_S", 0.05)
+    monkeypatch.setattr("ithaca.engines.scalog.client.read.records.STREAM_SILENT_S", 0.05)
     log = await cluster.connect(shard_policy=lambda key, shards: 0)
     async with log.subscribe(1) as subscription:
         await until(lambda: any(replica.streams for replica in cluster.replicas[0]))

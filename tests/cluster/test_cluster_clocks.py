@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 import ithaca
+from ithaca.engines.scalog.server.orderer import leading
+from ithaca.model import trim_pace
 from ithaca.model.errors import PartGone
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.records import Retention
-from ithaca.ordering import trim_pace
 from ithaca.runtime import machine
-from ithaca.server import orderer_leading
 from ithaca.testing import Cluster
 
 LOOK_S = 0.05
@@ -23,7 +23,7 @@ YEAR_S = 365 * 24 * HOUR_S
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orderer_leading, "RETENTION_CHECK_S", LOOK_S)
+    monkeypatch.setattr(leading, "RETENTION_CHECK_S", LOOK_S)
 
 
 class Clock(machine.Machine):

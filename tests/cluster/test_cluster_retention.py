@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 import ithaca
+from ithaca.engines.scalog.server.orderer import leading
 from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.records import Retention
-from ithaca.server import orderer_leading
 from ithaca.testing import Cluster
 
 LOOK_S = 0.05
@@ -19,7 +19,7 @@ VALUE = bytes(SEGMENT_BYTES_MIN // 4)
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orderer_leading, "RETENTION_CHECK_S", LOOK_S)
+    monkeypatch.setattr(leading, "RETENTION_CHECK_S", LOOK_S)
 
 
 def cluster_that_keeps(kept: Retention, *, shards: int = 2) -> Cluster:

@@ -14,19 +14,19 @@ from typing import NamedTuple
 import pytest
 from tests.cluster.damaged import Image, make_image, small_pages
 
+from ithaca.engines.scalog.storage import replica_meta
+from ithaca.engines.scalog.storage.held_lane import HeldLength
+from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.runs_file import Run
+from ithaca.engines.scalog.storage.set_aside import lane_of
 from ithaca.model.errors import Corrupt
 from ithaca.model.positions import LaneId
 from ithaca.raft.messages import DurableState, first_state
-from ithaca.server import orderer_directory
-from ithaca.server.orderer_directory import open_raft_log
+from ithaca.server.raft_host import directory as orderer_directory
+from ithaca.server.raft_host.directory import open_raft_log
 from ithaca.sim.disk import SimDisk
-from ithaca.storage import replica_meta
-from ithaca.storage.held_lane import HeldLength
-from ithaca.storage.lane_store import LaneStore
 from ithaca.storage.raftlog import FILE_NAME, verify
 from ithaca.storage.reader import Cursor
-from ithaca.storage.runs_file import Run
-from ithaca.storage.set_aside import lane_of
 from ithaca.wire.batch import Batch
 
 Files = dict[str, bytes]

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 
 import ithaca
+from ithaca.engines.scalog.ordering import sessions, writers
+from ithaca.engines.scalog.ordering.outcomes import Session, SessionExpired
+from ithaca.engines.scalog.server.orderer import leading
+from ithaca.engines.scalog.server.orderer import names as orderer_names
 from ithaca.model import limits
-from ithaca.ordering import sessions, writers
-from ithaca.ordering.outcomes import Session, SessionExpired
-from ithaca.server import orderer_leading, orderer_names
 from ithaca.storage import sessions as lane_sessions
 from ithaca.testing import Cluster
 
@@ -64,9 +65,9 @@ def test_sessions_are_listed_and_expired_by_name() -> None:
 
 
 def test_a_list_goes_on_over_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ithaca.server import orderer_requests
+    from ithaca.engines.scalog.server.orderer import requests
 
-    monkeypatch.setattr(orderer_requests, "NAMES_ANSWERED_MAX", 2)
+    monkeypatch.setattr(requests, "NAMES_ANSWERED_MAX", 2)
     with Cluster(replicas=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
         for number in range(5):
             log.session(f"s{number}")
@@ -98,7 +99,7 @@ def test_full_of_names_refuses_only_new_ones(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_idle_sessions_and_writers_go_by_age_and_active_ones_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orderer_leading, "SESSIONS_CHECK_S", 0.05)
+    monkeypatch.setattr(leading, "SESSIONS_CHECK_S", 0.05)
     cluster = Cluster(replicas=2)
     cluster.file = dataclasses.replace(cluster.file, session_idle_s=1, writer_idle_s=1)
     with cluster, ithaca.connect(cluster.bootstrap) as log:
@@ -120,7 +121,7 @@ def test_idle_sessions_and_writers_go_by_age_and_active_ones_stay(monkeypatch: p
 def test_an_anonymous_session_that_is_idle_for_long_goes_and_its_handle_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(orderer_leading, "SESSIONS_CHECK_S", 0.05)
+    monkeypatch.setattr(leading, "SESSIONS_CHECK_S", 0.05)
     monkeypatch.setattr(orderer_names, "SESSION_ANONYMOUS_IDLE_S", 0.5)
     expired: list[str] = []
     expire = sessions.SessionTable._expired

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import ithaca
+from ithaca.engines.scalog.server.orderer import spares
+from ithaca.engines.scalog.server.replica.copies import Copies
+from ithaca.engines.scalog.storage import replica_meta
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, NoSuchShard, Unavailable
 from ithaca.model.failure_config import FailurePolicy
 from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.server import orderer_spares
-from ithaca.server.replica_copies import Copies
-from ithaca.storage import replica_meta
 from ithaca.testing import Cluster
 
 QUICK_MS = 500
@@ -170,7 +170,7 @@ def test_a_removed_copy_of_a_finalized_shard_is_kept_for_people() -> None:
 
 
 def test_a_learner_that_nobody_asks_for_any_more_is_a_spare_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orderer_spares, "LEARNER_UNASKED_S", 1.0)
+    monkeypatch.setattr(spares, "LEARNER_UNASKED_S", 1.0)
     with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
         log.append(b"a")
         spare = str(cluster.file.spares[0])
@@ -187,7 +187,7 @@ def test_a_learner_that_nobody_asks_for_any_more_is_a_spare_again(monkeypatch: p
 
 
 def test_a_spare_that_may_keep_no_more_says_so_and_waits_again_when_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orderer_spares, "LEARNER_UNASKED_S", 1.0)
+    monkeypatch.setattr(spares, "LEARNER_UNASKED_S", 1.0)
     monkeypatch.setattr(replica_meta, "COPIES_SET_ASIDE_MAX", 0)
     with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
         log.append(b"a")

@@ -8,11 +8,8 @@ from tests.ordering.building import Driver
 from tests.ordering.test_ordering_entries import ENTRIES
 from tests.protocol.test_codec import arrived
 
-from ithaca.model.errors import Corrupt, FormatTooNew, InvalidInput, ProtocolError
-from ithaca.model.limits import PART_INCARNATION_MIN
-from ithaca.model.parts import Part
-from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.messages.order import Applied
+from ithaca.engines.scalog.ordering.entries import (
     CloseLane,
     ExpireIdle,
     ExpireSession,
@@ -26,8 +23,8 @@ from ithaca.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.ordering.outcomes import OrderedCut
-from ithaca.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut
+from ithaca.engines.scalog.ordering.part_entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,
@@ -37,10 +34,13 @@ from ithaca.ordering.part_entries import (
     RenewParts,
     SealPart,
 )
-from ithaca.ordering.state import OrderingState
-from ithaca.protocol.order import Applied
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.replica.sessions import decode_carried, encode_carried
+from ithaca.model.errors import Corrupt, FormatTooNew, InvalidInput, ProtocolError
+from ithaca.model.limits import PART_INCARNATION_MIN
+from ithaca.model.parts import Part
+from ithaca.model.positions import LaneId
 from ithaca.raft.messages import Configuration, Entry, EntryKind, configuration_entry, configuration_of
-from ithaca.replica.sessions import decode_carried, encode_carried
 
 
 def _driven() -> tuple[bytes, ...]:

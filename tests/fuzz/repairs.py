@@ -7,9 +7,9 @@ import numpy as np
 from tests.storage.lanes import LANE
 from tests.wire.batches import resealed
 
+from ithaca.engines.scalog.storage import pack as packs
 from ithaca.model.limits import FRAME_HEADER_BYTES_MAX, RUNS_FILE_PAGES
 from ithaca.storage import checked_file
-from ithaca.storage import pack as packs
 from ithaca.wire import batch as batches
 from ithaca.wire.batch import HEAD_BYTES, lane_seed
 from ithaca.wire.frame import PREFIX_BYTES

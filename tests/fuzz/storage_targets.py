@@ -13,22 +13,23 @@ from tests.storage.lanes import LANE, Row, Source, control, disk_of, make_lane, 
 from tests.wire.batches import data_of
 
 from ithaca.embedded import directory as embedded
+from ithaca.engines.scalog.storage import pack, replica_meta, runs_file
+from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.packed_lane import PackedLane
+from ithaca.engines.scalog.storage.replica_meta import ReplicaMeta
+from ithaca.engines.scalog.storage.runs import Runs
+from ithaca.engines.scalog.storage.runs_file import Run
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import ConfigError, Corrupt, FormatTooNew
 from ithaca.model.limits import MIB
 from ithaca.model.positions import LaneId
 from ithaca.raft.events import Persist
 from ithaca.raft.messages import DurableState, Entry, EntryKind, HardState, Snapshot, first_state
-from ithaca.server import orderer_directory as orderer
+from ithaca.server.raft_host import directory as orderer
 from ithaca.sim.disk import SimDisk
-from ithaca.storage import checked_file, pack, raftlog, replica_meta, runs_file, synced
+from ithaca.storage import checked_file, raftlog, synced
 from ithaca.storage import index as indexes
-from ithaca.storage.lane_store import LaneStore
-from ithaca.storage.packed_lane import PackedLane
 from ithaca.storage.raftlog import RaftLog
-from ithaca.storage.replica_meta import ReplicaMeta
-from ithaca.storage.runs import Runs
-from ithaca.storage.runs_file import Run
 from ithaca.storage.segment import name_of
 from ithaca.storage.sessions import SessionForgotten, SessionOpened
 from ithaca.storage.state import Control, LaneState, TrimmedTo, control_entry

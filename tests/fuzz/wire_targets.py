@@ -10,16 +10,17 @@ from tests.protocol.examples import EXAMPLES
 from tests.wire.batches import Row, data_of, rows_of
 from tests.wire.test_frame import cut, decode, wire
 
+from ithaca.engines.scalog.messages import appending, copying, reading
+from ithaca.engines.scalog.server.replica.streams import key_filter
 from ithaca.model.cut import lane_key
 from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError, ProtocolError, UnknownCompression
 from ithaca.model.limits import BATCH_BYTES_MAX, FRAME_BYTES_MAX, MIB, RECEIVE_BLOCK_BYTES
 from ithaca.model.positions import LaneId
 from ithaca.model.records import KeyFilter
 from ithaca.model.view import Address
-from ithaca.protocol import appending, copying, greeting, reading
+from ithaca.protocol import greeting
 from ithaca.protocol.codec import Received, decode_message, encode_message
 from ithaca.protocol.failures import error_of
-from ithaca.server.replica_streams import key_filter
 from ithaca.wire import compression, keys
 from ithaca.wire.batch import CONTROL, DATA, KEYS, MARK, Batch, parse, sealed
 from ithaca.wire.build import bookkeeping, build, noops

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ithaca.client.status import judged
 from ithaca.cluster.layout import ServerPlace
 from ithaca.cluster.status import ClusterStatus, ServerStatus
+from ithaca.engines.scalog.client.admin.status import judged
 from ithaca.model.limit_use import LIMITS, limit_warnings
 from ithaca.model.view import Address, View
 

@@ -2,10 +2,7 @@
 
 from uuid import UUID
 
-from ithaca.model.cut import LaneLengths
-from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, ClusterConfiguration
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.ordering.entries import (
     Configure,
     Cut,
     OpenLane,
@@ -15,9 +12,12 @@ from ithaca.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.ordering.outcomes import OrderedCut, Outcome, Refused
-from ithaca.ordering.reports import Report
-from ithaca.ordering.state import OrderingState
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome, Refused
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.model.cut import LaneLengths
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, ClusterConfiguration
 
 CONFIGURATION = ClusterConfiguration(UUID(int=7), "scalog")
 

@@ -3,7 +3,7 @@
 Consensus is worse here than Raft allows: what any leader ever proposed may commit, late, between the entries
 of its successors; only each leader's own entries stay in their order. Reports are lost, repeated and overtaken.
 After every entry the world compares what was ordered with what is on the disks. The numbers in violations
-are those of the invariants in `ithaca.ordering`.
+are those of the invariants in `ithaca.engines.scalog.ordering`.
 """
 
 from collections import Counter, deque
@@ -13,9 +13,7 @@ from random import Random
 
 from tests.ordering.building import CONFIGURATION, address, placed, shard_entry
 
-from ithaca.model.positions import LaneId
-from ithaca.model.view import ClusterConfiguration, Shard
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.ordering.entries import (
     AddReplica,
     Configure,
     Cut,
@@ -26,10 +24,12 @@ from ithaca.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import LaneClosed, LaneOpened, OrderedCut, Outcome, ViewChanged
-from ithaca.ordering.reports import Report
-from ithaca.ordering.state import OrderingState
+from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.outcomes import LaneClosed, LaneOpened, OrderedCut, Outcome, ViewChanged
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.model.positions import LaneId
+from ithaca.model.view import ClusterConfiguration, Shard
 
 STEPS = 1200
 QUIET_ROUNDS = 60

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from ithaca.ordering.assignment import chosen
+from ithaca.engines.scalog.ordering.assignment import chosen
 
 SHARDS = range(600)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ithaca.engines.scalog.ordering.clock import OrderClock
 from ithaca.model.limits import CLOCK_HEARD_S, CLOCK_LOOK_US, CLOCK_SLEW_PERCENT
-from ithaca.ordering.clock import OrderClock
 
 S = 1_000_000
 HOUR, YEAR = 3600 * S, 365 * 86_400 * S

@@ -5,12 +5,12 @@ from random import Random
 import numpy as np
 import pytest
 
+from ithaca.engines.scalog.ordering import closed_lanes
+from ithaca.engines.scalog.ordering.closed_lanes import ClosedLane, ClosedLanes
 from ithaca.model.cut import pack, unpack
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.positions import LaneId
-from ithaca.ordering import closed_lanes
-from ithaca.ordering.closed_lanes import ClosedLane, ClosedLanes
 
 
 def some_lane(random: Random) -> LaneId:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ithaca.engines.scalog.ordering.cut_parts import CutPart, shard_vector
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut
 from ithaca.model.cut import lane_key, pack
 from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
-from ithaca.ordering.cut_parts import CutPart, shard_vector
-from ithaca.ordering.outcomes import OrderedCut
 
 LANES = (LaneId(0, 0, 1), LaneId(0, 1, 1), LaneId(3, 0, 2), LaneId(7, 1, 1))
 

@@ -1,13 +1,13 @@
-"""A loop over few lanes and vectors over many order the same (`ithaca.ordering.lanes`)."""
+"""A loop over few lanes and vectors over many order the same (`ithaca.engines.scalog.ordering.lanes`)."""
 
 from random import Random
 
 import pytest
 
+from ithaca.engines.scalog.ordering import lanes
+from ithaca.engines.scalog.ordering.lanes import LaneTable, Runs
 from ithaca.model.cut import FEW, LaneLengths
 from ithaca.model.positions import LaneId
-from ithaca.ordering import lanes
-from ithaca.ordering.lanes import LaneTable, Runs
 
 LANES = [LaneId(shard, replica, 1) for shard in range(3) for replica in range(2)]
 

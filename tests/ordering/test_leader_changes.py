@@ -8,13 +8,13 @@ from collections import Counter
 import pytest
 from tests.ordering.ordering_world import Violation, World
 
+from ithaca.engines.scalog.ordering.lanes import NEVER, LaneTable
+from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.outcomes import ViewChanged
+from ithaca.engines.scalog.ordering.reports import Reports
+from ithaca.engines.scalog.ordering.retention import Retention
 from ithaca.model.cut import LaneLengths, Vector
 from ithaca.model.view import Shard
-from ithaca.ordering.lanes import NEVER, LaneTable
-from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import ViewChanged
-from ithaca.ordering.reports import Reports
-from ithaca.ordering.retention import Retention
 
 SAMPLE_SEEDS = 120
 CAMPAIGN_SEEDS = 3000

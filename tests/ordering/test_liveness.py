@@ -1,6 +1,6 @@
 """Who is silent: by the time in which the leader was running, and only those that it watches."""
 
-from ithaca.ordering.liveness import Liveness
+from ithaca.engines.scalog.ordering.liveness import Liveness
 
 ONE, OTHER = (0, 0), (0, 1)
 

@@ -6,18 +6,7 @@ import msgspec
 import pytest
 from tests.ordering.building import address, shard_entry
 
-from ithaca.model.cut import LaneLengths
-from ithaca.model.errors import InvalidInput, ProtocolError, VersionMismatch
-from ithaca.model.limits import (
-    LANE_RECORDS_MAX,
-    PART_INCARNATION_MIN,
-    SESSION_CARRIED_BYTES_MAX,
-    SESSION_NAME_BYTES_MAX,
-    WRITER_NAME_BYTES_MAX,
-)
-from ithaca.model.positions import LaneId
-from ithaca.model.view import ClusterConfiguration
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.ordering.entries import (
     TAGS,
     AddReplica,
     CloseLane,
@@ -39,7 +28,7 @@ from ithaca.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.part_entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,
@@ -49,6 +38,17 @@ from ithaca.ordering.part_entries import (
     RenewParts,
     SealPart,
 )
+from ithaca.model.cut import LaneLengths
+from ithaca.model.errors import InvalidInput, ProtocolError, VersionMismatch
+from ithaca.model.limits import (
+    LANE_RECORDS_MAX,
+    PART_INCARNATION_MIN,
+    SESSION_CARRIED_BYTES_MAX,
+    SESSION_NAME_BYTES_MAX,
+    WRITER_NAME_BYTES_MAX,
+)
+from ithaca.model.positions import LaneId
+from ithaca.model.view import ClusterConfiguration
 
 LANE, OTHER = LaneId(1, 2, 3), LaneId(2, 0, 1)
 LOG = UUID(int=5)

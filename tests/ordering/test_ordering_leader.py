@@ -5,10 +5,8 @@ from uuid import UUID
 import pytest
 from tests.ordering.building import Driver, address, report
 
-from ithaca.model.positions import LaneId
-from ithaca.model.view import ClusterConfiguration
-from ithaca.ordering import retention
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.ordering import retention
+from ithaca.engines.scalog.ordering.entries import (
     AddReplica,
     CloseLane,
     Cut,
@@ -18,8 +16,10 @@ from ithaca.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import Outcome
+from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.outcomes import Outcome
+from ithaca.model.positions import LaneId
+from ithaca.model.view import ClusterConfiguration
 
 INTERVAL_US = 100
 PACED = ClusterConfiguration(UUID(int=7), "scalog", order_interval_us=INTERVAL_US, pipeline_cuts=2)

@@ -5,16 +5,12 @@ from dataclasses import dataclass, field
 import pytest
 from tests.ordering.building import Driver, placed, report
 
-from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import PART_INCARNATION_MIN
-from ithaca.model.parts import Published
-from ithaca.model.positions import LaneId
-from ithaca.ordering import parts, writers
-from ithaca.ordering.closed_lanes import ClosedLane
-from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
-from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import LaneClosed, OrderedCut, Outcome, Refused, TrimmedTo, ViewChanged
-from ithaca.ordering.part_entries import (
+from ithaca.engines.scalog.ordering import parts, writers
+from ithaca.engines.scalog.ordering.closed_lanes import ClosedLane
+from ithaca.engines.scalog.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
+from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.outcomes import LaneClosed, OrderedCut, Outcome, Refused, TrimmedTo, ViewChanged
+from ithaca.engines.scalog.ordering.part_entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,
@@ -25,7 +21,7 @@ from ithaca.ordering.part_entries import (
     RenewParts,
     SealPart,
 )
-from ithaca.ordering.part_outcomes import (
+from ithaca.engines.scalog.ordering.part_outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,
@@ -35,8 +31,12 @@ from ithaca.ordering.part_outcomes import (
     PublishConflicts,
     WriterForgotten,
 )
-from ithaca.ordering.reports import Reports
-from ithaca.ordering.state import OrderingState
+from ithaca.engines.scalog.ordering.reports import Reports
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.model.errors import InvalidInput
+from ithaca.model.limits import PART_INCARNATION_MIN
+from ithaca.model.parts import Published
+from ithaca.model.positions import LaneId
 
 TTL_US = 10_000_000
 

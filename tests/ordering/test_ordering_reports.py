@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.ordering.building import Driver, placed, report
 
+from ithaca.engines.scalog.ordering.entries import CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
+from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.reports import Report, Reports
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
-from ithaca.ordering.leader import Leader
-from ithaca.ordering.reports import Report, Reports
 
 
 def durable(reports: Reports, shard: int = 1) -> list[int]:

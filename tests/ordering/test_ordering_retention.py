@@ -3,9 +3,9 @@
 import pytest
 from tests.ordering.building import Driver
 
-from ithaca.ordering import retention
-from ithaca.ordering.outcomes import OrderedCut
-from ithaca.ordering.retention import Retention
+from ithaca.engines.scalog.ordering import retention
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut
+from ithaca.engines.scalog.ordering.retention import Retention
 
 
 def cuts() -> dict[int, OrderedCut]:

@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 from tests.ordering.building import Driver
 
-from ithaca.model.positions import LaneId
-from ithaca.ordering import sessions
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.ordering import sessions
+from ithaca.engines.scalog.ordering.entries import (
     CloseLane,
     ExpireIdle,
     ExpireSession,
@@ -19,8 +18,9 @@ from ithaca.ordering.entries import (
     OrderingEntry,
     RemoveReplica,
 )
-from ithaca.ordering.outcomes import Session, SessionExpired, SessionMoved, SessionOpened
-from ithaca.ordering.state import OrderingState
+from ithaca.engines.scalog.ordering.outcomes import Session, SessionExpired, SessionMoved, SessionOpened
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.model.positions import LaneId
 
 A, B, C = LaneId(1, 0, 1), LaneId(1, 1, 1), LaneId(2, 0, 1)
 

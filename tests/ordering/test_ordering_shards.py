@@ -3,10 +3,8 @@
 import pytest
 from tests.ordering.building import Driver, address, placed, shard_entry
 
-from ithaca.model import limits
-from ithaca.model.positions import LaneId
-from ithaca.ordering import shards
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.ordering import shards
+from ithaca.engines.scalog.ordering.entries import (
     AddReplica,
     CloseLane,
     ExpireSession,
@@ -18,7 +16,7 @@ from ithaca.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.ordering.outcomes import (
+from ithaca.engines.scalog.ordering.outcomes import (
     LaneClosed,
     LaneOpened,
     SessionExpired,
@@ -27,6 +25,8 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
+from ithaca.model import limits
+from ithaca.model.positions import LaneId
 
 
 def test_a_new_shard_appears_in_the_next_view_and_nobody_else_notices() -> None:

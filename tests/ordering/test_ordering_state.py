@@ -1,4 +1,4 @@
-"""The state machine against the naive twin, and from any prefix or snapshot (invariants of `ithaca.ordering`)."""
+"""The state machine against the naive twin, and from any prefix or snapshot (invariants of `scalog.ordering`)."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from tests.ordering.building import CONFIGURATION, Driver, address, placed
 from tests.ordering.naive_order import NaiveOrder
 
-from ithaca.model.errors import Corrupt, FormatTooNew
-from ithaca.model.positions import LaneId
-from ithaca.model.view import ClusterConfiguration
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.ordering.entries import (
     AddReplica,
     CloseLane,
     Configure,
@@ -27,7 +24,7 @@ from ithaca.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.ordering.outcomes import (
+from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
     OrderedCut,
     Outcome,
@@ -36,8 +33,11 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.snapshot import VERSION
-from ithaca.ordering.state import OrderingState
+from ithaca.engines.scalog.ordering.snapshot import VERSION
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.model.errors import Corrupt, FormatTooNew
+from ithaca.model.positions import LaneId
+from ithaca.model.view import ClusterConfiguration
 
 SHARDS = {0: (1, False), 1: (1, True), 5: (0, False)}
 """f and masking of each shard: one that stops when a replica is removed, one that does not, one alone."""

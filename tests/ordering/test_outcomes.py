@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut, PackedCut
 from ithaca.model.cut import Vector, lane_key, pack
 from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
-from ithaca.ordering.outcomes import OrderedCut, PackedCut
 
 KEYS = [lane_key(LaneId(0, 0, 1)), lane_key(LaneId(0, 1, 1))]
 

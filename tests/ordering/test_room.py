@@ -7,19 +7,27 @@ import numpy as np
 import pytest
 from tests.ordering.building import CONFIGURATION, Driver, shard_entry
 
+from ithaca.engines.scalog.ordering import room, snapshot
+from ithaca.engines.scalog.ordering.closed_lanes import ClosedLane, ClosedLanes
+from ithaca.engines.scalog.ordering.entries import (
+    AddReplica,
+    CloseLane,
+    Finalize,
+    OpenLane,
+    OpenSession,
+    OrderingEntry,
+    RegisterShard,
+)
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Session, SessionExpired, SessionOpened
+from ithaca.engines.scalog.ordering.part_entries import OpenPart, Publish, SealPart
+from ithaca.engines.scalog.ordering.part_outcomes import StagedPart
+from ithaca.engines.scalog.ordering.shards import Grace
+from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model import limits
 from ithaca.model.errors import InvalidInput
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard
-from ithaca.ordering import room, snapshot
-from ithaca.ordering.closed_lanes import ClosedLane, ClosedLanes
-from ithaca.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, OpenSession, OrderingEntry, RegisterShard
-from ithaca.ordering.outcomes import OrderedCut, Session, SessionExpired, SessionOpened
-from ithaca.ordering.part_entries import OpenPart, Publish, SealPart
-from ithaca.ordering.part_outcomes import StagedPart
-from ithaca.ordering.shards import Grace
-from ithaca.ordering.state import OrderingState
 
 LAST_LANE = LaneId(limits.SHARD_NUMBER_MAX, limits.REPLICA_NUMBER_MAX, limits.INCARNATION_MAX)
 WIDE = "\N{GRINNING FACE}"

@@ -3,7 +3,7 @@
 import pytest
 
 from ithaca.model.limits import RETENTION_STEPS, RETENTION_WAIT_S
-from ithaca.ordering.trim_pace import TrimPace
+from ithaca.model.trim_pace import TrimPace
 
 S = 1_000_000
 DAY = 86_400 * S

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 import ithaca
+from ithaca.engines.scalog.storage import replica_meta
+from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.runs_file import Run
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.proof import payload
@@ -13,10 +16,7 @@ from ithaca.proof.checker import check
 from ithaca.proof.dump import dump_replica
 from ithaca.proof.history import Append, Final, Id, Plan, Tail
 from ithaca.sim.disk import SimDisk
-from ithaca.storage import replica_meta
 from ithaca.storage.disk import OsDisk
-from ithaca.storage.lane_store import LaneStore
-from ithaca.storage.runs_file import Run
 from ithaca.testing import Cluster
 from ithaca.wire.batch import lane_seed
 from ithaca.wire.build import build

@@ -5,14 +5,12 @@ from uuid import UUID
 import msgspec
 import numpy as np
 
-from ithaca.model.cut import LaneRun, ShardCut, lane_key, pack
-from ithaca.model.limits import PART_INCARNATION_MIN
-from ithaca.model.parts import Published
-from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, ClusterConfiguration, Orderers, Replica, Shard, View
-from ithaca.ordering.cut_parts import CutPart
-from ithaca.ordering.entries import CloseLane
-from ithaca.ordering.outcomes import (
+from ithaca.engines.scalog.messages import aggregation as a
+from ithaca.engines.scalog.messages import appending, copying, listing, order, reading, reporting, requests
+from ithaca.engines.scalog.messages.places import GetPlaces, PlacesAre
+from ithaca.engines.scalog.ordering.cut_parts import CutPart
+from ithaca.engines.scalog.ordering.entries import CloseLane
+from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
     LaneClosed,
     LaneOpened,
@@ -26,7 +24,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.part_outcomes import (
+from ithaca.engines.scalog.ordering.part_outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,
@@ -37,11 +35,14 @@ from ithaca.ordering.part_outcomes import (
     StagedPart,
     WriterForgotten,
 )
-from ithaca.ordering.reports import Report
-from ithaca.ordering.state import ShardSummary
-from ithaca.protocol import aggregation as a
-from ithaca.protocol import appending, copying, greeting, listing, members, order, reading, reporting, requests
-from ithaca.protocol.places import GetPlaces, PlacesAre
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.ordering.state import ShardSummary
+from ithaca.model.cut import LaneRun, ShardCut, lane_key, pack
+from ithaca.model.limits import PART_INCARNATION_MIN
+from ithaca.model.parts import Published
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, ClusterConfiguration, Orderers, Replica, Shard, View
+from ithaca.protocol import greeting, members
 from ithaca.raft import messages as raft
 
 LOG = UUID(int=7)

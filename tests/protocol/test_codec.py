@@ -1,5 +1,6 @@
 """Messages in frames: every one comes back as it was, and nothing else comes through."""
 
+from types import ModuleType
 from typing import Any, get_args
 
 import msgspec
@@ -8,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocol.examples import AT, EXAMPLES, LANE, LOG, NEWS, RAFT, SUMMARY
 
+from ithaca.engines.scalog.messages import appending, numbers, order, reading, reporting
+from ithaca.engines.scalog.messages.aggregation import Attach
 from ithaca.model.errors import BatchTooLarge, ProtocolError
 from ithaca.model.limits import (
     FRAME_HEADER_BYTES_MAX,
@@ -19,13 +22,13 @@ from ithaca.model.limits import (
     READ_WAIT_MS_MAX,
     REPORT_LANES_MAX,
 )
-from ithaca.protocol import appending, greeting, messages, order, reading, reporting
-from ithaca.protocol.aggregation import Attach
-from ithaca.protocol.codec import Message, Received, decode_message, encode_message
+from ithaca.protocol import greeting, messages
+from ithaca.protocol.codec import Message, Received, decode_message, encode_message, known_types, register
 from ithaca.raft.messages import AnyMessage
 from ithaca.wire.frame import Frame, FrameDecoder
 
-_NUMBER = {kind: number for number, kind in messages.TYPES.items()}
+TYPES = known_types()
+_NUMBER = {kind: number for number, kind in TYPES.items()}
 
 
 def frame_of(message: Message, **options: Any) -> Frame:
@@ -41,22 +44,28 @@ def arrived(message: Message, **options: Any) -> Received:
 
 
 def test_every_message_has_an_example() -> None:
-    assert {type(example) for example in EXAMPLES} == set(messages.TYPES.values())
+    assert {type(example) for example in EXAMPLES} == set(TYPES.values())
     assert {type(news) for news in NEWS} == set(get_args(reporting.ShardNews))
     assert {type(said) for said in RAFT} == set(get_args(AnyMessage))
     applied = next(example for example in EXAMPLES if isinstance(example, order.Applied))
     assert {type(outcome) for outcome in applied.outcomes} == set(get_args(order.AppliedOutcome))
 
 
-def test_the_table_of_messages_is_the_list_of_types() -> None:
+@pytest.mark.parametrize("listed", [messages, numbers])
+def test_the_table_of_messages_is_the_list_of_types(listed: ModuleType) -> None:
     rows = [
-        line.split("|")
-        for line in (messages.__doc__ or "").splitlines()
-        if line.startswith("| ") and "type" not in line
+        line.split("|") for line in (listed.__doc__ or "").splitlines() if line.startswith("| ") and "type" not in line
     ]
     assert {int(row[1]): row[2].strip() for row in rows} == {
-        number: kind.__name__ for number, kind in messages.TYPES.items()
+        number: kind.__name__ for number, kind in listed.TYPES.items()
     }
+
+
+def test_a_number_belongs_to_one_message() -> None:
+    register(numbers.TYPES)
+    with pytest.raises(ValueError, match="frames of type 1 are Hello, not Welcome"):
+        register({1: greeting.Welcome})
+    assert known_types() == {**messages.TYPES, **numbers.TYPES}
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
@@ -132,7 +141,7 @@ def test_an_impossible_report_is_refused(report: tuple[Any, ...]) -> None:
 
 
 def test_unknown_types_and_flags_are_refused() -> None:
-    for number in set(range(256)) - set(messages.TYPES):
+    for number in set(range(256)) - set(TYPES):
         with pytest.raises(ProtocolError, match=f"type {number} is not known"):
             decode_message(Frame(number, 0, 0, b"\x90"))
     with pytest.raises(ProtocolError, match="flags 0x6"):
@@ -161,7 +170,7 @@ def test_a_message_that_is_not_where_it_says(length: Any, payload: bytes, reason
     ids=["nothing", "more", "reserved", "map", "endless", "deep"],
 )
 def test_malformed_headers_are_refused(header: bytes) -> None:
-    for number, kind in messages.TYPES.items():
+    for number, kind in TYPES.items():
         with pytest.raises(ProtocolError, match=f"a {kind.__name__} cannot be decoded"):
             decode_message(Frame(number, 0, 0, header))
 
@@ -177,7 +186,7 @@ def test_what_a_newer_version_adds_is_passed_over() -> None:
 
 
 @given(
-    number=st.sampled_from(sorted(messages.TYPES)),
+    number=st.sampled_from(sorted(TYPES)),
     flags=st.integers(0, 3),
     header=st.one_of(
         st.binary(max_size=60),
@@ -197,7 +206,7 @@ def test_whatever_comes_is_a_message_or_a_protocol_error(
         received = decode_message(Frame(number, flags, 0, header, payload))
     except ProtocolError:
         return
-    assert type(received.message) is messages.TYPES[number]
+    assert type(received.message) is TYPES[number]
     assert arrived(received.message).message == received.message
 
 

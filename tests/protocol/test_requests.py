@@ -2,10 +2,8 @@
 
 import pytest
 
-from ithaca.model.errors import InvalidInput
-from ithaca.model.positions import LaneId
-from ithaca.model.view import Address
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.messages.requests import REQUESTS, entry_of, request_of
+from ithaca.engines.scalog.ordering.entries import (
     TAGS,
     AddReplica,
     CloseLane,
@@ -22,7 +20,7 @@ from ithaca.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.part_entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,
@@ -31,8 +29,10 @@ from ithaca.ordering.part_entries import (
     Publish,
     RenewParts,
 )
-from ithaca.protocol.messages import TYPES
-from ithaca.protocol.requests import REQUESTS, entry_of, request_of
+from ithaca.model.errors import InvalidInput
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
+from ithaca.protocol.codec import known_types
 
 LANE, OTHER, PART = LaneId(0, 0, 1), LaneId(0, 1, 1), LaneId(0, 0, 1 << 30)
 AT = Address("127.0.0.1", 9)
@@ -60,7 +60,7 @@ def test_a_request_leads_to_the_entry_that_is_meant(entry: OrderingEntry) -> Non
 
 def test_every_request_is_a_message_and_leads_to_another_entry() -> None:
     assert {type(request_of(entry)) for entry in ASKED} == set(REQUESTS)
-    assert set(REQUESTS) < set(TYPES.values())
+    assert set(REQUESTS) < set(known_types().values())
     assert len(REQUESTS) < len(TAGS)
 
 

@@ -5,12 +5,10 @@ from typing import TypeVar
 from tests.ordering.building import CONFIGURATION, Driver, shard_entry
 from tests.replica.replica_order import news_of
 
-from ithaca.model.cut import LaneRun
-from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import OpenLane, OpenSession, OrderingEntry
-from ithaca.ordering.outcomes import Outcome, Session, SessionOpened
-from ithaca.replica.core import ReplicaCore
-from ithaca.replica.events import (
+from ithaca.engines.scalog.ordering.entries import OpenLane, OpenSession, OrderingEntry
+from ithaca.engines.scalog.ordering.outcomes import Outcome, Session, SessionOpened
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.replica.events import (
     Appended,
     Created,
     CreateLane,
@@ -22,6 +20,8 @@ from ithaca.replica.events import (
     Request,
     Synced,
 )
+from ithaca.model.cut import LaneRun
+from ithaca.model.positions import LaneId
 from ithaca.wire.batch import Batch, lane_seed
 from ithaca.wire.build import build
 

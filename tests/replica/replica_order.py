@@ -7,9 +7,9 @@ from tests.replica.replica_truth import Truth
 from tests.replica.simulated_client import SimulatedClient
 from tests.replica.simulated_replica import LINK_LOST, SimulatedReplica
 
-from ithaca.ordering.entries import OpenLane, OrderingEntry
-from ithaca.ordering.leader import Leader
-from ithaca.ordering.outcomes import (
+from ithaca.engines.scalog.ordering.entries import OpenLane, OrderingEntry
+from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
     LaneClosed,
     LaneOpened,
@@ -25,7 +25,7 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.part_outcomes import (
+from ithaca.engines.scalog.ordering.part_outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,
@@ -35,8 +35,8 @@ from ithaca.ordering.part_outcomes import (
     PublishConflicts,
     WriterForgotten,
 )
-from ithaca.ordering.reports import Report
-from ithaca.replica.events import OrderJoined
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.replica.events import OrderJoined
 
 
 class Order(Truth):

@@ -6,12 +6,12 @@ from random import Random
 from tests.replica.simulated_client import Sent
 from tests.replica.simulated_replica import DiskLane, SimulatedReplica, check, end_of
 
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.replica.events import Request
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import IthacaError, WrongLane
 from ithaca.model.positions import LaneId
-from ithaca.ordering.outcomes import OrderedCut
-from ithaca.ordering.state import OrderingState
-from ithaca.replica.events import Request
 from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch, lane_seed
 from ithaca.wire.build import bookkeeping
 

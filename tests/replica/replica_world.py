@@ -3,7 +3,8 @@
 Consensus is a list of committed entries; leaders change and take along what they had in flight. Disks lose what
 is not synced, links, streams and reports are delayed, cut and lost, replicas crash alone or all at once, clients
 retry and move. After every step the world compares what the cores say with what is on the disks and in the
-order. The numbers in violations are those of the invariants in `ithaca.replica`; 0 is a promise to users.
+order. The numbers in violations are those of the invariants in `ithaca.engines.scalog.replica`; 0 is a promise to
+users.
 """
 
 from collections.abc import Callable
@@ -13,17 +14,10 @@ from tests.replica.replica_order import Order
 from tests.replica.simulated_client import Sent, SimulatedClient, appended
 from tests.replica.simulated_replica import SimulatedReplica, check, end_of
 
+from ithaca.engines.scalog.ordering.entries import CloseLane, Configure, ExpireSession, Finalize, OpenLane, TrimTo
+from ithaca.engines.scalog.replica.events import DiskFull, Fetch, NobodyHas, Replicated, RunsFetched, Tick
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.ordering.entries import (
-    CloseLane,
-    Configure,
-    ExpireSession,
-    Finalize,
-    OpenLane,
-    TrimTo,
-)
-from ithaca.replica.events import DiskFull, Fetch, NobodyHas, Replicated, RunsFetched, Tick
 from ithaca.wire.batch import NOOPS, Batch
 from ithaca.wire.build import build
 

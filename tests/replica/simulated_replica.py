@@ -5,13 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ithaca.model.cut import LaneRun
-from ithaca.model.positions import LaneId
-from ithaca.model.view import Address
-from ithaca.ordering.reports import Report
-from ithaca.replica.appends import position_gone
-from ithaca.replica.core import ReplicaCore
-from ithaca.replica.events import (
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.replica.appends import position_gone
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.replica.events import (
     Acknowledge,
     AcknowledgeAt,
     Advanced,
@@ -43,7 +40,10 @@ from ithaca.replica.events import (
     Unfollow,
     Write,
 )
-from ithaca.replica.settled import SettledCopies
+from ithaca.engines.scalog.replica.settled import SettledCopies
+from ithaca.model.cut import LaneRun
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
 from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Violation(AssertionError):
 
 
 def check(number: int, holds: bool, what: str) -> None:
-    """`number` is that of the invariant in `ithaca.replica`; 0 is what promises to users say."""
+    """`number` is that of the invariant in `ithaca.engines.scalog.replica`; 0 is what promises to users say."""
     if not holds:
         raise Violation(f"{number}: {what}")
 

@@ -1,17 +1,13 @@
-"""Each invariant of `ithaca.replica` by itself; the numbers are those of the package's docstring."""
+"""Each invariant of `ithaca.engines.scalog.replica` by itself; the numbers are those of the package's docstring."""
 
 import pytest
 from tests.ordering.building import CONFIGURATION
 from tests.replica.driving import SHARD, Driven, held, one, only, placed
 
-from ithaca.model.cut import LaneRun
-from ithaca.model.errors import Overloaded, StorageFull, Unavailable, WrongLane
-from ithaca.model.limits import APPEND_REPEATS_MAX
-from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import CloseLane, Finalize, Lost, OpenLane, RemoveReplica, TrimTo
-from ithaca.replica import appends
-from ithaca.replica.core import ReplicaCore
-from ithaca.replica.events import (
+from ithaca.engines.scalog.ordering.entries import CloseLane, Finalize, Lost, OpenLane, RemoveReplica, TrimTo
+from ithaca.engines.scalog.replica import appends
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.replica.events import (
     Acknowledge,
     Advanced,
     Appended,
@@ -43,7 +39,11 @@ from ithaca.replica.events import (
     Unfollow,
     Write,
 )
-from ithaca.replica.settled import SettledCopies
+from ithaca.engines.scalog.replica.settled import SettledCopies
+from ithaca.model.cut import LaneRun
+from ithaca.model.errors import Overloaded, StorageFull, Unavailable, WrongLane
+from ithaca.model.limits import APPEND_REPEATS_MAX
+from ithaca.model.positions import LaneId
 from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch, lane_seed
 from ithaca.wire.build import bookkeeping, noops
 

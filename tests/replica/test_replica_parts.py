@@ -3,14 +3,11 @@
 import pytest
 from tests.replica.driving import SHARD, Driven, held, one, only
 
-from ithaca.model.errors import InvalidInput, IthacaError, Overloaded, PartGone, StorageFull, Unavailable, WrongLane
-from ithaca.model.limits import LANE_PENDING_BYTES_MAX
-from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import Finalize, OpenLane
-from ithaca.ordering.part_entries import AbortParts, OpenPart, PartName, Publish, SealPart
-from ithaca.ordering.part_outcomes import PartOpened
-from ithaca.replica import staging
-from ithaca.replica.events import (
+from ithaca.engines.scalog.ordering.entries import Finalize, OpenLane
+from ithaca.engines.scalog.ordering.part_entries import AbortParts, OpenPart, PartName, Publish, SealPart
+from ithaca.engines.scalog.ordering.part_outcomes import PartOpened
+from ithaca.engines.scalog.replica import staging
+from ithaca.engines.scalog.replica.events import (
     AnswerStaged,
     CreateLane,
     DiskFull,
@@ -32,6 +29,9 @@ from ithaca.replica.events import (
     Unfollow,
     Write,
 )
+from ithaca.model.errors import InvalidInput, IthacaError, Overloaded, PartGone, StorageFull, Unavailable, WrongLane
+from ithaca.model.limits import LANE_PENDING_BYTES_MAX
+from ithaca.model.positions import LaneId
 from ithaca.wire.build import build
 
 TTL_US = 10_000_000

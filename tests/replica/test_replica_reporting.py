@@ -2,9 +2,9 @@
 
 from tests.replica.driving import Driven, one, only
 
+from ithaca.engines.scalog.replica.events import Effect, OrderLost, RunsSynced, SendReport, Synced, SyncRuns, Tick
+from ithaca.engines.scalog.replica.reporting import Timer
 from ithaca.model.limits import REPORT_INTERVAL_S, REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS, RUNS_SYNC_S
-from ithaca.replica.events import Effect, OrderLost, RunsSynced, SendReport, Synced, SyncRuns, Tick
-from ithaca.replica.reporting import Timer
 
 INTERVAL_US = int(REPORT_INTERVAL_S * 1e6)
 RUNS_US = int(RUNS_SYNC_S * 1e6)

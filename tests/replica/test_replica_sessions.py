@@ -3,6 +3,10 @@
 import pytest
 from tests.replica.driving import Driven, one, only
 
+from ithaca.engines.scalog.ordering.entries import ExpireSession, MoveSession, OpenLane
+from ithaca.engines.scalog.ordering.outcomes import Session
+from ithaca.engines.scalog.replica.events import Acknowledge, AcknowledgeAt, DiskFull, Refuse, Write
+from ithaca.engines.scalog.replica.sessions import Carried, HomeSessions, decode_carried, encode_carried, merged_carried
 from ithaca.model.errors import (
     ProtocolError,
     SequenceGap,
@@ -20,10 +24,6 @@ from ithaca.model.limits import (
     SHARD_NUMBER_MAX,
 )
 from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import ExpireSession, MoveSession, OpenLane
-from ithaca.ordering.outcomes import Session
-from ithaca.replica.events import Acknowledge, AcknowledgeAt, DiskFull, Refuse, Write
-from ithaca.replica.sessions import Carried, HomeSessions, decode_carried, encode_carried, merged_carried
 
 BATCHES: list[Carried] = [(number, 1, 100 + number, 0) for number in range(1, SESSION_BATCHES_MAX + 1)]
 

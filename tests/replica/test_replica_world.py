@@ -9,17 +9,17 @@ import pytest
 from tests.replica.replica_world import World
 from tests.replica.simulated_replica import Violation
 
+from ithaca.engines.scalog.ordering.state import ShardSummary
+from ithaca.engines.scalog.replica import sessions
+from ithaca.engines.scalog.replica.appends import Appends
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.replica.events import Acknowledge, Appended, Fetch, Follow, Refuse, Request, Synced, Truncate
+from ithaca.engines.scalog.replica.lanes import LaneCopy
+from ithaca.engines.scalog.replica.readable import Readable
+from ithaca.engines.scalog.replica.reporting import Reporting, RunsSync
+from ithaca.engines.scalog.replica.sessions import Carried, HomeSessions, Placed
+from ithaca.engines.scalog.replica.settling import Settling
 from ithaca.model.errors import WrongLane
-from ithaca.ordering.state import ShardSummary
-from ithaca.replica import sessions
-from ithaca.replica.appends import Appends
-from ithaca.replica.core import ReplicaCore
-from ithaca.replica.events import Acknowledge, Appended, Fetch, Follow, Refuse, Request, Synced, Truncate
-from ithaca.replica.lanes import LaneCopy
-from ithaca.replica.readable import Readable
-from ithaca.replica.reporting import Reporting, RunsSync
-from ithaca.replica.sessions import Carried, HomeSessions, Placed
-from ithaca.replica.settling import Settling
 from ithaca.wire.batch import Batch
 
 SAMPLE_SEEDS = 40

@@ -3,10 +3,9 @@
 import pytest
 from tests.replica.driving import Driven, one, only
 
-from ithaca.model.cut import LaneRun
-from ithaca.ordering.entries import CloseLane
-from ithaca.replica import lanes, positions
-from ithaca.replica.events import (
+from ithaca.engines.scalog.ordering.entries import CloseLane
+from ithaca.engines.scalog.replica import lanes, positions
+from ithaca.engines.scalog.replica.events import (
     Acknowledge,
     Advanced,
     Effect,
@@ -20,6 +19,7 @@ from ithaca.replica.events import (
     SyncRuns,
     Tick,
 )
+from ithaca.model.cut import LaneRun
 
 ROOM = 3
 

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
+from ithaca.engines.scalog.messages.appending import Append
+from ithaca.engines.scalog.messages.order import GetTail, GetView
+from ithaca.engines.scalog.messages.reading import Found
 from ithaca.model.errors import InvalidInput, IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.protocol.appending import Append
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Finished, GetStatus, Hello, StatusIs, Welcome
-from ithaca.protocol.order import GetTail, GetView
-from ithaca.protocol.reading import Found
 from ithaca.runtime.connection import Connection, Peer, dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 

@@ -11,6 +11,10 @@ import pytest
 from tests.runtime.echo import HELLO, LANE, LOG, Recorder, echo_server
 from tests.runtime.loops import fails, on_both_loops, until
 
+from ithaca.engines.scalog.messages.appending import Append
+from ithaca.engines.scalog.messages.copying import LaneBatches
+from ithaca.engines.scalog.messages.order import GetTail, GetView
+from ithaca.engines.scalog.messages.reading import Elsewhere, Found, Read
 from ithaca.model.errors import (
     DeadlineExceeded,
     InvalidInput,
@@ -22,13 +26,9 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import MIB, SEND_BACKLOG_BYTES_MAX, SEND_HIGH_WATER_BYTES
 from ithaca.model.view import Address
-from ithaca.protocol.appending import Append
 from ithaca.protocol.codec import encode_message
-from ithaca.protocol.copying import LaneBatches
 from ithaca.protocol.failures import failure_of
 from ithaca.protocol.greeting import Finished, GetStatus, Hello, StatusIs, Welcome
-from ithaca.protocol.order import GetTail, GetView
-from ithaca.protocol.reading import Elsewhere, Found, Read
 from ithaca.runtime.connection import Connection, dial
 
 

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from tests.runtime.echo import HELLO, LANE, LOG, EchoServer, Recorder, echo_server, raw, rest
 from tests.runtime.loops import TIMEOUT_S, fails, on_both_loops, until
 
+from ithaca.engines.scalog.messages.appending import Append
+from ithaca.engines.scalog.messages.copying import LaneBatches
 from ithaca.model.errors import ConfigError, InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable
 from ithaca.model.errors import VersionMismatch as Mismatch
 from ithaca.model.limits import FRAME_BYTES_MAX, HELLO_BYTES_MAX, HTTP_REQUEST_BYTES_MAX, KIB, MIB
 from ithaca.model.view import Address
-from ithaca.protocol.appending import Append
 from ithaca.protocol.codec import decode_message, encode_message
-from ithaca.protocol.copying import LaneBatches
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import Failure, Finished, GetStatus, Hello, StatusIs, Welcome
 from ithaca.runtime.admission import Capacity, limited

@@ -8,9 +8,9 @@ from typing import Any
 from tests.server.orderer_changes import with_spares
 from tests.server.orderers import Orderers, cluster_file, orderers, until
 
+from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
 from ithaca.model.view import Address
 from ithaca.raft.events import Settings
-from ithaca.server.aggregator import AggregatorServer
 
 PATIENT = Settings(election_timeout_ms=2000, heartbeat_ms=50)
 """On a busy machine another leader than the one that was waited for would spoil a test."""

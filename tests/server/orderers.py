@@ -10,22 +10,22 @@ from typing import TypeVar
 
 import msgspec
 
+from ithaca.engines.scalog.messages.order import Applied, AppliedOutcome, GetTail, GetView, TailIs, ViewIs
+from ithaca.engines.scalog.messages.reporting import Join, Joined, News, ReportIs, ShardNews
+from ithaca.engines.scalog.messages.requests import request_of
+from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
+from ithaca.engines.scalog.ordering.outcomes import Outcome
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.ordering.entries import OrderingEntry, encode_entry
-from ithaca.ordering.outcomes import Outcome
-from ithaca.ordering.reports import Report
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Redirect, Role
-from ithaca.protocol.order import Applied, AppliedOutcome, GetTail, GetView, TailIs, ViewIs
-from ithaca.protocol.reporting import Join, Joined, News, ReportIs, ShardNews
-from ithaca.protocol.requests import request_of
 from ithaca.raft.events import Settings
 from ithaca.runtime.connection import Connection, dial
-from ithaca.server.orderer import OrdererServer
 
 SETTINGS = Settings(election_timeout_ms=300, heartbeat_ms=50)
 DEADLINE_S = 20.0

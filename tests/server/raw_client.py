@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from ithaca.engines.scalog.messages.appending import Acks, Append
+from ithaca.engines.scalog.messages.order import Applied, GetTail, GetView, TailIs, ViewIs
+from ithaca.engines.scalog.messages.requests import request_of
+from ithaca.engines.scalog.ordering.entries import OpenSession, OrderingEntry
+from ithaca.engines.scalog.ordering.outcomes import Session, SessionOpened
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.ordering.entries import OpenSession, OrderingEntry
-from ithaca.ordering.outcomes import Session, SessionOpened
-from ithaca.protocol.appending import Acks, Append
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Failure, Hello
-from ithaca.protocol.order import Applied, GetTail, GetView, TailIs, ViewIs
-from ithaca.protocol.requests import request_of
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build

@@ -22,24 +22,25 @@ from tests.server.orderers import (
     until,
 )
 
+from ithaca.engines.scalog.messages.aggregation import Alive, Assigned, Attach, Attached, Left, Probe, ReportsAre
+from ithaca.engines.scalog.messages.order import GetTail, GetView
+from ithaca.engines.scalog.messages.reporting import Join, Joined, ReportIs, SignOfLife
+from ithaca.engines.scalog.ordering.assignment import chosen
+from ithaca.engines.scalog.ordering.entries import TrimTo
+from ithaca.engines.scalog.ordering.outcomes import TrimmedTo
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.server import watch
+from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
+from ithaca.engines.scalog.server.orderer import aggregators as orderer_aggregators
+from ithaca.engines.scalog.server.orderer.leading import Leading
+from ithaca.engines.scalog.server.replica.order import OrderLink
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import ConfigError, IthacaError, NoSuchReplica, ProtocolError, Unavailable
 from ithaca.model.view import Address
-from ithaca.ordering.assignment import chosen
-from ithaca.ordering.entries import TrimTo
-from ithaca.ordering.outcomes import TrimmedTo
-from ithaca.ordering.reports import Report
-from ithaca.protocol.aggregation import Alive, Assigned, Attach, Attached, Left, Probe, ReportsAre
 from ithaca.protocol.codec import Received, encode_message
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
-from ithaca.protocol.order import GetTail, GetView
-from ithaca.protocol.reporting import Join, Joined, ReportIs, SignOfLife
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import Listener, listen
-from ithaca.server import order_watch, orderer_aggregators
-from ithaca.server.aggregator import AggregatorServer
-from ithaca.server.orderer_leading import Leading
-from ithaca.server.replica_order import OrderLink
 
 # Placing
 
@@ -447,7 +448,7 @@ class Ignoring:
 
 async def test_whoever_does_not_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ORDER_PROBE_S", "ORDER_SILENT_S"):
-        monkeypatch.setattr(order_watch, name, 0.05)
+        monkeypatch.setattr(watch, name, 0.05)
     nobody = Nobody()
     listener = await listen(
         Address("127.0.0.1", 0),

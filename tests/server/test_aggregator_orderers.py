@@ -6,8 +6,8 @@ from tests.server.aggregators import aggregating
 from tests.server.orderer_changes import added, changed
 from tests.server.orderers import FakeReplica, Orderers, joined, until
 
+from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
 from ithaca.protocol.members import OrderersAre, RemoveOrderer
-from ithaca.server.aggregator import AggregatorServer
 
 
 def known(server: AggregatorServer) -> list[str]:

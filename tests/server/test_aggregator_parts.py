@@ -7,16 +7,16 @@ import pytest
 from tests.server.aggregators import aggregating
 from tests.server.orderers import FakeReplica, client, joined, propose
 
+from ithaca.engines.scalog.messages.appending import FinishPart
+from ithaca.engines.scalog.messages.order import Applied
+from ithaca.engines.scalog.ordering.part_entries import AbortParts, OpenPart, Publish
+from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartSealed, PartsPublished
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.scalog.server.aggregator import relay
 from ithaca.model.cut import ShardCut
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
-from ithaca.ordering.part_entries import AbortParts, OpenPart, Publish
-from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed, PartsPublished
-from ithaca.ordering.reports import Report
-from ithaca.protocol.appending import FinishPart
-from ithaca.protocol.order import Applied
-from ithaca.server import aggregator_relay
 
 HOUR_US = 3_600_000_000
 TOKENS = [bytes([number]) * 16 for number in range(3)]
@@ -58,13 +58,13 @@ async def test_parts_are_opened_sealed_published_and_dropped_through_aggregators
 
 
 def test_reports_of_many_parts_go_up_in_several_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aggregator_relay, "REPORT_LANES_MAX", 5)
-    monkeypatch.setattr(aggregator_relay, "REPORTS_TOGETHER_MAX", 3)
+    monkeypatch.setattr(relay, "REPORT_LANES_MAX", 5)
+    monkeypatch.setattr(relay, "REPORTS_TOGETHER_MAX", 3)
 
     def report(replica: int, lanes: int) -> Report:
         return Report(0, 1, replica, 1, 0, tuple((LaneId(0, 0, each), 1) for each in range(1, lanes + 1)))
 
     reports = [report(replica, lanes) for replica, lanes in enumerate((2, 3, 1, 5, 0, 0, 0, 7))]
-    messages = list(aggregator_relay._fitting(reports))
+    messages = list(relay._fitting(reports))
     assert [[each.replica for each in message] for message in messages] == [[0, 1], [2], [3, 4, 5], [6], [7]]
-    assert list(aggregator_relay._fitting([])) == []
+    assert list(relay._fitting([])) == []

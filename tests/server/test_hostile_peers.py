@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from tests.server.orderers import FakeReplica, ask, client, cluster_file, joined, orderers, speaking, tail
 
+from ithaca.engines.scalog.messages.reporting import BootIsKnown, Enlist, Join, Joined
+from ithaca.engines.scalog.ordering import reports
+from ithaca.engines.scalog.ordering.entries import AddReplica, encode_entry
+from ithaca.engines.scalog.server.orderer import spares
 from ithaca.model import limits
 from ithaca.model.errors import InvalidInput, NoSuchReplica, Overloaded, ProtocolError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.ordering import reports
-from ithaca.ordering.entries import AddReplica, encode_entry
 from ithaca.protocol.members import AddOrderer, RaftSays
-from ithaca.protocol.reporting import BootIsKnown, Enlist, Join, Joined
 from ithaca.raft.messages import AppendReply
-from ithaca.server import orderer_spares
 
 HERE = Address("127.0.0.1", 9)
 
@@ -65,7 +65,7 @@ async def test_lanes_that_are_not_there_are_bounded(tmp_path: Path, monkeypatch:
 
 
 async def test_spares_and_learners_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orderer_spares, "SPARES_MAX", 2)
+    monkeypatch.setattr(spares, "SPARES_MAX", 2)
     async with orderers(cluster_file(orderers=1, replicas=1), tmp_path) as group:
         leader = group.address(await group.leader())
         async with client(leader) as connection:

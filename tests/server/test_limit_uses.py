@@ -9,6 +9,20 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.raft.cluster import Cluster as RaftCluster
 from tests.runtime.echo import echo_server
 
+from ithaca.engines.scalog.ordering.entries import Configure, OpenLane, OpenSession, OrderingEntry, RegisterShard, cut
+from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS
+from ithaca.engines.scalog.ordering.part_entries import OpenPart
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.server.limit_uses import (
+    aside_uses,
+    disk_uses,
+    leader_uses,
+    member_uses,
+    order_uses,
+    process_uses,
+    replica_uses,
+)
 from ithaca.model.cut import LaneLengths
 from ithaca.model.limit_use import LIMITS
 from ithaca.model.limits import (
@@ -25,24 +39,10 @@ from ithaca.model.limits import (
 )
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration
-from ithaca.ordering.entries import Configure, OpenLane, OpenSession, OrderingEntry, RegisterShard, cut
-from ithaca.ordering.outcomes import ANONYMOUS
-from ithaca.ordering.part_entries import OpenPart
-from ithaca.ordering.state import OrderingState
 from ithaca.raft.events import Propose, ReadIndex
 from ithaca.raft.leader import Leadership
 from ithaca.raft.messages import Configuration
-from ithaca.replica.core import ReplicaCore
 from ithaca.runtime.machine import descriptors_max, descriptors_open
-from ithaca.server.limit_uses import (
-    aside_uses,
-    disk_uses,
-    leader_uses,
-    member_uses,
-    order_uses,
-    process_uses,
-    replica_uses,
-)
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.disk import OsDisk
 from ithaca.testing import Cluster

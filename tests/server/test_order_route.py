@@ -2,7 +2,7 @@
 
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN, SUSPECT_S
 from ithaca.model.view import Address, Orderers
-from ithaca.server.order_route import Route
+from ithaca.server.route import Route
 
 ONE, TWO, THREE, FOUR = (Address("orderer", port) for port in (1, 2, 3, 4))
 NEAR, FAR = Address("aggregator", 1), Address("aggregator", 2)

@@ -23,6 +23,12 @@ from tests.server.orderers import (
     view,
 )
 
+from ithaca.engines.scalog.messages.order import GetTail
+from ithaca.engines.scalog.messages.reporting import Join, Joined
+from ithaca.engines.scalog.ordering.entries import OpenLane
+from ithaca.engines.scalog.ordering.outcomes import Reason, Refused
+from ithaca.engines.scalog.server.orderer.joins import _opened_lane
+from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import (
     AuthenticationFailed,
@@ -39,16 +45,10 @@ from ithaca.model.errors import (
 )
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.ordering.entries import OpenLane
-from ithaca.ordering.outcomes import Reason, Refused
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import RaftSays
-from ithaca.protocol.order import GetTail
-from ithaca.protocol.reporting import Join, Joined
 from ithaca.raft.events import Settings
 from ithaca.raft.messages import TimeoutNow
-from ithaca.server.orderer import OrdererServer
-from ithaca.server.orderer_joins import _opened_lane
 from ithaca.sim.disk import SimDisk
 
 

@@ -15,8 +15,8 @@ from ithaca.protocol.members import RaftSays
 from ithaca.raft.messages import AppendEntries, Entry, EntryKind, TimeoutNow
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import Listener, listen
-from ithaca.server import orderer_links
-from ithaca.server.orderer_links import RaftLinks
+from ithaca.server.raft_host import links as orderer_links
+from ithaca.server.raft_host.links import RaftLinks
 
 
 class Other:

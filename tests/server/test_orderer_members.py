@@ -20,11 +20,11 @@ from tests.server.orderers import (
     view,
 )
 
+from ithaca.engines.scalog.messages.order import GetTail
 from ithaca.model.errors import AddressInUse, InvalidInput, IthacaError, LastOrderer, NoSuchOrderer, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftSays, RemoveOrderer
-from ithaca.protocol.order import GetTail
 from ithaca.raft.events import Settings, TransferLeadership
 from ithaca.raft.messages import RequestVote
 from ithaca.runtime.raft_driver import Waiter

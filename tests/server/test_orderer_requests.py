@@ -20,13 +20,21 @@ from tests.server.orderers import (
     view,
 )
 
-from ithaca.model.cut import LaneLengths, LaneRun, ShardCut
-from ithaca.model.errors import InvalidInput, NoSuchShard, StorageFull, Unavailable, VersionMismatch, WrongLane
-from ithaca.model.limits import PART_INCARNATION_MIN, PARTS_MAX
-from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, ClusterConfiguration
-from ithaca.ordering import entries, sessions
-from ithaca.ordering.entries import (
+from ithaca.engines.scalog.messages.listing import GetSessions, SessionsAre
+from ithaca.engines.scalog.messages.order import (
+    Applied,
+    GetSession,
+    GetTail,
+    GetView,
+    Propose,
+    SessionIs,
+    TailIs,
+    ViewIs,
+)
+from ithaca.engines.scalog.messages.reporting import BootIsKnown, Join, Joined
+from ithaca.engines.scalog.messages.requests import BeginSession, PublishParts, TrimBefore
+from ithaca.engines.scalog.ordering import entries, sessions
+from ithaca.engines.scalog.ordering.entries import (
     AddReplica,
     CloseLane,
     Configure,
@@ -41,7 +49,7 @@ from ithaca.ordering.entries import (
     TrimTo,
     encode_entry,
 )
-from ithaca.ordering.outcomes import (
+from ithaca.engines.scalog.ordering.outcomes import (
     LaneClosed,
     LaneOpened,
     Refused,
@@ -52,15 +60,16 @@ from ithaca.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.ordering.part_entries import ExpireParts, SealPart
-from ithaca.ordering.part_outcomes import PartsUnfit
-from ithaca.protocol.listing import GetSessions, SessionsAre
-from ithaca.protocol.order import Applied, GetSession, GetTail, GetView, Propose, SessionIs, TailIs, ViewIs
-from ithaca.protocol.reporting import BootIsKnown, Join, Joined
-from ithaca.protocol.requests import BeginSession, PublishParts, TrimBefore
-from ithaca.replica.sessions import encode_carried
-from ithaca.server import orderer_views
-from ithaca.server.orderer import OrdererServer
+from ithaca.engines.scalog.ordering.part_entries import ExpireParts, SealPart
+from ithaca.engines.scalog.ordering.part_outcomes import PartsUnfit
+from ithaca.engines.scalog.replica.sessions import encode_carried
+from ithaca.engines.scalog.server.orderer import views
+from ithaca.engines.scalog.server.orderer.server import OrdererServer
+from ithaca.model.cut import LaneLengths, LaneRun, ShardCut
+from ithaca.model.errors import InvalidInput, NoSuchShard, StorageFull, Unavailable, VersionMismatch, WrongLane
+from ithaca.model.limits import PART_INCARNATION_MIN, PARTS_MAX
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, ClusterConfiguration
 from ithaca.sim.disk import SimDisk
 
 
@@ -90,10 +99,10 @@ async def test_a_view_can_be_waited_for(tmp_path: Path, monkeypatch: pytest.Monk
             answer = (await newer).message
             assert isinstance(answer, ViewIs)
             assert [each.shard for each in answer.view.shards] == [0, 7]
-        monkeypatch.setattr(orderer_views, "VIEW_WAIT_S_MAX", 0.01)
+        monkeypatch.setattr(views, "VIEW_WAIT_S_MAX", 0.01)
         with pytest.raises(Unavailable, match=f"not yet {known + 9}"):
             await view(leader, at_least=known + 9)
-        monkeypatch.setattr(orderer_views, "VIEW_WAITS_MAX", 0)
+        monkeypatch.setattr(views, "VIEW_WAITS_MAX", 0)
         with pytest.raises(Unavailable, match="wait for a newer view"):
             await view(leader, at_least=known + 9)
 

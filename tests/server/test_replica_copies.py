@@ -3,11 +3,11 @@
 import asyncio
 
 from ithaca.cluster.ports import LOOPBACK, free_ports
+from ithaca.engines.scalog.server.replica.copies import ASKED_EACH, Copies, Wanted
 from ithaca.model.cut import LaneRun
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import Hello
-from ithaca.server.replica_copies import ASKED_EACH, Copies, Wanted
 from ithaca.wire.batch import Batch
 
 LANE = LaneId(0, 1, 1)

@@ -6,15 +6,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.runtime.loops import until
 
+from ithaca.engines.scalog.replica.events import DiskFull, Event
+from ithaca.engines.scalog.server.replica import disk as replica_disk
+from ithaca.engines.scalog.server.replica.disk import LaneKeeper
+from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
-from ithaca.replica.events import DiskFull, Event
 from ithaca.runtime import lane_writer
 from ithaca.runtime.metrics import ReplicaMetrics
-from ithaca.server import replica_disk
-from ithaca.server.replica_disk import LaneKeeper
 from ithaca.sim.disk import SimDisk
-from ithaca.storage.lane_store import LaneStore
 from ithaca.wire.batch import lane_seed
 from ithaca.wire.build import build
 

@@ -9,6 +9,22 @@ from typing import Any
 import pytest
 from tests.server.raw_client import RawClient, batch_of
 
+from ithaca.engines.scalog.messages.appending import GetNextSeq, GetPlaced, NextSeqIs, PlacedAre
+from ithaca.engines.scalog.messages.copying import GetRuns, RunsAre
+from ithaca.engines.scalog.messages.reading import (
+    Behind,
+    Deliver,
+    Elsewhere,
+    Filter,
+    Found,
+    Read,
+    SeekTime,
+    Subscribe,
+    TimeIs,
+)
+from ithaca.engines.scalog.ordering.entries import TrimTo
+from ithaca.engines.scalog.server.replica.server import ReplicaServer
+from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import (
     InvalidInput,
@@ -20,14 +36,8 @@ from ithaca.model.errors import (
     WrongLane,
 )
 from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import TrimTo
-from ithaca.protocol.appending import GetNextSeq, GetPlaced, NextSeqIs, PlacedAre
-from ithaca.protocol.copying import GetRuns, RunsAre
 from ithaca.protocol.greeting import Failure, Finished
-from ithaca.protocol.reading import Behind, Deliver, Elsewhere, Filter, Found, Read, SeekTime, Subscribe, TimeIs
-from ithaca.server.replica import ReplicaServer
 from ithaca.storage.disk import OsDisk
-from ithaca.storage.lane_store import LaneStore
 from ithaca.testing import Cluster
 from ithaca.wire.batch import lane_seed, parse
 from ithaca.wire.build import noops

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from ithaca.engines.scalog.messages.reading import SeekTime, TimeIs
+from ithaca.engines.scalog.ordering.entries import TrimTo
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.server.orderer.retention import Retaining
+from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.records import Retention
 from ithaca.model.view import Shard
-from ithaca.ordering.entries import TrimTo
-from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Message
-from ithaca.protocol.reading import SeekTime, TimeIs
-from ithaca.server.order_time import OrderTime
-from ithaca.server.orderer_retention import Retaining
 
 _NOW_US = 1_000_000_000
 

@@ -7,16 +7,16 @@ import pytest
 from tests.server.orderers import FakeReplica, client, cluster_file, joined, orderers, propose
 from tests.server.raw_client import RawClient, batch_of
 
+from ithaca.engines.scalog.messages.appending import AppendPart, FinishPart, GetPart, PartIs, PartSynced
+from ithaca.engines.scalog.messages.order import Applied
+from ithaca.engines.scalog.ordering.entries import OrderingEntry
+from ithaca.engines.scalog.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
+from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartSealed, PartsPublished, StagedPart
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import InvalidInput, PartGone, Unavailable, WrongLane
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
-from ithaca.ordering.entries import OrderingEntry
-from ithaca.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
-from ithaca.ordering.part_outcomes import PartDropped, PartOpened, PartSealed, PartsPublished, StagedPart
-from ithaca.protocol.appending import AppendPart, FinishPart, GetPart, PartIs, PartSynced
-from ithaca.protocol.order import Applied
 from ithaca.testing import Cluster
 from ithaca.wire.batch import Batch
 

@@ -9,21 +9,28 @@ import pytest
 from tests.ordering.building import CONFIGURATION, shard_entry
 from tests.server.orderers import client, cluster_file, orderers
 
+from ithaca.engines.scalog.messages.order import AdmissionIs
+from ithaca.engines.scalog.messages.reporting import Enlist, Enlisted, Join, Joined
+from ithaca.engines.scalog.ordering.entries import (
+    AddReplica,
+    Configure,
+    OrderingEntry,
+    RegisterShard,
+    RemoveReplica,
+    encode_entry,
+)
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.server.orderer import spares
+from ithaca.engines.scalog.server.orderer.spares import Spares
 from ithaca.model.errors import AddressInUse, NoSuchReplica, NoSuchShard
 from ithaca.model.limits import LEARNER_UNASKED_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
-from ithaca.ordering.entries import AddReplica, Configure, OrderingEntry, RegisterShard, RemoveReplica, encode_entry
-from ithaca.ordering.state import OrderingState
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
-from ithaca.protocol.order import AdmissionIs
-from ithaca.protocol.reporting import Enlist, Enlisted, Join, Joined
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import listen
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
-from ithaca.server import orderer_spares
-from ithaca.server.orderer_spares import Spares
 
 
 class Leader:
@@ -200,7 +207,7 @@ async def test_whom_a_former_leader_does_not_know_is_let_in_once_the_order_is_kn
 
 async def test_a_learner_is_let_go_only_while_nobody_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 1000.0
-    monkeypatch.setattr(orderer_spares, "monotonic_s", lambda: now_s)
+    monkeypatch.setattr(spares, "monotonic_s", lambda: now_s)
     async with leading() as (leader, where):
         spare = await enlisted(leader, where, AT)
         assert leader.spares.unasked_in_s() is None

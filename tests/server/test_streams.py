@@ -8,16 +8,16 @@ from typing import Any, cast
 
 from tests.server.test_replica_server import records_of
 
+from ithaca.engines.scalog.messages.reading import Deliver, Filter, Subscribe
+from ithaca.engines.scalog.server.replica.streams import Shelf, Stream
+from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Unavailable
 from ithaca.model.limits import BATCH_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DELIVER_BYTES_MAX, KIB, MIB
 from ithaca.model.positions import LaneId
 from ithaca.protocol.greeting import Finished
-from ithaca.protocol.reading import Deliver, Filter, Subscribe
 from ithaca.runtime.connection import Connection
-from ithaca.server.replica_streams import Shelf, Stream
 from ithaca.storage.disk import OsDisk
-from ithaca.storage.lane_store import LaneStore
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from ithaca.engines.scalog.server.replica.server import ReplicaServer
 from ithaca.server.process import FENCED
-from ithaca.server.replica import ReplicaServer
 from ithaca.sim.configuration import configuration_of
 from ithaca.sim.run import EVENTS_MAX
 from ithaca.sim.world import World

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ithaca.sim.order_times import OrderTimes
+from ithaca.sim.scalog.order_times import OrderTimes
 
 
 @pytest.fixture

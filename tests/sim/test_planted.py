@@ -51,7 +51,7 @@ def test_a_bug_in_a_module_that_nothing_imports_ends_the_hunt() -> None:
 
 
 def test_a_change_that_changes_nothing_is_not_caught() -> None:
-    harmless = Bug("harmless", "nothing", "ithaca.replica.readable", "limit = min(", "limit = min(")
+    harmless = Bug("harmless", "nothing", "ithaca.engines.scalog.replica.readable", "limit = min(", "limit = min(")
     assert hunt(harmless, range(1, 2)) == Caught(None, None, 1, "")
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from tests.spark.copying import start_copy
 
 import ithaca
-from ithaca.client.log import AsyncClusterLog
+from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.model.errors import PublishConflict
 from ithaca.spark import IthacaDataSource
 from ithaca.spark.exactly_once import _explained

@@ -7,10 +7,10 @@ from random import Random
 
 from tests.storage.lanes import Row, Source, Written, read_rows, write
 
+from ithaca.engines.scalog.storage.packed_lane import PackedLane
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.lane import Lane
-from ithaca.storage.packed_lane import PackedLane
 from ithaca.storage.reader import LaneReader
 
 SESSIONS_MAX = 3

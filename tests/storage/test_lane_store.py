@@ -8,14 +8,14 @@ from tests.storage.cluster_lanes import ClusterSource, append, check_prefix, cop
 from tests.storage.conftest import Place
 from tests.storage.lanes import Written, read_rows, write
 
+from ithaca.engines.scalog.storage.held_lane import HeldLength
+from ithaca.engines.scalog.storage.lane_store import LaneStore, trim
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, StorageFull
 from ithaca.model.limits import RUNS_PAGE_ENTRIES
 from ithaca.model.positions import LaneId
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage.disk import Disk
-from ithaca.storage.held_lane import HeldLength
-from ithaca.storage.lane_store import LaneStore, trim
 from ithaca.wire.build import noops
 
 pytestmark = pytest.mark.usefixtures("small_limits")

@@ -9,17 +9,17 @@ import pytest
 from tests.storage.cluster_lanes import ClusterSource, append, lengths, table_of
 from tests.storage.lanes import Row, read_rows
 
+from ithaca.engines.scalog.storage import pack, packing, packs
+from ithaca.engines.scalog.storage import settled as settled_lanes
+from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.runs_file import Run
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError, StorageFull
 from ithaca.model.limits import DESCRIPTORS_PER_LANE, PACKS_MERGED, SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.runtime.machine import descriptors_open
 from ithaca.sim.disk import PowerLoss, SimDisk
-from ithaca.storage import pack, packing, packs
-from ithaca.storage import settled as settled_lanes
 from ithaca.storage.disk import OsDisk
-from ithaca.storage.lane_store import LaneStore
-from ithaca.storage.runs_file import Run
 from ithaca.wire.batch import crc32c
 
 pytestmark = pytest.mark.usefixtures("small_limits")

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 from tests.storage.conftest import Place
 
+from ithaca.engines.scalog.storage.replica_meta import ReplicaMeta, bind, identity, kept_aside, set_aside, start
 from ithaca.model.errors import ConfigError, Corrupt, LogError, StorageFull
 from ithaca.model.limits import COPIES_SET_ASIDE_MAX
 from ithaca.model.view import Address
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage import checked_file
 from ithaca.storage.disk import Disk
-from ithaca.storage.replica_meta import ReplicaMeta, bind, identity, kept_aside, set_aside, start
 
 LOG, OTHER = UUID(int=1), UUID(int=2)
 

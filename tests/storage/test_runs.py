@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.storage.conftest import Place
 
+from ithaca.engines.scalog.storage import runs, runs_file
+from ithaca.engines.scalog.storage.runs import PendingRuns, Runs
+from ithaca.engines.scalog.storage.runs_file import Run
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, NotWritten, StorageFull, Trimmed
 from ithaca.sim.disk import PowerLoss, SimDisk
-from ithaca.storage import runs, runs_file
 from ithaca.storage.disk import Disk
-from ithaca.storage.runs import PendingRuns, Runs
-from ithaca.storage.runs_file import Run
 from ithaca.wire.batch import crc32c
 
 PAGE = 4

@@ -2,9 +2,9 @@
 
 import pytest
 
+from ithaca.engines.scalog.storage.runs_file import Run, RunsFile
 from ithaca.model.errors import Corrupt
 from ithaca.sim.disk import SimDisk
-from ithaca.storage.runs_file import Run, RunsFile
 
 PAGE = 2
 

@@ -1,11 +1,11 @@
 """Where a shard must be trimmed so that it takes no more than so many bytes."""
 
+from ithaca.engines.scalog.storage.lane_store import LaneStore, trim
+from ithaca.engines.scalog.storage.shard_bytes import position_beyond
 from ithaca.model.cut import LaneRun
 from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId, Position
 from ithaca.sim.disk import SimDisk
-from ithaca.storage.lane_store import LaneStore, trim
-from ithaca.storage.shard_bytes import position_beyond
 from ithaca.wire.build import build
 
 ONE, OTHER = LaneId(0, 0, 1), LaneId(0, 1, 1)

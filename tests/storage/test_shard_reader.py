@@ -7,14 +7,14 @@ import pytest
 from tests.storage.cluster_lanes import ClusterSource, lengths
 from tests.storage.lanes import Row, Written, rows_of, write
 
+from ithaca.engines.scalog.storage import shard_reader
+from ithaca.engines.scalog.storage.lane_store import LaneStore, trim
+from ithaca.engines.scalog.storage.shard_reader import PositionedEntry, ShardCursor, find, seek_time
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, Lost, Trimmed
 from ithaca.model.limits import READ_RUNS_MIN
 from ithaca.model.positions import LaneId, Position
 from ithaca.sim.disk import SimDisk
-from ithaca.storage import shard_reader
-from ithaca.storage.lane_store import LaneStore, trim
-from ithaca.storage.shard_reader import PositionedEntry, ShardCursor, find, seek_time
 
 OLD = LaneId(0, 1, 1)
 small = pytest.mark.usefixtures("small_limits")

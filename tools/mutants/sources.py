@@ -8,6 +8,8 @@ from tools.mutants.operators import Mutant, mutants
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGES = ("raft", "ordering", "replica", "storage", "client", "spark", "embedded")
+ENGINE = ("engines", "scalog")
+"""The folder that has packages of these names, too."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +24,15 @@ class Module:
 
 
 def package_of(module: str) -> str:
-    return module.split(".")[1]
+    names = module.split(".")
+    return names[3] if tuple(names[1:3]) == ENGINE else names[1]
 
 
 def modules() -> list[Module]:
     found = []
+    source = ROOT / "src" / "ithaca"
     for package in PACKAGES:
-        for path in sorted((ROOT / "src" / "ithaca" / package).rglob("*.py")):
+        for path in sorted([*(source / package).rglob("*.py"), *source.joinpath(*ENGINE, package).rglob("*.py")]):
             parts = path.relative_to(ROOT / "src").with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             found.append(Module(name, path, path.read_text()))

@@ -9,22 +9,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ithaca.bench.emulate_shards import REPLICAS
-from ithaca.client.links import Links
-from ithaca.client.order import Order
 from ithaca.client.patience import Deadline
 from ithaca.cluster.layout import ServerPlace, local_cluster, serve_command, servers_of
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.status import ask_status
+from ithaca.engines.scalog.client.links import Links
+from ithaca.engines.scalog.client.order import Order
+from ithaca.engines.scalog.messages.order import GetView, TailIs, ViewIs
+from ithaca.engines.scalog.ordering.entries import RegisterShard
+from ithaca.engines.scalog.ordering.outcomes import Refused
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import ProtocolError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.model.view import Address
-from ithaca.ordering.entries import RegisterShard
-from ithaca.ordering.outcomes import Refused
-from ithaca.protocol.order import GetView, TailIs, ViewIs
 from ithaca.server.process import SUPERVISOR
 
 ATTACHED_POLL_S = 0.05

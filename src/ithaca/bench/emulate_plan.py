@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ithaca.bench.emulate_shards import Growth
+from ithaca.engines.scalog.ordering.assignment import chosen
 from ithaca.model.view import Address
-from ithaca.ordering.assignment import chosen
 
 
 @dataclass(frozen=True, slots=True)

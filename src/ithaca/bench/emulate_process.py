@@ -20,11 +20,11 @@ import uvloop
 from ithaca.bench.emulate_links import Link, dial_link
 from ithaca.bench.emulate_plan import Counted, Mark, Turn, Upwards
 from ithaca.bench.emulate_shards import BOOT, Durations, EmulatedReplica, EmulatedShard
+from ithaca.engines.scalog.messages.reporting import Join, Joined, News, ReportIs
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
-from ithaca.protocol.reporting import Join, Joined, News, ReportIs
 
 JOINED_TOGETHER = 64
 """Joins under way at once."""

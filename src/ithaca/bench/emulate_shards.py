@@ -9,11 +9,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import Corrupt
 from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS, RUNS_SYNC_S
 from ithaca.model.positions import LaneId
-from ithaca.ordering.reports import Report
 
 REPLICAS: Final = 2
 """Of each shard, and so its lanes."""

@@ -115,22 +115,22 @@ def _run(file: "ClusterFile", place: "ServerPlace", directory: str, listen_at: "
     from ithaca.server.process import run_server
 
     if place.role == "aggregator":
-        from ithaca.server.aggregator import AggregatorServer
+        from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
 
         return run_server(
             lambda: AggregatorServer(file, place.number, listen_at=listen_at), "aggregator", str(place.number)
         )
     if place.role == "spare":
-        from ithaca.server.spare import SpareServer
+        from ithaca.engines.scalog.server.replica.spare import SpareServer
 
         spare = place.address
         return run_server(lambda: SpareServer(file, spare, directory, listen_at=listen_at), "replica", str(spare))
     if place.shard is None:
-        from ithaca.server.orderer import OrdererServer
+        from ithaca.engines.scalog.server.orderer.server import OrdererServer
 
         number = place.number
         return run_server(lambda: OrdererServer(file, number, directory, listen_at=listen_at), "orderer", str(number))
-    from ithaca.server.replica import ReplicaServer
+    from ithaca.engines.scalog.server.replica.server import ReplicaServer
 
     shard = place.shard
     name = f"{shard}/{place.number}"

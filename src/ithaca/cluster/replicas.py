@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-import ithaca.client.log
+import ithaca.engines.scalog.client.log
 from ithaca.cluster.layout import ServerPlace, bootstrap_of, spares_of
 from ithaca.cluster.local import FILE, cluster_file
 from ithaca.cluster.ports import LOOPBACK, next_ports
@@ -70,7 +70,7 @@ def _changed(directory: Path, change: Callable[[Admin], Awaitable[T]]) -> T:
     running_supervisor(directory)
 
     async def run() -> T:
-        async with ithaca.client.log.connect(bootstrap_of(file)) as log:
+        async with ithaca.engines.scalog.client.log.connect(bootstrap_of(file)) as log:
             return await change(log.admin)
 
     with one_at_a_time(directory):

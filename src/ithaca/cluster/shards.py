@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import ithaca.client.log
+import ithaca.engines.scalog.client.log
 from ithaca.cluster.layout import ServerPlace, bootstrap_of, orderers_of, servers_of
 from ithaca.cluster.local import FILE, cluster_file, supervisor_pid
 from ithaca.cluster.ports import LOOPBACK, next_ports
@@ -40,7 +40,7 @@ def add_local_shard(directory: Path, replicas: int | None, *, masking: bool, pro
 async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell) -> int:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.client.log.connect(bootstrap_of(file)) as log:
+    async with ithaca.engines.scalog.client.log.connect(bootstrap_of(file)) as log:
         registered = {each.shard for each in await log.admin.shards()}
         shard = await _left_over(file, registered)
         if shard is None:

@@ -2,7 +2,7 @@
 
 That clock may be wrong. What was too old when the newest record of an earlier process was written goes at once, and so
 does what grows old while this process runs, by the monotonic clock. What more the clock says waits, is announced in a
-warning, and goes in steps (`ordering.trim_pace`).
+warning, and goes in steps (`model.trim_pace`).
 """
 
 import logging
@@ -10,7 +10,7 @@ import logging
 from ithaca.model.limits import RETENTION_CHECK_S, RETENTION_LARGE_EMBEDDED_PERCENT, RETENTION_WAIT_S
 from ithaca.model.positions import position_of
 from ithaca.model.records import Retention
-from ithaca.ordering.trim_pace import Announcement, TrimPace
+from ithaca.model.trim_pace import Announcement, TrimPace
 from ithaca.runtime.machine import monotonic_ns, wall_us
 from ithaca.storage.lane import Lane
 

@@ -1,8 +1,8 @@
 """How much of each limit is used, and what is said when little of it is left.
 
-Servers say of themselves how much they have used (`server.limit_uses`), as a part of their status and as metrics. Both
-verdicts on a cluster, `log.status()` and `ithaca status`, warn by the rule in here. docs/operations.md, "Limits", says
-more of each.
+Servers say of themselves how much they have used (`engines.scalog.server.limit_uses`), as a part of their status and as
+metrics. Both verdicts on a cluster, `log.status()` and `ithaca status`, warn by the rule in here. docs/operations.md,
+"Limits", says more of each.
 """
 
 from collections.abc import Iterable, Mapping

@@ -10,18 +10,18 @@ replica that was stopped cleanly holds the positions of everything that was ackn
 
 from collections.abc import Container, Iterator
 
+from ithaca.engines.scalog.storage import replica_meta, runs_file, set_aside
+from ithaca.engines.scalog.storage.lane_store import DROPPED
+from ithaca.engines.scalog.storage.packs import packed_places
+from ithaca.engines.scalog.storage.runs import Runs
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.positions import LaneId
 from ithaca.proof import payload
 from ithaca.proof.history import Final, Id
 from ithaca.proof.private_copy import PrivateCopy
-from ithaca.storage import replica_meta, runs_file, set_aside
 from ithaca.storage.disk import Disk
-from ithaca.storage.lane_store import DROPPED
-from ithaca.storage.packs import packed_places
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.recovery import NEW_SUFFIX, inspect
-from ithaca.storage.runs import Runs
 from ithaca.storage.synced import ProgressFile
 from ithaca.wire.batch import DATA, Batch
 
@@ -68,7 +68,7 @@ def _whole_lanes(disk: Disk, directory: str, packed: Container[LaneId]) -> Itera
 
 
 def _is_whole(names: list[str]) -> bool:
-    """Whether a lane was neither being made nor being dropped (`storage.lane_store`)."""
+    """Whether a lane was neither being made nor being dropped (`engines.scalog.storage.lane_store`)."""
     return DROPPED not in names and any(not name.endswith(NEW_SUFFIX) for name in names)
 
 

@@ -5,7 +5,7 @@ batches, because it is too large for the header, which is then its length in byt
 the frame answers a request. Other bits are 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -18,16 +18,34 @@ from ithaca.protocol.messages import TYPES
 from ithaca.wire.frame import Frame, encode
 
 Message: TypeAlias = msgspec.Struct
-"""One of `messages.TYPES`."""
+"""One that was registered."""
 
 _IN_PAYLOAD = 0b01
 _ANSWER = 0b10
 _KNOWN = _IN_PAYLOAD | _ANSWER
 
 _encode = msgspec.msgpack.Encoder().encode
-_number_of: dict[type[msgspec.Struct], int] = {kind: number for number, kind in TYPES.items()}
-_decoders = {number: msgspec.msgpack.Decoder(kind) for number, kind in TYPES.items()}
+_types: dict[int, type[msgspec.Struct]] = {}
+_number_of: dict[type[msgspec.Struct], int] = {}
+_decoders: dict[int, msgspec.msgpack.Decoder[msgspec.Struct]] = {}
 _length_decoder = msgspec.msgpack.Decoder(int)
+
+
+def register(types: Mapping[int, type[msgspec.Struct]]) -> None:
+    """Know these messages by the numbers of their frames."""
+    for number, kind in types.items():
+        if _types.setdefault(number, kind) is not kind:
+            raise ValueError(f"frames of type {number} are {_types[number].__name__}, not {kind.__name__}")
+        _number_of[kind] = number
+        _decoders[number] = msgspec.msgpack.Decoder(kind)
+
+
+def known_types() -> dict[int, type[msgspec.Struct]]:
+    """The messages that were registered, by the numbers of their frames."""
+    return dict(_types)
+
+
+register(TYPES)
 
 
 class Received(NamedTuple):
@@ -66,7 +84,7 @@ def decode_message(frame: Frame) -> Received:
             header, payload = _parted(payload, _length_decoder.decode(header))
         message: Message = decoder.decode(header)
     except UNDECODABLE as error:
-        raise ProtocolError(f"a {TYPES[frame.type].__name__} cannot be decoded: {error}") from error
+        raise ProtocolError(f"a {_types[frame.type].__name__} cannot be decoded: {error}") from error
     return Received(message, frame.correlation, bool(frame.flags & _ANSWER), payload)
 
 

@@ -13,7 +13,7 @@ from ithaca.protocol.fields import Natural, Text
 
 VERSION_MIN = 1
 VERSION_MAX = 2
-"""Since version 2 clients ask for what they want (`protocol.requests`); before, they proposed entries."""
+"""Since version 2 clients ask for what they want (`scalog.messages.requests`); before, they proposed entries."""
 
 FEATURES: tuple[str, ...] = ("lz4", "zstd")
 """What this version can do beyond the protocol's version; peers use only what both name."""

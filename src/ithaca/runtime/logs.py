@@ -94,7 +94,7 @@ def render(line: str) -> str:
     """A line of a log for people; one that is no such line is passed on as it is.
 
     >>> render('{"time":"2026-01-31T12:00:00.000123Z","level":"info","role":"replica","name":"0/1",'
-    ...        '"logger":"ithaca.replica","event":"joined","fields":{"lane":"0-1-3"}}')
+    ...        '"logger":"ithaca.engines.scalog.replica","event":"joined","fields":{"lane":"0-1-3"}}')
     '2026-01-31 12:00:00.000123 info     replica 0/1: joined (lane 0-1-3)'
     """
     try:

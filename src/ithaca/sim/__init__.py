@@ -6,13 +6,11 @@ imports `sim`.
 
 Whole clusters: `scheduler` is time, `loop` an event loop over it, `process` one process with its clocks, `network` and
 `transport` a TCP between hosts, `disk` a disk in memory that forgets what was not synced (`inode` is one file of it).
-`host` is a machine, `world` puts servers and clients on machines, `workload` is what producers do, `readers` what
-readers do, `guests` what short-lived handles and idle names do, `spark_sink` what drivers and tasks do, `recorder` the
-history of it, `order_times` when what was ordered, `administrator` what is done to shards, `faults` what befalls them
-all, `configuration` what a seed draws of all this. `run` takes a seed through trouble and healing to the checker;
-`invariants` looks on after every step, `images` at power losses in copies of the disks, and what must not be is a
-`violation`. `paths` counts what came up, `campaign` runs many seeds. `planted` has bugs of our own that all this must
-find, and `mutant` runs seeds with one of them.
+`host` is a machine, `world` puts servers and clients on machines, `workload` is what producers do, `recorder` the
+history of it, `faults` what befalls them all, `configuration` what a seed draws of all this, `excuses` what explains
+what. `run` takes a seed through trouble and healing to the checker; `images` looks at power losses in copies of the
+disks, and what must not be is a `violation`. `paths` counts what came up, `campaign` runs many seeds. `scalog` is what
+only that engine has. `planted` has bugs of our own that all this must find, and `mutant` runs seeds with one of them.
 
 Raft alone, with events that a network cannot bring about: `raft_network` sends a group through bad days,
 `raft_world` holds it, `raft_checker` checks the properties of `ithaca.raft` after every step.

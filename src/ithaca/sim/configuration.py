@@ -15,15 +15,15 @@ from ithaca.model.records import Compression
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
-from ithaca.sim.clocks import retention, with_retention
-from ithaca.sim.crowd import with_crowd
-from ithaca.sim.guests import with_guests
-from ithaca.sim.many_lanes import LANE_FAULTS, with_many_lanes
-from ithaca.sim.replacing import REPLACE, with_replacing
-from ithaca.sim.spark_sink import with_drivers
-from ithaca.sim.staged import STAGED_FAULTS, with_staged_faults
-from ithaca.sim.storage_trouble import STORAGE_FAULTS, with_storage_trouble
-from ithaca.sim.sudden import SUDDEN_FAULTS, with_sudden_faults
+from ithaca.sim.scalog.clocks import retention, with_retention
+from ithaca.sim.scalog.crowd import with_crowd
+from ithaca.sim.scalog.guests import with_guests
+from ithaca.sim.scalog.many_lanes import LANE_FAULTS, with_many_lanes
+from ithaca.sim.scalog.replacing import REPLACE, with_replacing
+from ithaca.sim.scalog.spark_sink import with_drivers
+from ithaca.sim.scalog.staged import STAGED_FAULTS, with_staged_faults
+from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, with_storage_trouble
+from ithaca.sim.scalog.sudden import SUDDEN_FAULTS, with_sudden_faults
 
 PORT = 7600
 
@@ -53,7 +53,7 @@ FAULTS = (
 """Kinds of faults; `sim.faults` says what each does."""
 _DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
-"""Those of orderers that come and go (`sim.members`); they are drawn apart from the others."""
+"""Those of orderers that come and go (`sim.scalog.members`); they are drawn apart from the others."""
 ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS + STORAGE_FAULTS + SUDDEN_FAULTS + LANE_FAULTS
 
 
@@ -117,11 +117,11 @@ class Configuration:
     retention_age_s: int = 0
     """How old records may become; 0: as old as they like."""
     guests: int = 0
-    """Clients with short-lived handles and with names that they seldom use (`sim.guests`)."""
+    """Clients with short-lived handles and with names that they seldom use (`sim.scalog.guests`)."""
     session_idle_s: int = 0
     """After how long an idle session expires; 0: never."""
     drivers: int = 0
-    """Clients that do as Spark's sink does (`sim.spark_sink`)."""
+    """Clients that do as Spark's sink does (`sim.scalog.spark_sink`)."""
     crowd: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
 

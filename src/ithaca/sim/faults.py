@@ -8,14 +8,14 @@ no other before those have caught up again.
 from collections.abc import Callable
 
 from ithaca.proof.history import Fault
-from ithaca.sim.administrator import Replacement, Task
 from ithaca.sim.host import Host
-from ithaca.sim.many_lanes import LaneFaults
-from ithaca.sim.replacing import REPLACE
+from ithaca.sim.scalog.administrator import Replacement, Task
+from ithaca.sim.scalog.many_lanes import LaneFaults
+from ithaca.sim.scalog.replacing import REPLACE
+from ithaca.sim.scalog.staged import StagedFaults, leads
+from ithaca.sim.scalog.storage_trouble import StorageTrouble
+from ithaca.sim.scalog.sudden import SuddenFaults, damaged_place
 from ithaca.sim.scheduler import NS_PER_S
-from ithaca.sim.staged import StagedFaults, leads
-from ithaca.sim.storage_trouble import StorageTrouble
-from ithaca.sim.sudden import SuddenFaults, damaged_place
 from ithaca.sim.world import World
 
 _MS = 1_000_000

@@ -4,9 +4,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.cluster.layout import ServerPlace
+from ithaca.engines.scalog.server.replica.server import ReplicaServer
+from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.server.process import Server
-from ithaca.server.replica import ReplicaServer
-from ithaca.server.spare import SpareServer
 from ithaca.sim.disk import SimDisk
 from ithaca.sim.inode import Inode
 from ithaca.sim.process import Clocks, Killed, Process

@@ -6,7 +6,7 @@ CLIENT = (
     Bug(
         "client-new-number",
         "a batch that was sent and not answered is sent elsewhere, under a new number",
-        "ithaca.client.appends",
+        "ithaca.engines.scalog.client.append.appends",
         """    def _unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
         self._lanes.leave(accumulator.lane)
 """,
@@ -22,7 +22,7 @@ CLIENT = (
     Bug(
         "client-unknown-is-done",
         "a batch whose connection was lost counts as appended, behind the last one that was",
-        "ithaca.client.producer",
+        "ithaca.engines.scalog.client.append.producer",
         """        if link is self._link:
             self._detach()
 """,
@@ -35,21 +35,21 @@ CLIENT = (
     Bug(
         "client-move-forgets",
         "a session that moves takes along only what it did in its last home",
-        "ithaca.client.home",
+        "ithaca.engines.scalog.client.append.home",
         "return tuple(merged_carried(decode_carried(session.carried), here))",
         "return tuple(here)",
     ),
     Bug(
         "client-moves-without-asking",
         "a session moves without asking what was ordered of it in its former home",
-        "ithaca.client.home",
+        "ithaca.engines.scalog.client.append.home",
         "placed = await self._placed(known, deadline)",
         "placed = tuple(decode_carried(known.carried))",
     ),
     Bug(
         "client-absent-by-replica",
         "that a position is not written is believed of replicas, which may not know better",
-        "ithaca.client.reading",
+        "ithaca.engines.scalog.client.read.reading",
         """            tail = await self._order.tail(deadline)
             self._check(tail, position, waiting)
 """,
@@ -74,21 +74,21 @@ CLIENT = (
     Bug(
         "client-stream-skips",
         "a stream that goes on at another replica leaves out the next record",
-        "ithaca.client.stream",
+        "ithaca.engines.scalog.client.read.stream",
         "question = Subscribe(self._position, self._stop, self._where)",
         "question = Subscribe(self._position + bool(self._failures), self._stop, self._where)",
     ),
     Bug(
         "client-stream-repeats",
         "a stream that goes on at another replica begins with the last delivery once more",
-        "ithaca.client.stream",
+        "ithaca.engines.scalog.client.read.stream",
         "self._position = max(message.up_to, after)",
         "self._position = pieces[0].start if pieces else message.up_to",
     ),
     Bug(
         "client-not-sent-again",
         "what was on its way when the connection was lost is not sent again",
-        "ithaca.client.producer",
+        "ithaca.engines.scalog.client.append.producer",
         """            self._link.leave(self)
             self._link = None
         self._unsend(0)
@@ -100,7 +100,7 @@ CLIENT = (
     Bug(
         "client-any-answer",
         "any answer is taken for that of the oldest batch",
-        "ithaca.client.producer",
+        "ithaca.engines.scalog.client.append.producer",
         """        for place in range(self._sent):
             if self._queue[place].correlation == correlation:
                 return place

@@ -6,21 +6,21 @@ ORDER = (
     Bug(
         "order-longest-report",
         "a cut takes the longest length that any replica reports, and not the one that f+1 have",
-        "ithaca.ordering.reports",
+        "ithaca.engines.scalog.ordering.reports",
         "return sorted(values)[-rank] if len(values) >= rank else 0",
         "return sorted(values)[-1] if len(values) >= rank else 0",
     ),
     Bug(
         "order-missing-reports",
         "a cut is made of the reports that are there, however few",
-        "ithaca.ordering.reports",
+        "ithaca.engines.scalog.ordering.reports",
         "return sorted(values)[-rank] if len(values) >= rank else 0",
         "return sorted(values)[-min(rank, len(values))] if values else 0",
     ),
     Bug(
         "aggregator-part-is-whole",
         "an aggregator works out positions as if its part of a cut were all of it",
-        "ithaca.ordering.cut_parts",
+        "ithaca.engines.scalog.ordering.cut_parts",
         """        keys, lsns, counts, positions = map(unpack, (self.keys, self.lsns, self.counts, self.positions))
 """,
         """        keys, lsns, counts = map(unpack, (self.keys, self.lsns, self.counts))
@@ -30,7 +30,7 @@ ORDER = (
     Bug(
         "order-any-boot",
         "what a replica reported before it was started again still counts",
-        "ithaca.ordering.reports",
+        "ithaca.engines.scalog.ordering.reports",
         """        if held is None or report.boot > held.boot:
             if not _may_start(group, report):
                 return False
@@ -43,7 +43,7 @@ ORDER = (
     Bug(
         "order-seal-forgotten",
         "when a replica starts again, the lane of its former life is not closed",
-        "ithaca.ordering.shards",
+        "ithaca.engines.scalog.ordering.shards",
         """        outcomes: list[Outcome] = [self._close(lane)] if replica.is_open else []
         lane = lane._replace(incarnation=lane.incarnation + 1)
 """,
@@ -54,63 +54,63 @@ ORDER = (
     Bug(
         "order-closed-one-too-long",
         "a lane is closed one record behind what is ordered of it",
-        "ithaca.ordering.lanes",
+        "ithaca.engines.scalog.ordering.lanes",
         "closed = ClosedLane(int(self.lengths[row]), int(self._ends[row]))",
         "closed = ClosedLane(int(self.lengths[row]) + 1, int(self._ends[row]))",
     ),
     Bug(
         "order-trim-one-too-far",
         "a trim takes the position along that should be the first one left",
-        "ithaca.ordering.state",
+        "ithaca.engines.scalog.ordering.state",
         "self.first = max(self.first, entry.position)",
         "self.first = max(self.first, min(entry.position + 1, self.tail))",
     ),
     Bug(
         "order-time-falls",
         "a leader that starts anew begins with what the clocks say, whatever the cuts before it said",
-        "ithaca.ordering.clock",
+        "ithaca.engines.scalog.ordering.clock",
         "time_us = max(time_us, agreed_us)",
         "time_us = agreed_us",
     ),
     Bug(
         "order-snapshot-without-sessions",
         "a restored snapshot has lost the sessions",
-        "ithaca.ordering.sessions",
+        "ithaca.engines.scalog.ordering.sessions",
         "        for session in packed.sessions:\n",
         "        for session in packed.sessions[:0]:\n",
     ),
     Bug(
         "order-producer-ids-again",
         "a restored snapshot gives out the ids of producers anew",
-        "ithaca.ordering.sessions",
+        "ithaca.engines.scalog.ordering.sessions",
         "table._next_producer_id = packed.next_producer_id",
         "table._next_producer_id = 1",
     ),
     Bug(
         "order-epoch-not-raised",
         "a session that is opened again keeps its epoch, so that the former handle is not fenced",
-        "ithaca.ordering.sessions",
+        "ithaca.engines.scalog.ordering.sessions",
         "msgspec.structs.replace(known, epoch=known.epoch + 1, active_us=time_us)",
         "msgspec.structs.replace(known, active_us=time_us)",
     ),
     Bug(
         "order-move-from-open-lane",
         "a session moves although its lane is open, and may still order something of it",
-        "ithaca.ordering.sessions",
+        "ithaca.engines.scalog.ordering.sessions",
         'return "the source is not closed" if self._lanes.is_open(entry.source) else None',
         "return None",
     ),
     Bug(
         "order-refused-too-late",
         "the state takes one more when it is full already, and refuses only then",
-        "ithaca.ordering.room",
+        "ithaca.engines.scalog.ordering.room",
         "return size_bytes(state) + added > ORDERING_STATE_BYTES_MAX + reserve",
         "return size_bytes(state) > ORDERING_STATE_BYTES_MAX + reserve",
     ),
     Bug(
         "order-tail-by-anyone",
         "any orderer says where the log ends, as far as it knows",
-        "ithaca.server.orderer_requests",
+        "ithaca.engines.scalog.server.orderer.requests",
         """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
 
         self._answers.read(connection, request, answer)
@@ -123,14 +123,14 @@ ORDER = (
     Bug(
         "order-joined-without-cuts",
         "a replica that joins is not told the cuts that it missed",
-        "ithaca.server.orderer_joins",
+        "ithaca.engines.scalog.server.orderer.joins",
         "cuts = tuple(state.cuts_since(message.shard, 0))",
         "cuts = ()",
     ),
     Bug(
         "order-cut-let-go-early",
         "a cut is let go when one replica has its positions on the disk",
-        "ithaca.ordering.reports",
+        "ithaca.engines.scalog.ordering.reports",
         "return _largest(group.shard.copies, [held.runs_cut for held in group.members()]) if group else 0",
         "return _largest(1, [held.runs_cut for held in group.members()]) if group else 0",
     ),

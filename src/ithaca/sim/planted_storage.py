@@ -45,7 +45,7 @@ STORAGE = (
     Bug(
         "lane-tail-dropped",
         "a restart keeps of each lane only what it knows the positions of",
-        "ithaca.storage.lane_store",
+        "ithaca.engines.scalog.storage.lane_store",
         "self._found[lane] = held.length()  # which reads the newest runs",
         "truncation.truncate(self._disk, self._path(lane), lane, Runs(self._disk, self._path(lane)).end_lsn)\n"
         "                self._found[lane] = held.length()",

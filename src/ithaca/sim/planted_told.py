@@ -6,14 +6,14 @@ TOLD = (
     Bug(
         "range-ends-early",
         "a range that ends just before the tail leaves out its last record",
-        "ithaca.client.records",
+        "ithaca.engines.scalog.client.read.records",
         "stop = tail.tail if self._stop is None else min(self._stop, tail.tail)",
         "stop = tail.tail if self._stop is None else min(self._stop, tail.tail - 1)",
     ),
     Bug(
         "filter-stream-stops",
         "a filtered stream sends nothing more after its first watermark, and goes on to say how far it is",
-        "ithaca.server.replica_streams",
+        "ithaca.engines.scalog.server.replica.streams",
         "                    items, payload = await self._select(entries, self._where, view)\n",
         """                    items, payload = await self._select(entries, self._where, view)
                     if self._told[0]:
@@ -23,14 +23,14 @@ TOLD = (
     Bug(
         "filter-hash-inclusive",
         "a range of hashes has its upper end in it",
-        "ithaca.client.records",
+        "ithaca.engines.scalog.client.read.records",
         "return Filter(where.kind, where.key, where.low, where.high - 1)",
         "return Filter(where.kind, where.key, where.low, min(where.high, (1 << 64) - 1) if where.high else -1)",
     ),
     Bug(
         "told-shard-zero",
         "a record that was read says that it is of shard 0",
-        "ithaca.client.reading",
+        "ithaca.engines.scalog.client.read.reading",
         "return batch.records(message.position, shard, slice(row, row + 1))[0]",
         "return batch.records(message.position, 0, slice(row, row + 1))[0]",
     ),
@@ -44,7 +44,7 @@ TOLD = (
     Bug(
         "trimmed-served",
         "a replica still answers reads of what was trimmed, as long as it is there",
-        "ithaca.server.replica_streams",
+        "ithaca.engines.scalog.server.replica.streams",
         """        self.check_not_trimmed(position)
         place = find(self.store, position)
 """,
@@ -54,7 +54,7 @@ TOLD = (
     Bug(
         "poll-cancelled-loses",
         "a poll that is cancelled takes along the records that it had",
-        "ithaca.client.records",
+        "ithaca.engines.scalog.client.read.records",
         """            found = self._ahead.take(max_records, self._ahead.fill)
         return found
 """,
@@ -66,14 +66,14 @@ TOLD = (
     Bug(
         "wait-not-waited",
         "a read that is to wait for a position gives up at once",
-        "ithaca.client.reading",
+        "ithaca.engines.scalog.client.read.reading",
         "if position >= tail.tail and waiting.passed:",
         "if position >= tail.tail:",
     ),
     Bug(
         "seek-old-view",
         "a start by time is looked for in the shards that the client happens to know",
-        "ithaca.client.reading",
+        "ithaca.engines.scalog.client.read.reading",
         """        if tail.view > self._order.view.version:
             await self._order.refresh(deadline, tail.view)
 
@@ -86,42 +86,42 @@ TOLD = (
     Bug(
         "seek-one-cut-late",
         "a start by time leaves out what was ordered at that very time",
-        "ithaca.storage.runs",
+        "ithaca.engines.scalog.storage.runs",
         "run = self._floor(_TIME, time_us - 1)",
         "run = self._floor(_TIME, time_us)",
     ),
     Bug(
         "scan-skips-where-files-end",
         "a scan that cannot read the files any more leaves out a record as it goes on over the network",
-        "ithaca.client.scan",
+        "ithaca.engines.scalog.client.read.scan",
         "self.position, self._local = self._local.position, None",
         "self.position, self._local = self._local.position + 1, None",
     ),
     Bug(
         "scan-wrong-row",
         "a scan of files takes a batch that is cut by the start of the range from its beginning",
-        "ithaca.client.local",
+        "ithaca.engines.scalog.client.read.local",
         "return PositionedBatch(batch, position - low, lane.shard, low, high).stretch()",
         "return PositionedBatch(batch, position, lane.shard, 0, high - low).stretch()",
     ),
     Bug(
         "retry-shard-of-home",
         "a batch that a former home ordered is said to be in the shard of the present one",
-        "ithaca.client.producer",
+        "ithaca.engines.scalog.client.append.producer",
         "                self._settle(place, position, shard)\n",
         "                self._settle(place, position, self.session.home.shard)\n",
     ),
     Bug(
         "retry-certainly-failed",
         "a batch that was sent again and refused then is said to have failed for certain",
-        "ithaca.client.producer",
+        "ithaca.engines.scalog.client.append.producer",
         "return error if certainly or error.outcome_unknown else unknown_copy(error)",
         "return error",
     ),
     Bug(
         "ends-when-refused",
         "a replica that may not join yet ends, and is started again, and again",
-        "ithaca.server.replica_order",
+        "ithaca.engines.scalog.server.replica.order",
         "if self._refusal is not None and (not self._refusal.retry or isinstance(self._refusal, WrongLane)):",
         "if self._refusal is not None:",
     ),

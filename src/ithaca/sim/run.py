@@ -17,19 +17,19 @@ from ithaca.model.errors import Corrupt
 from ithaca.proof.checker import check
 from ithaca.proof.dump import NoPayload, dump_replica
 from ithaca.proof.history import Final, Plan
-from ithaca.sim.aggregation import is_aggregated
 from ithaca.sim.configuration import Configuration, configuration_of
 from ithaca.sim.faults import Faults, is_whole
-from ithaca.sim.guests import Guest, only_used_names_are_left
 from ithaca.sim.images import check_images, has_new_replica
-from ithaca.sim.invariants import Invariants
 from ithaca.sim.paths import counted
-from ithaca.sim.publisher import Publisher
+from ithaca.sim.scalog.aggregation import is_aggregated
+from ithaca.sim.scalog.guests import Guest, only_used_names_are_left
+from ithaca.sim.scalog.invariants import Invariants
+from ithaca.sim.scalog.publisher import Publisher
+from ithaca.sim.scalog.spark_sink import Driver
+from ithaca.sim.scalog.storage_trouble import are_waiting
+from ithaca.sim.scalog.witness import watched
 from ithaca.sim.scheduler import NS_PER_S
-from ithaca.sim.spark_sink import Driver
-from ithaca.sim.storage_trouble import are_waiting
 from ithaca.sim.violation import Violation
-from ithaca.sim.witness import watched
 from ithaca.sim.world import World
 
 EVENTS_MAX = 20_000

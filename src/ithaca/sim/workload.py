@@ -6,7 +6,7 @@ from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-import ithaca.client.log
+import ithaca.engines.scalog.client.log
 from ithaca.model.errors import IthacaError, SequenceGap, SessionError
 from ithaca.model.interface_aio import ClusterLog, Session
 from ithaca.model.records import Receipt
@@ -30,7 +30,7 @@ async def connected(world: "World", call_s: float = _CALL_S) -> ClusterLog:
     """A handle whose calls take at most so long, as soon as somebody answers."""
     while True:
         try:
-            log = await ithaca.client.log.connect(
+            log = await ithaca.engines.scalog.client.log.connect(
                 world.bootstrap, timeout=call_s, compression=world.configuration.compression
             )
             world.handles.append(log)

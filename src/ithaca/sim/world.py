@@ -13,39 +13,39 @@ from random import Random
 from signal import SIGTERM
 from typing import Any
 
-from ithaca.client.log import AsyncClusterLog
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+from ithaca.engines.scalog.client.log import AsyncClusterLog
+from ithaca.engines.scalog.messages.aggregation import ReportsAre
+from ithaca.engines.scalog.messages.reporting import ReportIs
+from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
+from ithaca.engines.scalog.server.orderer.server import OrdererServer
+from ithaca.engines.scalog.server.replica.server import ReplicaServer
+from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.model.errors import IthacaError
 from ithaca.model.view import Address, View
-from ithaca.protocol.aggregation import ReportsAre
+from ithaca.protocol.codec import known_types
 from ithaca.protocol.members import RaftSays
-from ithaca.protocol.messages import TYPES as MESSAGE_TYPES
-from ithaca.protocol.reporting import ReportIs
 from ithaca.runtime import machine
-from ithaca.server.aggregator import AggregatorServer
-from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
-from ithaca.server.replica import ReplicaServer
-from ithaca.server.spare import SpareServer
-from ithaca.sim.administrator import Administrator
-from ithaca.sim.clocks import ClockJumps, TimeRules
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
-from ithaca.sim.crowd import Crowd
 from ithaca.sim.disk import Tear
 from ithaca.sim.excuses import is_allowed, is_explained
-from ithaca.sim.guests import Guest
 from ithaca.sim.host import Host
-from ithaca.sim.members import Members
-from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.network import SimNetwork
-from ithaca.sim.order_times import OrderTimes
 from ithaca.sim.process import Killed, Process, SimMachine
-from ithaca.sim.publisher import Publisher
-from ithaca.sim.readers import Reader
 from ithaca.sim.recorder import Recorder
-from ithaca.sim.replacing import REPLACE
+from ithaca.sim.scalog.administrator import Administrator
+from ithaca.sim.scalog.clocks import ClockJumps, TimeRules
+from ithaca.sim.scalog.crowd import Crowd
+from ithaca.sim.scalog.guests import Guest
+from ithaca.sim.scalog.members import Members
+from ithaca.sim.scalog.neighbours import Neighbours
+from ithaca.sim.scalog.order_times import OrderTimes
+from ithaca.sim.scalog.publisher import Publisher
+from ithaca.sim.scalog.readers import Reader
+from ithaca.sim.scalog.replacing import REPLACE
+from ithaca.sim.scalog.spark_sink import Driver
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
-from ithaca.sim.spark_sink import Driver
 from ithaca.sim.violation import Violation
 from ithaca.sim.workload import Producer
 
@@ -84,7 +84,7 @@ class World:
         weather.delay_ns, weather.straggler = configuration.delay_ns, configuration.straggler
         weather.split, weather.mischief = configuration.split, configuration.mischief
         weather.robust_types = frozenset(
-            number for number, kind in MESSAGE_TYPES.items() if kind in (RaftSays, ReportIs, ReportsAre)
+            number for number, kind in known_types().items() if kind in (RaftSays, ReportIs, ReportsAre)
         )
         self.file = configuration.cluster()
         everything = configuration.cluster(configuration.spares, configuration.spare_orderers)

@@ -13,7 +13,6 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from ithaca.client.log import connect
 from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of, spares_of
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
 from ithaca.cluster.orderers import remove_orderer_table
@@ -22,6 +21,11 @@ from ithaca.cluster.running import healthy
 from ithaca.cluster.shards import append_shard, append_text
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.temporary import Shape, shaped
+from ithaca.engines.scalog.client.log import connect
+from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
+from ithaca.engines.scalog.server.orderer.server import OrdererServer
+from ithaca.engines.scalog.server.replica.server import ReplicaServer
+from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
 from ithaca.model.cluster_text import dump_cluster, dump_orderer
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
@@ -29,11 +33,7 @@ from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.model.view import Address
-from ithaca.server.aggregator import AggregatorServer
-from ithaca.server.orderer import OrdererServer
 from ithaca.server.process import Server
-from ithaca.server.replica import ReplicaServer
-from ithaca.server.spare import SpareServer
 from ithaca.testing.mortal_disk import MortalDisk
 
 T = TypeVar("T")

@@ -1,0 +1,158 @@
+"""Replicas that are removed, added and replaced (Scalog §4.4.2 "Remove & replace").
+
+Each step may be repeated: a replica is known by its number, which is never given again, and a server by its address.
+The leader does the work and is asked how far it is, so that a new leader goes on where the last one ended.
+"""
+
+import asyncio
+from typing import Any
+
+from ithaca.client.patience import Deadline, Pauses
+from ithaca.engines.scalog.client.admin.status import ask_server
+from ithaca.engines.scalog.client.context import Context
+from ithaca.engines.scalog.client.replicas import find_shard, no_such_shard
+from ithaca.engines.scalog.messages.order import AdmissionIs
+from ithaca.engines.scalog.ordering.entries import RemoveReplica
+from ithaca.engines.scalog.ordering.outcomes import Refused
+from ithaca.model.addresses import parse_address
+from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, ProtocolError, Unavailable
+from ithaca.model.view import Address, Shard
+
+_WHOLE = ("serving", "finalized")
+"""States of a replica that has every lane."""
+
+
+class ReplicaAdmin:
+    """The part of a handle's administration that changes who belongs to a shard."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._order = context.order
+
+    async def remove(self, shard: int, replica: int, *, force: bool = False) -> None:
+        await self._remove(shard, replica, None, force=force)
+
+    async def _remove(self, shard: int, replica: int, successor: Address | None, *, force: bool) -> None:
+        """One that is to be replaced is not removed for a successor that stands in for another already."""
+        deadline, pauses = Deadline(self._context.timeout_s), Pauses()
+        while True:
+            known = await self._shard(shard)
+            if known.find(replica) is None and replica <= known.replica_last:
+                return  # it was removed before
+            if known.find(replica) is None:
+                raise NoSuchReplica(f"there is no replica {replica} of shard {shard}: {_listed(known)}")
+            if known.phase != "finalized" and any(each.address == successor for each in known.replicas):
+                raise AddressInUse(
+                    f"the server at {successor} has become a replica of shard {shard} in the place of another than "
+                    f"replica {replica} ({_listed(known)}): replace that one by another spare"
+                )
+            if not force:
+                await self._check_others(known, replica)
+            outcomes = await self._order.propose(RemoveReplica(shard, known.epoch, replica), deadline)
+            refusal = next((each.reason for each in outcomes if isinstance(each, Refused)), None)
+            if refusal is None:
+                await self._order.fresh_view(deadline)
+                return
+            if refusal == "too few replicas would remain":
+                raise InvalidInput(
+                    f"shard {shard} has {len(known.replicas)} replicas left, and may lose {known.f} of {known.size}: "
+                    "what is ordered would be nowhere; add one first, or finalize the shard"
+                )
+            if deadline.passed:
+                raise DeadlineExceeded(
+                    f"replica {replica} was not removed within {deadline.timeout_s:.3g} s: {refusal}"
+                )
+            await pauses.pause(deadline)
+
+    async def add(self, shard: int, address: str, timeout: float | None) -> int:
+        at = parse_address(address)
+        _check_room(await self._shard(shard), at)
+        return (await self._until(shard, at, ("added",), timeout)).replica
+
+    async def replace(self, shard: int, replica: int, address: str, timeout: float | None) -> int:
+        at, known = parse_address(address), await self._shard(shard)
+        if known.find(replica) is None and (replica > known.replica_last or not _has_room(known, at)):
+            raise NoSuchReplica(f"there is no replica {replica} of shard {shard}: {_listed(known)}")
+        admission = await self._until(shard, at, ("learning", "whole", "added"), timeout)
+        if admission.state == "learning" and await self._is_joined(shard, replica):
+            # As long as the old one is there the shard goes on, and the rest of the copying costs nobody anything.
+            admission = await self._until(shard, at, ("whole", "added"), timeout)
+        await self._remove(shard, replica, at, force=False)
+        return (await self._until(shard, at, ("added",), timeout)).replica
+
+    async def _until(self, shard: int, at: Address, states: tuple[str, ...], timeout: float | None) -> AdmissionIs:
+        """Ask until the server at the address is so far; one that nobody sees is waited for as any answer is."""
+        pauses = Pauses()
+        deadline = None if timeout is None else Deadline(timeout)
+        absent = Deadline(self._context.timeout_s)
+        while True:
+            admission = await self._order.admission(shard, at, Deadline(self._context.timeout_s))
+            if admission.state in states:
+                await self._order.fresh_view(Deadline(self._context.timeout_s))
+                return admission
+            if admission.state != "absent":
+                absent = Deadline(self._context.timeout_s)
+            elif absent.passed:
+                raise Unavailable(
+                    f"no spare waits at {at}: start one there with ithaca serve --spare {at}, in a directory of its own"
+                )
+            if admission.state == "whole":
+                _check_room(await self._shard(shard), at)  # another may have taken the place meanwhile
+            if deadline is not None and deadline.passed:
+                raise DeadlineExceeded(
+                    f"the server at {at} is still {admission.state} after {timeout:.3g} s: ask again"
+                )
+            await pauses.pause(absent)
+
+    async def _shard(self, shard: int) -> Shard:
+        self._context.check()
+        view = await self._order.fresh_view(Deadline(self._context.timeout_s))
+        known = find_shard(view, shard)
+        if known is None:
+            raise no_such_shard(view, shard)
+        return known
+
+    async def _check_others(self, shard: Shard, replica: int) -> None:
+        """What is ordered is on f+1 replicas, so that all but f must lack nothing if this one goes."""
+        others = [each for each in shard.replicas if each.replica != replica]
+        said = await asyncio.gather(*(ask_server(self._context.links, each.address, "replica") for each in others))
+        if sum(map(_is_whole, said)) < shard.size - shard.f:
+            pairs = zip(others, said, strict=True)
+            states = ", ".join(f"{each.replica} is {status.get('state')}" for each, status in pairs) or "there are none"
+            raise InvalidInput(
+                f"replica {replica} of shard {shard.shard} may have what the others lack ({states}): wait until they "
+                "have all, or say force"
+            )
+
+    async def _is_joined(self, shard: int, replica: int) -> bool:
+        """Whether the leader has a connection to the replica."""
+        said = await self._order.said(Deadline(self._context.timeout_s))
+        try:
+            found = next(each for each in said["shards"] if each["shard"] == shard)
+            return any(each["replica"] == replica and each["joined"] for each in found["replicas"])
+        except (KeyError, TypeError, StopIteration) as error:
+            raise ProtocolError(f"an orderer does not say who has joined: {error!r}") from error
+
+
+def _is_whole(said: dict[str, Any]) -> bool:
+    """Whether a replica says that it lacks nothing that is ordered of its shard."""
+    lanes = said.get("lanes", ())
+    return said["state"] in _WHOLE and all(lane["durable"] >= lane["ordered"] for lane in lanes)
+
+
+def _has_room(shard: Shard, address: Address) -> bool:
+    """Whether the server at this address is a replica of the shard, or may become one."""
+    is_there = any(each.address == address for each in shard.replicas)
+    return is_there or shard.phase == "finalized" or len(shard.replicas) < shard.size
+
+
+def _check_room(shard: Shard, address: Address) -> None:
+    if not _has_room(shard, address):
+        raise InvalidInput(
+            f"shard {shard.shard} has all its {shard.size} replicas ({_listed(shard)}): replace one, or remove one "
+            "first"
+        )
+
+
+def _listed(shard: Shard) -> str:
+    return ", ".join(f"{each.replica} at {each.address}" for each in shard.replicas)

@@ -1,0 +1,101 @@
+"""Appending batches that are built already, for tasks that write a part of a table each and end (`ithaca.spark`)."""
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+from ithaca.client.portal import portal
+from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
+from ithaca.engines.scalog.client.log import AsyncClusterLog, connect
+from ithaca.model.limits import PART_TTL_S
+from ithaca.model.parts import Part
+from ithaca.model.records import Receipt
+from ithaca.wire.batch import Batch
+
+
+class _Connected:
+    """A handle of its own, for as long as the context lasts."""
+
+    def __init__(self, bootstrap: str, *, timeout: float) -> None:
+        self._portal = portal()
+        self._timeout_s = timeout
+
+        async def connected() -> AsyncClusterLog:
+            return await connect(bootstrap, timeout=timeout)
+
+        self._log = self._portal.run(connected)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._portal.run(self._log.close)
+
+
+class BatchAppends(_Connected):
+    """Appends of one task: each batch is sent as it is put, and `finish` waits for all of them."""
+
+    def __init__(self, bootstrap: str, *, timeout: float) -> None:
+        super().__init__(bootstrap, timeout=timeout)
+        self._pending: deque[asyncio.Future[Receipt]] = deque()
+        self._receipts: list[Receipt] = []
+
+    def put(self, batch: Batch) -> None:
+        """Send one atomic batch; waits only while too many bytes are in flight. Raises what failed before."""
+        self._portal.run(lambda: self._put(batch))
+
+    def finish(self) -> list[Receipt]:
+        """The receipts of all, in the order in which they were put; raises the first failure."""
+        return self._portal.run(self._finish)
+
+    # On the loop
+
+    async def _put(self, batch: Batch) -> None:
+        while self._pending and self._pending[0].done():
+            self._receipts.append(await self._pending.popleft())
+        if self._log.is_crowded:
+            await self._log.relieved()
+        slot: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self._log.take_batch(batch, slot)
+        self._pending.append(slot)
+
+    async def _finish(self) -> list[Receipt]:
+        while self._pending:
+            self._receipts.append(await self._pending.popleft())
+        return self._receipts
+
+
+class BatchPart(_Connected):
+    """One prepared part of a task; without a batch there is none. What is not finished is aborted at the end."""
+
+    def __init__(self, bootstrap: str, *, timeout: float) -> None:
+        super().__init__(bootstrap, timeout=timeout)
+        self._writer: AsyncPartWriter | None = None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            if self._writer is not None and not self._writer.is_finished:
+                self._portal.run(self._writer.abort)
+        finally:
+            super().__exit__(kind, error, tb)
+
+    def put(self, batch: Batch) -> None:
+        """Send the next batch of the part; waits only while too much is under way."""
+        self._portal.run(lambda: self._put(batch))
+
+    def finish(self, ttl_s: float = PART_TTL_S) -> Part | None:
+        """The part, durable and not ordered; it waits so long to be published."""
+        return self._portal.run(lambda: self._finish(ttl_s))
+
+    async def _finish(self, ttl_s: float) -> Part | None:
+        if self._writer is None:
+            return None
+        part = await self._writer.finish()
+        await self._log.renew([part], ttl=ttl_s)
+        return part
+
+    async def _put(self, batch: Batch) -> None:
+        if self._writer is None:
+            self._writer = await self._log.open_part()
+        await self._writer.send(batch, self._timeout_s)

@@ -1,0 +1,330 @@
+"""One producer: a session with one home lane, its batches sent in order and sent again until each is settled.
+
+Numbers stay dense: a batch that was taken stays here until it is known to be ordered, or known never to be,
+however long its caller waits. Three things interrupt the sending, and all end in sending everything that is not
+settled again, in order, the same bytes:
+
+1. The connection ended: dial the home again.
+2. The home cannot take the batch now (`Overloaded`, `Unavailable`): pause first.
+3. The home is closed (`WrongLane`, or the view says so): ask a replica of its shard what was ordered there,
+   settle that, and move the session to another lane, carrying along what is known of it.
+
+A session that was fenced or has expired ends its producer: everything in it fails.
+"""
+
+import asyncio
+from collections import deque
+from typing import Protocol
+
+from ithaca.client.patience import Pauses
+from ithaca.engines.scalog.client.append.home import Homes
+from ithaca.engines.scalog.client.append.outgoing import Outgoing
+from ithaca.engines.scalog.client.links import Link
+from ithaca.engines.scalog.ordering.outcomes import Session
+from ithaca.engines.scalog.replica.sessions import Carried, decode_carried
+from ithaca.model.errors import (
+    DeadlineExceeded,
+    Fenced,
+    IthacaError,
+    ProtocolError,
+    SequenceGap,
+    SessionExpired,
+    SessionFenced,
+    Unavailable,
+    WrongLane,
+)
+from ithaca.model.limits import HOME_LOOK_S, LANE_STALLED_S, SESSION_BATCHES_MAX
+from ithaca.model.positions import LaneId
+from ithaca.model.records import Durability
+from ithaca.wire.batch import Batch
+
+_LATER = (Unavailable, WrongLane, ProtocolError, Fenced)
+"""Refusals after which everything is sent again, here or at another home."""
+
+
+class Watcher(Protocol):
+    """Who has made a producer."""
+
+    def has_room(self) -> None:
+        """More batches may be handed over."""
+
+    def unreachable(self, error: IthacaError) -> None:
+        """The home does not answer; the producer goes on trying."""
+
+    def moved(self) -> None:
+        """The session has another home."""
+
+    def failed(self, error: IthacaError) -> None:
+        """The producer is at its end."""
+
+
+class Producer:
+    """The batches of one session."""
+
+    def __init__(self, homes: Homes, session: Session, watcher: Watcher, *, one_by_one: bool) -> None:
+        """`one_by_one`: a batch that is refused for good fails alone; else it ends the producer."""
+        self.session = session
+        self.durability: Durability = "fsync"
+        self.failure: IthacaError | None = None
+        self._homes = homes
+        self._watcher = watcher
+        self._one_by_one = one_by_one
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Outgoing] = deque()
+        self._sent = 0  # of the queue, from its head on, over the present link
+        self._link: Link | None = None
+        self._must_settle = False  # whether the home is to be looked up before the next attempt
+        self._pauses = Pauses()
+        self._is_troubled = False
+        self._recovery: asyncio.Task[None] | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        """Batches that are not settled."""
+        return len(self._queue)
+
+    @property
+    def has_room(self) -> bool:
+        return self.failure is None and self._link is not None and len(self._queue) < SESSION_BATCHES_MAX
+
+    def unsettled(self) -> list[tuple[int, int]]:
+        """(first number, records) of the batches that are not settled, in order."""
+        return [(each.batch.first_seq, each.batch.count) for each in self._queue]
+
+    def send(self, outgoing: Outgoing) -> None:
+        """Take a batch; it is sent as soon as the window allows."""
+        if self.failure is not None:
+            outgoing.done(self.failure, self.session.home.shard)
+            return
+        self._queue.append(outgoing)
+        self._pump()
+
+    def start(self) -> None:
+        """Find the way to the home, if it is not there yet."""
+        if self._link is None and self.failure is None and (self._recovery is None or self._recovery.done()):
+            self._recovery = self._loop.create_task(self._recover())
+
+    async def close(self, error: IthacaError) -> None:
+        """Stop; what is not settled fails."""
+        self._end(error)
+        tasks = [task for task in (self._recovery, self._looking) if task not in (None, asyncio.current_task())]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # Sending
+
+    def _pump(self) -> None:
+        link = self._link
+        if link is None:
+            self.start()
+            return
+        while self._sent < min(len(self._queue), SESSION_BATCHES_MAX):
+            outgoing = self._queue[self._sent]
+            if outgoing.is_held and self._sent > 0:
+                break
+            outgoing.sends += 1
+            outgoing.correlation = link.append(self.session.home, outgoing.batch, self)
+            self._sent += 1
+        if self._stall is None and self._sent:
+            self._watch_stall()
+
+    def _watch_stall(self, silent_s: float = 0) -> None:
+        """Look after a while whether the home has answered; so far it was silent for so long."""
+        oldest = self._queue[0]
+
+        def look() -> None:
+            self._stall = None
+            if not self._sent or self.failure is not None:
+                return
+            if self._queue[0] is not oldest:
+                self._watch_stall()
+                return
+            now_silent_s = silent_s + HOME_LOOK_S
+            if now_silent_s // LANE_STALLED_S > silent_s // LANE_STALLED_S:
+                self._watcher.unreachable(
+                    DeadlineExceeded(f"lane {self.session.home} did not answer for {now_silent_s} s")
+                )
+            self._look_at_home()
+            if self._sent:
+                self._watch_stall(now_silent_s)
+
+        self._stall = self._loop.call_later(HOME_LOOK_S, look)
+
+    def _look_at_home(self) -> None:
+        """A home that is silent may be closed, and unable to say so."""
+        if self._looking is None or self._looking.done():
+            self._looking = self._loop.create_task(self._leave_closed_home(self.session.home))
+
+    async def _leave_closed_home(self, home: LaneId) -> None:
+        try:
+            is_closed = await self._homes.is_closed(home)
+        except IthacaError:
+            return  # nobody knows: it is asked again
+        if is_closed and self._link is not None and self.session.home == home and self.failure is None:
+            self._must_settle = True
+            self._detach()
+            self.start()
+
+    # What the link calls
+
+    def acknowledged(self, correlation: int, position: int) -> None:
+        place = self._find(correlation)
+        if place is not None:
+            self._is_troubled = False
+            self._pauses.reset()
+            self._settle(place, position, self._shard_of(self._queue[place].batch))
+            self._go_on()
+
+    def refused(self, correlation: int, error: IthacaError) -> None:
+        place = self._find(correlation)
+        if place is None:
+            return  # it was sent again since
+        if isinstance(error, Unavailable) and error.outcome_unknown:
+            # It was ordered, and nobody knows where any more.
+            self._settle(place, error, self.session.home.shard)
+            self._go_on()
+        elif isinstance(error, _LATER):
+            self._must_settle = self._must_settle or isinstance(error, WrongLane)
+            self._is_troubled = True
+            self._detach()
+            self.start()
+        elif isinstance(error, SessionExpired | SessionFenced):
+            self._fail(error, self._queue[place])
+        elif isinstance(error, SequenceGap) and place > 0:
+            # It may have come before the one that it continues, which was refused or is still on its way.
+            self._queue[place].is_held = True
+            self._unsend(place)
+        elif self._one_by_one:
+            outgoing = self._queue[place]
+            self._settle(place, _certain(error, outgoing, outgoing), self.session.home.shard)
+            self._go_on()
+        else:
+            self._fail(error, self._queue[place])
+
+    def lost(self, link: Link) -> None:
+        if link is self._link:
+            self._detach()
+            if self._queue:
+                self.start()
+
+    def _find(self, correlation: int) -> int | None:
+        """Where in the queue a request's batch is; None when it is not the newest request for it."""
+        for place in range(self._sent):
+            if self._queue[place].correlation == correlation:
+                return place
+        return None
+
+    def _shard_of(self, batch: Batch) -> int:
+        """Where a batch is that the home has acknowledged: one that it repeats may be in a former home."""
+        for first_seq, count, _, shard in decode_carried(self.session.carried):
+            if (first_seq, count) == (batch.first_seq, batch.count):
+                return shard
+        return self.session.home.shard
+
+    def _settle(self, place: int, outcome: int | IthacaError, shard: int) -> None:
+        outgoing = self._queue[place]
+        del self._queue[place]
+        if place < self._sent:
+            self._sent -= 1
+        outgoing.done(outcome, shard)
+
+    def _go_on(self) -> None:
+        self._pump()
+        self._watcher.has_room()
+
+    def _unsend(self, place: int) -> None:
+        """Take everything from here on as not sent."""
+        for index in range(place, self._sent):
+            self._queue[index].correlation = 0
+        self._sent = min(self._sent, place)
+
+    def _detach(self) -> None:
+        if self._link is not None:
+            self._link.leave(self)
+            self._link = None
+        self._unsend(0)
+
+    def _fail(self, error: IthacaError, refused: Outgoing | None = None) -> None:
+        if self.failure is None:
+            self._end(error, refused)
+            self._watcher.failed(error)
+
+    def _end(self, error: IthacaError, refused: Outgoing | None = None) -> None:
+        """Fail everything; `refused` is the batch that the error is the answer to."""
+        self.failure = self.failure or error
+        self._detach()
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        queue, self._queue = self._queue, deque()
+        for outgoing in queue:
+            outgoing.done(_certain(error, outgoing, refused), self.session.home.shard)
+
+    # Getting back to the home
+
+    async def _recover(self) -> None:
+        """Until there is a link to the home, or no hope."""
+        if self._is_troubled:
+            await self._pauses.pause()
+        while self.failure is None:
+            try:
+                if self._must_settle:
+                    await self._settle_home()
+                link = await self._homes.link(self.session.home)
+            except (SessionExpired, SessionFenced) as error:
+                self._fail(error)
+                return
+            except IthacaError as error:
+                self._must_settle = True
+                self._watcher.unreachable(error)
+                await self._pauses.pause()
+            else:
+                self._attach(link)
+                return
+
+    def _attach(self, link: Link) -> None:
+        self._link = link
+        self.durability = link.durability
+        link.use(self)
+        self._go_on()
+
+    async def _settle_home(self) -> None:
+        home = self.session.home
+        self.session, placed = await self._homes.settled(self.session)
+        self._must_settle = False
+        self._settle_placed(placed)
+        if self.session.home != home:
+            self._watcher.moved()
+
+    def _settle_placed(self, placed: tuple[Carried, ...]) -> None:
+        """These are ordered in former homes: whoever waits for one of them is told.
+
+        Where the position is not known any more the new home says so.
+        """
+        places = {(first_seq, count): (position, shard) for first_seq, count, position, shard in placed}
+        place = 0
+        while place < len(self._queue):
+            outgoing = self._queue[place]
+            position, shard = places.get((outgoing.batch.first_seq, outgoing.batch.count), (0, 0))
+            if position and outgoing.sends:
+                self._settle(place, position, shard)
+            else:
+                place += 1
+
+
+def _certain(error: IthacaError, outgoing: Outgoing, refused: Outgoing | None) -> IthacaError:
+    """What a batch failed with: it certainly did if it was never sent, or only once and that was refused."""
+    certainly = not outgoing.sends or (outgoing is refused and outgoing.sends == 1)
+    return error if certainly or error.outcome_unknown else unknown_copy(error)
+
+
+def unknown_copy(error: IthacaError) -> IthacaError:
+    """The same error, of something that may have happened all the same."""
+    copied = type(error).__new__(type(error))
+    copied.args = error.args
+    copied.__dict__.update(error.__dict__)
+    copied.outcome_unknown = True
+    return copied

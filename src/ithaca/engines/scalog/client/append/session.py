@@ -1,0 +1,127 @@
+"""Named sessions: a producer whose numbers the caller sees."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from ithaca.client.patience import Deadline, Pauses
+from ithaca.engines.scalog.client.append.appends import Appends
+from ithaca.engines.scalog.client.append.home import Homes
+from ithaca.engines.scalog.client.append.outgoing import Outgoing
+from ithaca.engines.scalog.client.append.producer import Producer
+from ithaca.engines.scalog.client.replicas import ASK_ANOTHER
+from ithaca.engines.scalog.messages.appending import GetNextSeq, NextSeqIs
+from ithaca.engines.scalog.ordering.outcomes import Session
+from ithaca.model import interface_aio
+from ithaca.model.errors import IthacaError, ProtocolError, WrongLane
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S
+from ithaca.model.records import Buffer, Compression, Receipt
+from ithaca.runtime.checks import check_seq
+from ithaca.runtime.futures import within
+from ithaca.runtime.machine import wall_us
+from ithaca.wire.build import build
+
+
+class AsyncClusterSession(interface_aio.Session):
+    """A session under the epoch at which this handle opened it."""
+
+    def __init__(
+        self,
+        session: Session,
+        next_seq: int,
+        appends: Appends,
+        *,
+        compression: Compression,
+        timeout_s: float,
+        check: Callable[[], None],
+    ) -> None:
+        self.name = session.name
+        self._appends = appends
+        self._compression: Compression = compression
+        self._timeout_s = timeout_s
+        self._check = check
+        self._next_seq = next_seq  # behind what is ordered
+        self._producer = Producer(appends.homes, session, self, one_by_one=True)
+        self._producer.start()
+
+    @property
+    def next_seq(self) -> int:
+        next_seq = self._next_seq
+        for first_seq, count in self._producer.unsettled():
+            if first_seq == next_seq:
+                next_seq += count
+        return next_seq
+
+    async def append(
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
+    ) -> Receipt:
+        return await self.append_many([value], keys=None if key is None else [key], seq=seq, timeout=timeout)
+
+    async def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        seq: int | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        self._check()
+        if seq is not None:
+            check_seq(seq)
+        if self._appends.is_crowded:
+            await self._appends.relieved()
+            self._check()
+        session = self._producer.session
+        producer = (session.producer_id, session.epoch, self.next_seq if seq is None else seq)
+        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression, producer=producer)
+        future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: int | IthacaError, shard: int) -> None:
+            self._appends.settled(batch.total_bytes)
+            if not isinstance(outcome, IthacaError):
+                self._next_seq = max(self._next_seq, batch.first_seq + batch.count)
+            if future.done():
+                return
+            if isinstance(outcome, IthacaError):
+                future.set_exception(outcome)
+            else:
+                future.set_result(Receipt(outcome, batch.count, shard, self._producer.durability))
+
+        self._appends.count(batch.total_bytes)
+        self._producer.send(Outgoing(batch, done))
+        return await within(future, self._timeout_s if timeout is None else timeout)
+
+    async def close(self, error: IthacaError) -> None:
+        await self._producer.close(error)
+
+    # What the producer calls
+
+    def has_room(self) -> None:
+        pass
+
+    def unreachable(self, error: IthacaError) -> None:
+        pass
+
+    def moved(self) -> None:
+        pass
+
+    def failed(self, error: IthacaError) -> None:
+        pass
+
+
+async def open_session(homes: Homes, name: str, deadline: Deadline) -> tuple[Session, int]:
+    """The session under a new epoch, which its home knows of, and the number that continues it."""
+    session = await homes.opened(name, deadline)
+    pauses = Pauses()
+    while True:
+        try:
+            link = await homes.link(session.home)
+            question = GetNextSeq(session.home, session.producer_id, session.epoch)
+            answer = (await link.request(question, min(ATTEMPT_TIMEOUT_S, max(deadline.left_s, 0.001)))).message
+            if not isinstance(answer, NextSeqIs):
+                raise ProtocolError(f"a replica answered GetNextSeq with {type(answer).__name__}")
+            return session, answer.next_seq
+        except (*ASK_ANOTHER, WrongLane):
+            if deadline.passed:
+                raise
+        await pauses.pause(deadline)
+        session, _ = await homes.settled(session)

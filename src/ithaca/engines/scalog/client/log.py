@@ -1,0 +1,368 @@
+"""The handle of a cluster: `ithaca.aio.connect`."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from ithaca.client.intake import Slot
+from ithaca.client.patience import Deadline, Pauses
+from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
+from ithaca.engines.scalog.client.admin.status import cluster_status
+from ithaca.engines.scalog.client.append.appends import Appends
+from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
+from ithaca.engines.scalog.client.append.parts import Parts, check_ttl
+from ithaca.engines.scalog.client.append.policy import check_policy
+from ithaca.engines.scalog.client.append.session import AsyncClusterSession, open_session
+from ithaca.engines.scalog.client.context import Context, open_context
+from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
+from ithaca.engines.scalog.messages.reading import Read
+from ithaca.engines.scalog.ordering.entries import TrimTo
+from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, Refused, TrimmedTo
+from ithaca.model import interface_aio
+from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
+from ithaca.model.interface import ClusterStatus, ShardPolicy
+from ithaca.model.limits import CLOSE_TIMEOUT_S, INFLIGHT_BYTES_MAX, PART_TTL_S, TRIM_SEEN_TIMEOUT_S
+from ithaca.model.parts import Part, Published
+from ithaca.model.records import Buffer, Compression, KeyFilter, Receipt, Record, Start
+from ithaca.model.view import Address
+from ithaca.runtime import forks
+from ithaca.runtime.checks import (
+    check_filter,
+    check_position,
+    check_session_name,
+    check_start,
+)
+from ithaca.runtime.futures import FuturePending, Opening, Submitted, within
+from ithaca.runtime.machine import wall_us
+from ithaca.wire.batch import Batch
+from ithaca.wire.build import build, checked_record
+from ithaca.wire.compression import code_of
+
+
+class AsyncClusterLog(interface_aio.ClusterLog):
+    """A handle on a cluster. It belongs to the loop in which it was opened.
+
+    Beside its public face it is an `intake.Intake`, which the synchronous twin uses.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        compression: Compression,
+        policy: ShardPolicy,
+        inflight_bytes_max: int,
+    ) -> None:
+        self._context = context
+        self._compression: Compression = compression
+        self._loop = asyncio.get_running_loop()
+        self._appends = Appends(
+            context.order,
+            context.replicas,
+            context.seen,
+            policy=policy,
+            compression=compression,
+            inflight_bytes_max=inflight_bytes_max,
+            timeout_s=context.timeout_s,
+        )
+        self._parts = Parts(context, self._appends, compression)
+        self._admin = AsyncClusterAdmin(context)
+        self._submitted = Submitted()
+        self._sessions: list[AsyncClusterSession] = []
+        forks.watch(self)
+
+    @property
+    def admin(self) -> AsyncClusterAdmin:
+        return self._admin
+
+    def forked(self) -> None:
+        self._context.is_forked = True
+
+    # Appending
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so many bytes are under way that nothing more should be taken."""
+        return self._appends.is_crowded
+
+    async def relieved(self) -> None:
+        """Wait while it is crowded; `Overloaded` when that takes too long."""
+        await self._appends.relieved()
+
+    def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
+        """Append one record, which `wire.build.checked_record` has checked; never waits."""
+        self._context.check()
+        self._appends.take_record(value, key, slot)
+
+    def take_batch(self, batch: Batch, slot: Slot) -> None:
+        """Append one atomic batch, which `wire.build.build` has made for no producer yet; never waits."""
+        self._context.check()
+        self._appends.take_batch(batch, slot)
+
+    async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
+        future = await self._append(value, key)
+        return await (future if timeout is None else within(future, timeout))
+
+    async def append_many(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        timeout: float | None = None,
+    ) -> Receipt:
+        future = await self._append_many(values, keys)
+        return await (future if timeout is None else within(future, timeout))
+
+    async def append_to_shard(
+        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
+    ) -> Receipt:
+        self._context.check()
+        plain, plain_key = checked_record(value, key)
+        await self._context.reading.check_shard(shard, Deadline(self._context.timeout_s))
+        await self._room()
+        self._context.check()
+        future: asyncio.Future[Receipt] = self._loop.create_future()
+        self._appends.take_record_in(shard, plain, plain_key, future)
+        return await (future if timeout is None else within(future, timeout))
+
+    async def submit(self, value: Buffer, *, key: Buffer | None = None) -> FuturePending:
+        return self._submitted.add(await self._append(value, key))
+
+    async def submit_many(
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None
+    ) -> FuturePending:
+        return self._submitted.add(await self._append_many(values, keys))
+
+    async def _append(self, value: Buffer, key: Buffer | None) -> "asyncio.Future[Receipt]":
+        self._context.check()
+        plain, plain_key = checked_record(value, key)
+        if self._appends.is_crowded:
+            await self._room()
+        future: asyncio.Future[Receipt] = self._loop.create_future()
+        self._appends.take_record(plain, plain_key, future)
+        return future
+
+    async def _append_many(
+        self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None
+    ) -> "asyncio.Future[Receipt]":
+        self._context.check()
+        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
+        await self._room()
+        future: asyncio.Future[Receipt] = self._loop.create_future()
+        self._appends.take_batch(batch, future)
+        return future
+
+    async def _room(self) -> None:
+        if self._appends.is_crowded:
+            await self._appends.relieved()
+            self._context.check()
+
+    async def flush(self, *, timeout: float | None = None) -> None:
+        self._context.check()
+        await self._submitted.flush(timeout)
+
+    async def session(self, name: str) -> AsyncClusterSession:
+        context = self._context
+        context.check()
+        check_session_name(name)
+        if name.startswith(ANONYMOUS):
+            raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
+        opened, next_seq = await open_session(self._appends.homes, name, Deadline(context.timeout_s))
+        context.check()
+        session = AsyncClusterSession(
+            opened,
+            next_seq,
+            self._appends,
+            compression=self._compression,
+            timeout_s=context.timeout_s,
+            check=context.check,
+        )
+        self._sessions.append(session)
+        return session
+
+    # Prepared appends
+
+    async def prepare(
+        self,
+        values: Iterable[Buffer],
+        *,
+        keys: Iterable[Buffer | None] | None = None,
+        shard: int | None = None,
+        ttl: float = PART_TTL_S,
+        timeout: float | None = None,
+    ) -> Part:
+        self._context.check()
+        check_ttl(ttl)
+        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
+        return await self._parts.prepare(batch, shard, ttl, self._deadline(timeout))
+
+    async def open_part(
+        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+    ) -> AsyncPartWriter:
+        self._context.check()
+        return await self._parts.open(shard, ttl, self._deadline(timeout))
+
+    async def publish(
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+    ) -> Published:
+        self._context.check()
+        return await self._parts.publish(key, parts, writer, owner, self._deadline(timeout))
+
+    async def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+        self._context.check()
+        return await self._parts.publish_once(parts, self._deadline(timeout))
+
+    async def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+        self._context.check()
+        await self._parts.renew(parts, ttl, self._deadline(timeout))
+
+    async def abort(self, parts: Iterable[Part]) -> None:
+        self._context.check()
+        await self._parts.abort(parts, self._deadline(None))
+
+    def _deadline(self, timeout: float | None) -> Deadline:
+        return Deadline(self._context.timeout_s if timeout is None else timeout)
+
+    def set_shard_policy(self, policy: ShardPolicy) -> None:
+        self._context.check()
+        self._appends.set_policy(policy)
+
+    # Reading
+
+    async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+        self._context.check()
+        check_position(position)
+        try:
+            return await self._context.reading.read(position, shard, wait)
+        except IthacaError:
+            self._context.check()  # a handle that was closed meanwhile says that
+            raise
+
+    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> AsyncClusterRecords:
+        self._context.check()
+        check_position(start, "start")
+        if stop is not None:
+            check_position(stop, "stop")
+        check_filter(where)
+        return AsyncClusterRecords(self._context, start, stop, where)
+
+    def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> AsyncClusterSubscription:
+        self._context.check()
+        check_start(start)
+        check_filter(where)
+        return AsyncClusterSubscription(self._context, start, where)
+
+    async def first(self) -> int:
+        self._context.check()
+        tail = await self._context.order.tail(Deadline(self._context.timeout_s))
+        self._context.reading.trimmed(tail.first)
+        return tail.first
+
+    async def tail(self) -> int:
+        self._context.check()
+        return (await self._context.order.tail(Deadline(self._context.timeout_s))).tail
+
+    async def trim(self, before: int) -> None:
+        context = self._context
+        context.check()
+        check_position(before, "before")
+        deadline = Deadline(context.timeout_s)
+        for outcome in await context.order.propose(TrimTo(before), deadline):
+            if isinstance(outcome, TrimmedTo):
+                context.reading.trimmed(outcome.first)
+                await self._trim_seen(outcome.first)
+                return
+            if isinstance(outcome, Refused):
+                tail = (await context.order.tail(deadline)).tail
+                raise InvalidInput(f"cannot trim before {before}: the tail is {tail}, and only what is written can go")
+        raise ProtocolError("an orderer did not say what became of a trim")
+
+    async def _trim_seen(self, first: int) -> None:
+        """Wait until the replicas that answer know of the trim, so that no reader is shown what was trimmed."""
+        if first > 1:
+            addresses = [replica.address for shard in self._context.order.view.shards for replica in shard.replicas]
+            await asyncio.gather(*(self._replica_trimmed(address, first) for address in addresses))
+
+    async def _replica_trimmed(self, address: Address, first: int) -> None:
+        deadline, pauses = Deadline(TRIM_SEEN_TIMEOUT_S), Pauses()
+        while not deadline.passed:
+            try:
+                link = await self._context.links.link(address, max(deadline.left_s, 0.001))
+                await link.request(Read(first - 1), max(deadline.left_s, 0.001))
+            except Trimmed:
+                return
+            except IthacaError:
+                return  # it cannot be reached, or has a trouble of its own: it learns of the trim before it serves
+            await pauses.pause(deadline)
+
+    async def status(self) -> ClusterStatus:
+        self._context.check()
+        return await cluster_status(self._context.order, self._context.links)
+
+    # Ending
+
+    async def close(self) -> None:
+        context = self._context
+        if context.is_closed or context.is_forked:
+            return
+        context.is_closed = True
+        for reader in list(context.readers):
+            reader.handle_closed()
+        await self._parts.close()
+        await self._appends.drained(CLOSE_TIMEOUT_S)
+        error = DeadlineExceeded(
+            f"the handle was closed and this was not acknowledged within {CLOSE_TIMEOUT_S} s: its outcome is unknown"
+        )
+        await self._appends.close(error)
+        for session in self._sessions:
+            await session.close(error)
+        await context.links.close()
+        await self._submitted.flush(None)
+
+
+async def _connected(
+    bootstrap: str | Sequence[str],
+    timeout: float,
+    compression: Compression,
+    shard_policy: ShardPolicy,
+    inflight_bytes_max: int,
+) -> AsyncClusterLog:
+    context = await open_context(bootstrap, timeout)
+    return AsyncClusterLog(context, compression=compression, policy=shard_policy, inflight_bytes_max=inflight_bytes_max)
+
+
+def connect(
+    bootstrap: str | Sequence[str],
+    *,
+    timeout: float = 30,
+    compression: Compression = "none",
+    shard_policy: ShardPolicy | None = None,
+    inflight_bytes_max: int = INFLIGHT_BYTES_MAX,
+) -> Opening[AsyncClusterLog]:
+    """`ithaca.connect`, awaited: `log = await ithaca.aio.connect(...)` or `async with ithaca.aio.connect(...) as log`.
+
+    `bootstrap` names one or more orderers; the others, and the replicas, are found through them. `timeout` bounds
+    every call that is not given one of its own.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> None:
+    ...     await ithaca.aio.connect("127.0.0.1")
+    >>> asyncio.run(main())
+    Traceback (most recent call last):
+        ...
+    ithaca.model.errors.InvalidInput: '127.0.0.1' is not an address: write it as "host:port", IPv6 as "[::1]:7600"
+    """
+    check_arguments(timeout, compression, shard_policy, inflight_bytes_max)
+    return Opening(lambda: _connected(bootstrap, timeout, compression, shard_policy or "sticky", inflight_bytes_max))
+
+
+def check_arguments(
+    timeout: float, compression: Compression, shard_policy: ShardPolicy | None, inflight_bytes_max: int
+) -> None:
+    """What can be wrong with the arguments of `connect`, apart from the addresses."""
+    if not timeout > 0:
+        raise InvalidInput(f"timeout is {timeout!r}: use a positive number of seconds")
+    if inflight_bytes_max < 1:
+        raise InvalidInput(f"inflight_bytes_max is {inflight_bytes_max!r}: use a positive number of bytes")
+    code_of(compression)
+    if shard_policy is not None:
+        check_policy(shard_policy)

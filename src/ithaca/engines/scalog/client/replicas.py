@@ -1,0 +1,147 @@
+"""Asking the replicas of a shard: any of them may answer, and one that cannot is passed over for the next."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from ithaca.client.patience import Deadline, Pauses
+from ithaca.engines.scalog.client.links import Link, Links
+from ithaca.engines.scalog.client.order import Order
+from ithaca.model.errors import (
+    Corrupt,
+    IthacaError,
+    NoSuchShard,
+    ProtocolError,
+    ShardFinalized,
+    StorageError,
+    Unavailable,
+)
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, Replica, Shard, View
+from ithaca.protocol.codec import Message, Received
+from ithaca.runtime.machine import chance
+
+Answer = TypeVar("Answer")
+
+ASK_ANOTHER = (Unavailable, StorageError, ProtocolError)
+"""What says something of the replica that was asked, and nothing of the question."""
+
+
+def find_shard(view: View, shard: int) -> Shard | None:
+    return next((each for each in view.shards if each.shard == shard), None)
+
+
+def find_replica(view: View, lane: LaneId) -> Replica | None:
+    """The replica that writes this lane, or wrote it."""
+    shard = find_shard(view, lane.shard)
+    return None if shard is None else shard.find(lane.replica)
+
+
+def is_open(view: View, lane: LaneId) -> bool:
+    """Whether the lane may still grow."""
+    replica = find_replica(view, lane)
+    return replica is not None and replica.is_open and replica.incarnation == lane.incarnation
+
+
+class Replicas:
+    """The replicas of all shards; each shard has one that is asked first, for as long as it answers."""
+
+    def __init__(self, links: Links, order: Order) -> None:
+        self._links = links
+        self._order = order
+        self._preferred: dict[int, Address] = {}
+
+    def places(self, shard: int) -> list[Address]:
+        """Where the replicas of a shard are, the preferred one first."""
+        found = find_shard(self._order.view, shard)
+        places = [replica.address for replica in found.replicas] if found is not None else []
+        chance().shuffle(places)
+        preferred = self._preferred.get(shard)
+        if preferred in places:
+            places.remove(preferred)
+            places.insert(0, preferred)
+        return places
+
+    def pass_over(self, shard: int, address: Address) -> None:
+        """Ask another one first from now on."""
+        if self._preferred.get(shard) == address:
+            del self._preferred[shard]
+
+    def on_leaving(self, told: Callable[[int], None]) -> None:
+        """Have a function called with the version of a view in which a shard that was appended to takes no more."""
+        self._links.on_leaving = told
+
+    async def link(self, address: Address) -> Link:
+        return await self._links.link(address)
+
+    async def ask(
+        self,
+        shard: int,
+        message: Message,
+        deadline: Deadline,
+        take: Callable[[Received], Answer],
+        *,
+        wait_s: float = 0,
+        last: Address | None = None,
+    ) -> Answer:
+        """What `take` makes of a replica's answer; an answer that it refuses is asked of another replica.
+
+        `Corrupt` when what is asked for is damaged at every one of them: time does not help then. `wait_s` is how
+        long the replica itself may wait before it answers; `last` is asked when no other could answer.
+        """
+        pauses = Pauses()
+        problems: dict[Address, IthacaError] = {}
+        while True:
+            places = sorted(self.places(shard), key=lambda address: address == last)
+            for address in places:
+                try:
+                    attempt_s = min(deadline.left_s, ATTEMPT_TIMEOUT_S)
+                    link = await self._links.link(address, max(attempt_s, 0.001))
+                    answer = take(await link.request(message, max(attempt_s, 0.001) + wait_s))
+                except ASK_ANOTHER as error:
+                    problems[address] = error
+                    self.pass_over(shard, address)
+                    if deadline.passed:
+                        break
+                else:
+                    self._preferred[shard] = address
+                    return answer
+            damage = damaged_everywhere(places, problems)
+            if damage is not None:
+                raise damage
+            if deadline.passed:
+                raise _nobody(shard, problems, deadline)
+            await pauses.pause(deadline)
+            await self._order.refresh(deadline)
+            if find_shard(self._order.view, shard) is None:
+                raise no_such_shard(self._order.view, shard)
+
+    def check_shard(self, shard: int) -> None:
+        if find_shard(self._order.view, shard) is None:
+            raise no_such_shard(self._order.view, shard)
+
+
+def damaged_everywhere(places: Sequence[Address], problems: Mapping[Address, IthacaError]) -> Corrupt | None:
+    """What one of the replicas said, if all of them are there and say that what is asked for is damaged."""
+    found = [problems.get(place) for place in places]
+    damage = [error for error in found if isinstance(error, Corrupt)]
+    return damage[0] if damage and len(damage) == len(found) else None
+
+
+def check_live(view: View, shard: int) -> None:
+    """Raise unless the shard takes new records."""
+    found = find_shard(view, shard)
+    if found is None:
+        raise no_such_shard(view, shard)
+    if found.phase != "live":
+        raise ShardFinalized(f"shard {shard} is {found.phase}, and takes no more records: append to another")
+
+
+def no_such_shard(view: View, shard: int) -> NoSuchShard:
+    numbers = ", ".join(str(each.shard) for each in view.shards) or "none"
+    return NoSuchShard(f"there is no shard {shard}: the cluster has {numbers}")
+
+
+def _nobody(shard: int, problems: dict[Address, IthacaError], deadline: Deadline) -> Unavailable:
+    reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
+    return Unavailable(f"no replica of shard {shard} could answer within {deadline.timeout_s:.3g} s ({reasons})")

@@ -1,0 +1,243 @@
+"""What applying an entry did: what shards, clients and whoever asked must be told.
+
+Outcomes of one entry stand in the order in which they happened. Each may be told twice without harm: they
+say what is so, not what to add.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from ithaca.engines.scalog.ordering.entries import OrderingEntry
+from ithaca.engines.scalog.ordering.part_outcomes import PartOutcome
+from ithaca.model.cut import LaneLengths, LaneRun, ShardCut, Vector, lane_of, pack, shard_rows, shards_of, unpack
+from ithaca.model.errors import InvalidInput
+from ithaca.model.positions import LaneId
+from ithaca.model.view import ClusterConfiguration, Shard
+
+_Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
+
+ANONYMOUS = "~"
+"""Names of sessions that nobody will ask for again begin with this."""
+
+Reason = Literal[
+    "the log is not configured",
+    "the state is full",
+    "another log",
+    "another engine",
+    "no such shard",
+    "the shard was reclaimed",
+    "another shard has this number",
+    "another replica has this address",
+    "no other shard is live",
+    "too many replicas",
+    "no such replica",
+    "replica number was used",
+    "too few replicas would remain",
+    "the shard is complete",
+    "the configuration has changed",
+    "the replica has started again since",
+    "too many incarnations",
+    "the shard is finalized",
+    "the shard is finalizing",
+    "no such lane",
+    "the lane is closed",
+    "beyond the tail",
+    "beyond what is ordered",
+    "too many lost ranges",
+    "too many parts",
+    "too many published parts",
+    "no such part",
+    "the part has another length",
+    "too many writers",
+    "no such writer",
+    "the writer has published since",
+    "too many sessions",
+    "no such session",
+    "the session was opened again",
+    "the session lives elsewhere",
+    "the source is not closed",
+]
+
+
+class Configured(msgspec.Struct, frozen=True, array_like=True, tag="configured"):
+    configuration: ClusterConfiguration
+
+
+class ViewChanged(msgspec.Struct, frozen=True, array_like=True, tag="view-changed"):
+    """The shard as it is in this version of the view; None when it was reclaimed."""
+
+    version: int
+    shard: int
+    now: Shard | None
+
+
+class LaneOpened(msgspec.Struct, frozen=True, array_like=True, tag="lane-opened"):
+    """The replica's start number `boot` got this lane."""
+
+    lane: LaneId
+    boot: int
+
+
+class LaneClosed(msgspec.Struct, frozen=True, array_like=True, tag="lane-closed"):
+    """Every holder cuts its copy to this length, or fetches the rest from a peer."""
+
+    lane: LaneId
+    length: int
+
+
+class ShardFinalized(msgspec.Struct, frozen=True, array_like=True, tag="shard-finalized"):
+    """Cut `cut` was the last one for this shard; the closing of its lanes stands before this."""
+
+    shard: int
+    cut: int
+
+
+class Session(msgspec.Struct, frozen=True, array_like=True):
+    """A session: only batches of its epoch, and only its home accepts them."""
+
+    producer_id: int
+    name: str
+    epoch: int
+    home: LaneId
+    unused: tuple[LaneId, ...] = ()
+    """Older versions had a field here that nobody used; it is empty."""
+    carried: bytes = b""
+    """What the home before this one knew of it."""
+    active_us: int = 0
+    """The order's time at which it was opened, was moved, lost its home or was seen to have appended; 0: not known."""
+    seen_seq: int = 0
+    """The number with which it would have gone on when the leader last asked its home; 0: it never did."""
+
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether nobody will ask for its name again."""
+        return self.name.startswith(ANONYMOUS)
+
+
+class SessionOpened(msgspec.Struct, frozen=True, array_like=True, tag="session-opened"):
+    session: Session
+
+
+class SessionMoved(msgspec.Struct, frozen=True, array_like=True, tag="session-moved"):
+    session: Session
+    source: LaneId
+
+
+class SessionExpired(msgspec.Struct, frozen=True, array_like=True, tag="session-expired"):
+    session: Session
+
+
+class TrimmedTo(msgspec.Struct, frozen=True, array_like=True, tag="trimmed"):
+    """`first` is the first position that can be read; of `lanes` nothing can, so nobody need keep them."""
+
+    first: int
+    lanes: tuple[LaneId, ...] = ()
+
+
+class RangeLost(msgspec.Struct, frozen=True, array_like=True, tag="range-lost"):
+    """The LSNs `[start, stop)` of the lane are gone."""
+
+    lane: LaneId
+    start: int
+    stop: int
+
+
+class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
+    """The entry changed nothing."""
+
+    entry: OrderingEntry
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedCut:
+    """A cut with the positions it assigned: run n is `counts[n]` records of lane `keys[n]` from `lsns[n]` on,
+    at `positions[n]` and up. Runs stand in lane order, and so do their positions, unless parts were published in
+    another one; together they are contiguous up to the tail.
+    """
+
+    number: int
+    tail: int
+    """The next position after this cut."""
+    time_us: int
+    keys: Vector
+    lsns: Vector
+    counts: Vector
+    positions: Vector
+
+    @property
+    def shards(self) -> list[int]:
+        """The shards that have a run in this cut."""
+        return shards_of(self.keys)
+
+    def of_shard(self, shard: int) -> ShardCut:
+        """What this shard is streamed."""
+        rows = shard_rows(self.keys, shard)
+        columns = (self.keys, self.lsns, self.positions, self.counts)
+        runs = zip(*(column[rows].tolist() for column in columns), strict=True)
+        return ShardCut(
+            shard,
+            self.number,
+            self.tail,
+            self.time_us,
+            tuple(LaneRun(lane_of(key), lsn, position, count) for key, lsn, position, count in runs),
+        )
+
+
+class PackedCut(msgspec.Struct, frozen=True, array_like=True):
+    """An `OrderedCut` in a snapshot; positions that are missing follow from the tail and the counts."""
+
+    number: _Natural
+    tail: _Natural
+    time_us: _Natural
+    keys: bytes
+    lsns: bytes
+    counts: bytes
+    positions: bytes = b""
+
+    def __post_init__(self) -> None:
+        keys, counts = unpack(self.keys), unpack(self.counts)
+        LaneLengths(keys, unpack(self.lsns)).check()
+        LaneLengths(keys, counts).check()
+        if int(counts.sum()) > self.tail:
+            raise InvalidInput(f"cut {self.number} orders more than there is below its tail of {self.tail}")
+        positions = unpack(self.positions)
+        if len(positions) not in (0, len(counts)) or (len(positions) and int(positions.max()) >= self.tail):
+            raise InvalidInput(f"cut {self.number} has positions that its tail of {self.tail} does not allow")
+
+    @classmethod
+    def of(cls, cut: OrderedCut) -> "PackedCut":
+        in_order = np.array_equal(cut.positions, _positions_below(cut.tail, cut.counts))
+        positions = b"" if in_order else pack(cut.positions)
+        return cls(cut.number, cut.tail, cut.time_us, pack(cut.keys), pack(cut.lsns), pack(cut.counts), positions)
+
+    def unpacked(self) -> OrderedCut:
+        counts = unpack(self.counts)
+        positions = unpack(self.positions) if self.positions else _positions_below(self.tail, counts)
+        return OrderedCut(self.number, self.tail, self.time_us, unpack(self.keys), unpack(self.lsns), counts, positions)
+
+
+def _positions_below(tail: int, counts: Vector) -> Vector:
+    """Where runs of these counts begin that stand one behind the other up to the tail."""
+    return tail - np.cumsum(counts[::-1])[::-1]
+
+
+Outcome = (
+    Configured
+    | ViewChanged
+    | LaneOpened
+    | LaneClosed
+    | ShardFinalized
+    | OrderedCut
+    | TrimmedTo
+    | PartOutcome
+    | SessionOpened
+    | SessionMoved
+    | SessionExpired
+    | RangeLost
+    | Refused
+)

@@ -1,0 +1,193 @@
+"""What storage servers ask of the leader: replicas join, here or through an aggregator, report and give signs of life;
+spares enlist, and learners are let in."""
+
+from ithaca.engines.scalog.messages.aggregation import Assigned
+from ithaca.engines.scalog.messages.order import Admit
+from ithaca.engines.scalog.messages.reporting import BootIsKnown, Enlist, Join, Joined, ReportIs, SignOfLife
+from ithaca.engines.scalog.ordering.entries import OpenLane
+from ithaca.engines.scalog.ordering.outcomes import LaneOpened, Outcome, Refused
+from ithaca.engines.scalog.ordering.shards import boot_max
+from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
+from ithaca.engines.scalog.server.orderer.answers import Answers
+from ithaca.engines.scalog.server.orderer.streams import NewsStreams
+from ithaca.model.errors import (
+    InvalidInput,
+    IthacaError,
+    NoSuchReplica,
+    NoSuchShard,
+    ProtocolError,
+    Unavailable,
+    WrongLane,
+)
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Replica
+from ithaca.protocol.codec import Received
+from ithaca.protocol.members import OrderersAre
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import wall_us
+
+
+class JoinRequests:
+    """Takes what replicas, spares and learners say, of all connections."""
+
+    def __init__(self, answers: Answers, streams: NewsStreams, aggregators: Aggregators) -> None:
+        self._answers = answers
+        self._streams = streams
+        self._aggregators = aggregators
+
+    def lost(self, connection: Connection) -> None:
+        """The connection has ended."""
+        self._streams.leave(connection)
+        self._aggregators.lost(connection)
+        if self._answers.leading is not None:
+            self._answers.leading.spares.lost(connection)
+
+    def join(self, connection: Connection, request: Received, message: Join) -> None:
+        """A replica of the view is let in by an ordered entry. Whoever is none may have become one elsewhere, and gives
+        up its place when it is refused: so it is told only once it is certain that this server leads."""
+        if not self._answers.may_lead(connection, request):
+            return
+        replica = self._member(message)
+        if isinstance(replica, Replica):
+            self._join_replica(connection, request, message, replica)
+        else:
+            self._answers.read(connection, request, lambda _: self._join_other(connection, request, message))
+
+    def _join_other(self, connection: Connection, request: Received, message: Join) -> None:
+        """As of now this server has led since it was asked, and knows of everything that was agreed before."""
+        if self._answers.leading is None or not connection.is_open:
+            return
+        replica = self._member(message)
+        if isinstance(replica, Replica):
+            self._join_replica(connection, request, message, replica)
+        elif replica is None:
+            self._join_learner(connection, request, message)
+        else:
+            self._answers.fail(connection, request, replica)
+
+    def _join_replica(self, connection: Connection, request: Received, message: Join, replica: Replica) -> None:
+        if message.boot < replica.boot:
+            connection.answer(request, BootIsKnown(replica.boot))
+            return
+        most = boot_max(replica.boot, max(self._answers.state.time_us, wall_us()))
+        if message.boot > most:
+            why = f"boot {message.boot} is too far ahead: the last one was {replica.boot}"
+            self._answers.fail(connection, request, InvalidInput(why))
+            return
+        if self._is_placed_elsewhere(connection, request, message):
+            return
+
+        def done(outcomes: list[Outcome]) -> None:
+            lane = _opened_lane(outcomes)
+            if isinstance(lane, IthacaError):
+                self._answers.fail(connection, request, lane)
+            elif connection.is_open:
+                self._answer(connection, request, message, lane)
+                self._aggregators.joined(message)
+                if self._answers.leading is not None:
+                    self._answers.leading.heard(message.shard, message.replica, is_whole=False)
+
+        self._answers.submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
+
+    def report(self, connection: Connection, received: Received, message: ReportIs) -> None:
+        report, leading = message.report, self._answers.leading
+        if leading is None:
+            return  # the connection is about to end
+        if not self._streams.has_joined(connection, report.shard, report.replica):
+            raise ProtocolError(f"{connection.name} reports as {report.shard}/{report.replica}, and has not joined so")
+        leading.receive(report)
+
+    def sign_of_life(self, connection: Connection, request: Received, message: SignOfLife) -> None:
+        if self._answers.leading is not None:
+            for shard, replica in self._streams.replicas_of(connection):
+                self._answers.leading.heard(shard, replica, message.whole)
+
+    def enlist(self, connection: Connection, request: Received, message: Enlist) -> None:
+        if self._answers.may_lead(connection, request):
+            assert self._answers.leading is not None
+            connection.send(OrderersAre(self._answers.group.orderers))
+            self._answers.leading.spares.enlist(connection, request, message.address)
+
+    def admit(self, connection: Connection, request: Received, message: Admit) -> None:
+        if self._answers.may_lead(connection, request):
+            assert self._answers.leading is not None
+            admission = self._answers.leading.spares.admission(message.shard, message.address)
+            if isinstance(admission, IthacaError):
+                self._answers.fail(connection, request, admission)
+            else:
+                connection.answer(request, admission)
+
+    # Parts
+
+    def _join_learner(self, connection: Connection, request: Received, message: Join) -> None:
+        """It joins at the leader, which adds it; once it is a replica, it joins anew, perhaps through an aggregator."""
+        assert self._answers.leading is not None
+        if message.via:
+            self._answers.fail(connection, request, Unavailable("a learner joins at the leader itself"))
+            return
+        shard = self._answers.state.shards.by_number[message.shard]
+        refusal = self._answers.leading.spares.joins(shard, message.replica, message.address, connection)
+        if refusal is not None:
+            self._answers.fail(connection, request, refusal)
+        else:
+            self._answer(connection, request, message, None)
+
+    def _member(self, message: Join) -> Replica | IthacaError | None:
+        """Which replica of the view it is, None if its shard has none of this number, or why it can be none."""
+        shards, number = self._answers.state.shards, message.shard
+        shard = shards.by_number.get(number)
+        if shard is None and shards.was_reclaimed(number):
+            return NoSuchShard(f"shard {number} was finalized and trimmed whole: nothing is left of it")
+        if shard is None:
+            return Unavailable(f"shard {number} is not registered yet: add it with ithaca shard add")
+        replica = shard.find(message.replica)
+        if replica is not None and message.address not in (None, replica.address):
+            # Two leaders, one after the other, may give the same number to two learners: one of them was added. Both
+            # addresses are what the learner enlisted as, wherever it is started now.
+            return NoSuchReplica(
+                f"replica {message.replica} of shard {number} is the server at {replica.address}, and not the one that "
+                f"enlisted as {message.address}: nobody counts on what that holds"
+            )
+        return replica
+
+    def _is_placed_elsewhere(self, connection: Connection, request: Received, message: Join) -> bool:
+        """Whether a replica is to report through an aggregator, or has to wait until that is known; it is told so."""
+        try:
+            to = self._aggregators.place(message)
+        except Unavailable as error:
+            self._answers.fail(connection, request, error)
+            return True
+        if to is not None:
+            connection.answer(request, Assigned(to))
+        return to is not None
+
+    def _answer(self, connection: Connection, request: Received, message: Join, lane: LaneId | None) -> None:
+        """Say where the shard stands; all that is applied from here on follows as news."""
+        state = self._answers.state
+        summary = state.summary(message.shard)
+        assert state.configuration is not None
+        assert summary is not None
+        cuts = tuple(state.cuts_since(message.shard, 0))
+        self._streams.join(connection, message.shard, message.replica)
+        orderers = self._answers.group.orderers
+        connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, orderers))
+
+
+def _opened_lane(outcomes: list[Outcome]) -> LaneId | IthacaError | None:
+    """The lane that a replica got, None in a finalized shard; an error when it cannot have one."""
+    for outcome in outcomes:
+        if isinstance(outcome, LaneOpened):
+            return outcome.lane
+        if isinstance(outcome, Refused):
+            match outcome.reason:
+                case "the shard is finalized":
+                    return None
+                case "no such shard":
+                    return NoSuchShard("the shard was reclaimed while the replica joined: nothing is left of it")
+                case "no such replica":
+                    return NoSuchReplica("the replica was removed from its shard while it joined")
+                case "the lane is closed":
+                    return WrongLane("the lane of this start of the replica was closed: join with a higher boot")
+                case reason:
+                    return InvalidInput(f"the replica cannot join: {reason}")
+    raise AssertionError(f"opening a lane had no outcome: {outcomes}")

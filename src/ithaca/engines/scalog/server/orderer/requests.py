@@ -1,0 +1,210 @@
+"""What an orderer is asked. What clients ask the leader for is here; what replicas say is in `joins`, what
+aggregators say in `carried`, and views are in `views`."""
+
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from ithaca.engines.scalog.messages.appending import FinishPart, GetPart, PartIs
+from ithaca.engines.scalog.messages.listing import GetSessions, GetWriters, SessionsAre, WritersAre, listed
+from ithaca.engines.scalog.messages.order import Admit, GetSession, GetTail, GetView, Propose, SessionIs, TailIs
+from ithaca.engines.scalog.messages.reporting import Enlist, Join, ReportIs, SignOfLife
+from ithaca.engines.scalog.messages.requests import REQUESTS, RelocateSession, Request, entry_of, request_of
+from ithaca.engines.scalog.ordering.entries import decode_entry, encode_entry
+from ithaca.engines.scalog.ordering.outcomes import Outcome
+from ithaca.engines.scalog.replica.sessions import decode_carried
+from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
+from ithaca.engines.scalog.server.orderer.answers import Answers
+from ithaca.engines.scalog.server.orderer.carried import CarriedRequests
+from ithaca.engines.scalog.server.orderer.joins import JoinRequests
+from ithaca.engines.scalog.server.orderer.leading import Leading
+from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
+from ithaca.engines.scalog.server.orderer.parts import timed
+from ithaca.engines.scalog.server.orderer.streams import NewsStreams
+from ithaca.engines.scalog.server.orderer.views import ViewRequests
+from ithaca.model.errors import (
+    InvalidInput,
+    IthacaError,
+    ProtocolError,
+)
+from ithaca.model.limits import NAMES_ANSWERED_MAX
+from ithaca.protocol.codec import Received
+from ithaca.protocol.greeting import GetStatus, StatusIs
+from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.metrics import OrdererMetrics
+from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.server.raft_host.group import Group
+from ithaca.server.raft_host.members import MemberChanges
+
+
+class Requests:
+    """Takes the messages of clients and replicas, of all their connections."""
+
+    def __init__(
+        self,
+        machine: OrderingMachine,
+        driver: RaftDriver,
+        streams: NewsStreams,
+        group: Group,
+        changes: MemberChanges,
+        status: Callable[[], bytes],
+        metrics: OrdererMetrics,
+        aggregators: Aggregators,
+        time_us: Callable[[], int],
+    ) -> None:
+        """`time_us` is the order's time, as the leader says it."""
+        self._driver = driver
+        self._time_us = time_us
+        self._changes = changes
+        self._status = status
+        self._answers = Answers(machine, driver, group, metrics)
+        self._views = ViewRequests(self._answers)
+        joins = self._joins = JoinRequests(self._answers, streams, aggregators)
+        self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
+            ReportIs: joins.report,
+            GetView: self._views.get,
+            GetTail: self._get_tail,
+            GetSession: self._get_session,
+            Propose: self._propose,
+            FinishPart: self._finish_part,
+            GetPart: self._get_part,
+            GetSessions: self._get_sessions,
+            GetWriters: self._get_writers,
+            Join: joins.join,
+            SignOfLife: joins.sign_of_life,
+            Enlist: joins.enlist,
+            Admit: joins.admit,
+            AddOrderer: self._members,
+            RemoveOrderer: self._members,
+            GetMembers: self._members,
+            GetStatus: self._get_status,
+        }
+        self._handlers |= dict.fromkeys(REQUESTS, self._asked)
+        self._handlers |= CarriedRequests(self._answers, streams, aggregators).handlers
+
+    # What connections call
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        handler = self._handlers.get(type(received.message))
+        if handler is None:
+            raise ProtocolError(f"an orderer takes no {type(received.message).__name__} from {connection.name}")
+        handler(connection, received, received.message)
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        self._joins.lost(connection)
+
+    # What the server calls
+
+    def leads(self, leading: Leading | None) -> None:
+        """This server leads from now on, or does not any more."""
+        self._answers.leading = leading
+
+    def leader_changed(self) -> None:
+        """Another server leads, or this one does and is ready, or nobody does: whoever waited for that is answered."""
+        for connection, request in self._answers.leader_changed():
+            if connection.is_open:
+                self.on_message(connection, request)
+
+    def applied(self) -> None:
+        """Entries were applied: whoever waits for this view is answered."""
+        self._views.applied()
+
+    def close(self) -> None:
+        self._views.close()
+        self._answers.close()
+
+    # From this server alone
+
+    def _get_status(self, connection: Connection, request: Received, message: GetStatus) -> None:
+        connection.answer(request, StatusIs(self._status()))
+
+    # As the leader
+
+    def _get_tail(self, connection: Connection, request: Received, message: GetTail) -> None:
+        def answer(index: int) -> None:
+            state = self._answers.state
+            time_us = self._time_us()
+            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
+
+        self._answers.read(connection, request, answer)
+
+    def _get_session(self, connection: Connection, request: Received, message: GetSession) -> None:
+        def answer(index: int) -> None:
+            connection.answer(request, SessionIs(self._answers.state.sessions.by_id.get(message.producer_id)))
+
+        self._answers.read(connection, request, answer)
+
+    def _propose(self, connection: Connection, request: Received, message: Propose) -> None:
+        """A client of version 1 of the protocol: its entry is taken for the request that leads to it."""
+        if self._answers.may_lead(connection, request):
+            try:
+                asked = request_of(decode_entry(message.entry))
+            except IthacaError as error:
+                self._answers.fail(connection, request, error)
+            else:
+                self._asked(connection, request, asked)
+
+    def _asked(self, connection: Connection, request: Received, message: Request) -> None:
+        if not self._answers.may_lead(connection, request):
+            return
+        try:
+            _check(message)
+            entry = entry_of(message)
+            encode_entry(entry)
+        except IthacaError as error:
+            self._answers.fail(connection, request, InvalidInput(str(error)))
+            return
+
+        def done(outcomes: list[Outcome]) -> None:
+            self._answers.applied(connection, request, outcomes)
+
+        self._answers.submit(connection, request, timed(entry, self._time_us()), done)
+
+    def _finish_part(self, connection: Connection, request: Received, message: FinishPart) -> None:
+        if self._answers.may_lead(connection, request):
+            assert self._answers.leading is not None
+            self._answers.leading.finish_part(
+                message,
+                lambda outcomes: self._answers.applied(connection, request, outcomes),
+                lambda error: self._answers.failed(connection, request, error),
+            )
+
+    def _get_part(self, connection: Connection, request: Received, message: GetPart) -> None:
+        def answer(index: int) -> None:
+            connection.answer(request, PartIs(self._answers.state.parts.find((message.lane, message.token))))
+
+        self._answers.read(connection, request, answer)
+
+    def _get_sessions(self, connection: Connection, request: Received, message: GetSessions) -> None:
+        def answer(index: int) -> None:
+            state = self._answers.state
+            named = (each for _, each in sorted(state.sessions.by_id.items()) if not each.is_anonymous)
+            some = islice((each for each in named if each.producer_id > message.after), NAMES_ANSWERED_MAX)
+            connection.answer(request, SessionsAre(self._time_us(), tuple(map(listed, some))))
+
+        self._answers.read(connection, request, answer)
+
+    def _get_writers(self, connection: Connection, request: Received, message: GetWriters) -> None:
+        def answer(index: int) -> None:
+            writers = self._answers.state.parts.writers
+            names = islice((name for name in sorted(writers.by_name) if name > message.after), NAMES_ANSWERED_MAX)
+            items = tuple((writers.by_name[name], writers.published_us(name)) for name in names)
+            connection.answer(request, WritersAre(self._time_us(), items))
+
+        self._answers.read(connection, request, answer)
+
+    def _members(
+        self, connection: Connection, request: Received, message: AddOrderer | RemoveOrderer | GetMembers
+    ) -> None:
+        if not self._answers.may_lead(connection, request):
+            return
+        if isinstance(message, GetMembers) or self._answers.has_room(connection, request):
+            waiter = self._answers.waiter(connection, request, lambda members: connection.answer(request, members))
+            self._changes.take(message, waiter)
+
+
+def _check(message: Request) -> None:
+    """What a session carries must mean something to its next home, or nothing could be told from a repeat there."""
+    if isinstance(message, RelocateSession):
+        decode_carried(message.carried)

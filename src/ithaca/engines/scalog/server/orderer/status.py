@@ -1,0 +1,73 @@
+"""An orderer's state for people: what `GetStatus` and `GET /health` answer."""
+
+from typing import Any
+
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.server.orderer.streams import NewsStreams
+from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address, Shard
+from ithaca.raft.events import Role
+from ithaca.runtime.machine import process_id
+from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.server.raft_host.group import Group
+
+_STATES = {
+    Role.LEADER: "leader",
+    Role.FOLLOWER: "follower",
+    Role.PRE_CANDIDATE: "candidate",
+    Role.CANDIDATE: "candidate",
+}
+
+
+def orderer_status(
+    server: int, address: Address, driver: RaftDriver, group: Group, state: OrderingState, streams: NewsStreams
+) -> dict[str, Any]:
+    return {
+        "role": "orderer",
+        "server": server,
+        "pid": process_id(),
+        "address": str(address),
+        "state": group.state or _STATES[driver.role],
+        "members": [
+            {"server": each.server, "address": str(each.address), "votes": each.votes} for each in group.members.members
+        ],
+        "term": driver.term,
+        "leader": driver.leader,
+        "commit": driver.commit_index,
+        "applied": driver.applied_index,
+        "cut": state.cut_number,
+        "tail": state.tail,
+        "first": state.first,
+        "view": state.shards.version,
+        "full": driver.storage_full is not None,
+        "configured": state.configuration is not None,
+        "shards": [_shard(shard, state, streams if driver.is_leader else None) for shard in state.view.shards],
+        "sessions": len(state.sessions.by_id),
+        "state_bytes": state.size_bytes,
+        "state_bytes_max": ORDERING_STATE_BYTES_MAX,
+        "log": None if state.configuration is None else str(state.configuration.log),
+    }
+
+
+def _shard(shard: Shard, state: OrderingState, streams: NewsStreams | None) -> dict[str, Any]:
+    """`joined` is known to the leader alone, and None elsewhere."""
+    number = shard.shard
+    return {
+        "shard": number,
+        "phase": shard.phase,
+        "missing": shard.size - len(shard.replicas),
+        "replicas": [
+            {
+                "replica": each.replica,
+                "address": str(each.address),
+                "lane": str(LaneId(number, each.replica, each.incarnation)) if each.incarnation else None,
+                "open": each.is_open,
+                "joined": None if streams is None else streams.has(number, each.replica),
+            }
+            for each in shard.replicas
+        ],
+        "lanes": [
+            {"lane": str(lane), "ordered": length} for lane, length in state.lanes.ordered_lengths(number).items()
+        ],
+    }

@@ -1,0 +1,220 @@
+"""What clients and peers ask of a replica: every outside message is checked here, once, and answered.
+
+Appends go to the core in the order in which they came. Whatever has to wait (reads, streams) is a task of the
+connection, and ends with it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ithaca.engines.scalog.messages.appending import Append, AppendPart, GetNextSeq, GetPlaced, NextSeqIs, PlacedAre
+from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, RunsAre
+from ithaca.engines.scalog.messages.places import GetPlaces, PlacesAre
+from ithaca.engines.scalog.messages.reading import Behind, KeptFrom, Read, SeekBytes, SeekTime, Subscribe, TimeIs
+from ithaca.engines.scalog.server.replica.feed import send_stored
+from ithaca.engines.scalog.server.replica.streams import Stream
+from ithaca.engines.scalog.storage.held_lane import HeldLane
+from ithaca.engines.scalog.storage.runs import Runs
+from ithaca.engines.scalog.storage.shard_bytes import position_beyond
+from ithaca.engines.scalog.storage.shard_reader import places, seek_time
+from ithaca.model.errors import (
+    Corrupt,
+    InvalidInput,
+    IthacaError,
+    Overloaded,
+    ProtocolError,
+    Trimmed,
+    Unavailable,
+    Unsupported,
+    WrongLane,
+)
+from ithaca.model.limits import CONNECTION_TASKS_MAX, RUNS_ANSWERED_MAX
+from ithaca.model.positions import LaneId
+from ithaca.protocol.codec import Received
+from ithaca.protocol.greeting import GetStatus, StatusIs
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import machine_name, place_of
+from ithaca.server.status import encode_status
+from ithaca.wire.batch import DATA, Batch, parse
+
+if TYPE_CHECKING:
+    from ithaca.engines.scalog.server.replica.server import ReplicaServer
+
+_log = logging.getLogger("ithaca.engines.scalog.replica")
+_SEEK_WAIT_S = 5.0
+
+
+class GatewayPeer:
+    """One connection from outside."""
+
+    def __init__(self, server: "ReplicaServer") -> None:
+        self._server = server
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
+            Append: self._append,
+            AppendPart: self._append_part,
+            Read: self._read,
+            Subscribe: self._subscribe,
+            SeekTime: self._seek_time,
+            SeekBytes: self._seek_bytes,
+            GetPlaces: self._places,
+            GetNextSeq: self._next_seq,
+            GetPlaced: self._placed,
+            GetRuns: self._runs,
+            FollowLane: self._follow,
+            GetStatus: self._status,
+        }
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        handler = self._handlers.get(type(received.message))
+        if handler is None:
+            raise ProtocolError(f"a replica does not take {type(received.message).__name__}")
+        try:
+            handler(connection, received, received.message)
+        except ProtocolError:
+            raise
+        except IthacaError as error:
+            self._server.metrics.refused(error)
+            self._server.damage.met(error)
+            connection.fail(received, error)
+
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._server.connection_lost(connection)
+
+    def _start(self, connection: Connection, received: Received, work: Callable[[], Awaitable[None]]) -> None:
+        """Run what has to wait; its failure is the request's answer. If the connection ends first, nothing is begun."""
+        if len(self._tasks) >= CONNECTION_TASKS_MAX:
+            raise Overloaded(f"{CONNECTION_TASKS_MAX} requests of this connection wait already: await some first")
+
+        async def run() -> None:
+            try:
+                await work()
+            except IthacaError as error:
+                self._server.damage.met(error)
+                connection.fail(received, error)
+            except Exception as error:
+                _log.exception("answering %s failed", type(received.message).__name__)
+                connection.fail(received, Unavailable(f"the replica failed to answer: {error}"))
+
+        task = asyncio.create_task(run())
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+
+    def _append(self, connection: Connection, received: Received, message: Append) -> None:
+        batch = _one_batch(received)
+        self._server.appended(connection, received.correlation, message.lane, batch)
+
+    def _append_part(self, connection: Connection, received: Received, message: AppendPart) -> None:
+        batch = _one_batch(received)
+        if batch.producer_id:
+            raise InvalidInput(
+                f"a batch of a part belongs to no session, and this one names producer {batch.producer_id}"
+            )
+        correlation = received.correlation
+        self._server.part_appended(connection, correlation, message.lane, message.token, message.lsn, batch)
+
+    def _read(self, connection: Connection, received: Received, message: Read) -> None:
+        async def answer() -> None:
+            found, payload = await self._server.shelf.read(message.position, message.wait_ms / 1000)
+            connection.answer(received, found, payload)
+
+        self._start(connection, received, answer)
+
+    def _subscribe(self, connection: Connection, received: Received, message: Subscribe) -> None:
+        server = self._server
+        connection.allow_slow_reader()
+        stream = Stream(server.shelf, connection, message, server.metrics.sent)
+        self._start(connection, received, stream.run)
+
+    def _seek_time(self, connection: Connection, received: Received, message: SeekTime) -> None:
+        async def answer() -> None:
+            shelf = self._server.shelf
+            if not await shelf.wait_readable(message.tail - 1, _SEEK_WAIT_S):
+                connection.answer(received, Behind(shelf.order.tail))
+                return
+            connection.answer(received, TimeIs(seek_time(shelf.store, message.time_us, message.tail)))
+
+        self._start(connection, received, answer)
+
+    def _seek_bytes(self, connection: Connection, received: Received, message: SeekBytes) -> None:
+        open_lanes = {lane for lane, is_open, _, _ in self._server.core.lanes() if is_open}
+        connection.answer(received, KeptFrom(position_beyond(self._server.store, open_lanes, message.bytes_max)))
+
+    def _places(self, connection: Connection, received: Received, message: GetPlaces) -> None:
+        async def answer() -> None:
+            if message.machine != machine_name():
+                raise Unsupported("the reader is not on this replica's machine: subscribe instead")
+            shelf, store = self._server.shelf, self._server.store
+            if not await shelf.wait_readable(message.stop - 1, _SEEK_WAIT_S):
+                raise Unavailable(f"what is ordered below position {message.stop} is not all here yet: ask another")
+            found, up_to = places(store, message.start, message.stop, RUNS_ANSWERED_MAX)
+            connection.answer(received, PlacesAre(*place_of(store.directory), tuple(found), up_to))
+
+        self._start(connection, received, answer)
+
+    def _next_seq(self, connection: Connection, received: Received, message: GetNextSeq) -> None:
+        next_seq = self._server.core.next_seq(message.lane, message.producer_id, message.epoch)
+        connection.answer(received, NextSeqIs(next_seq))
+
+    def _placed(self, connection: Connection, received: Received, message: GetPlaced) -> None:
+        lane = message.lane
+        if not self._server.core.has_every_batch(lane) or self._held(lane).lane.state.has_holes:
+            raise Unavailable(f"lane {lane} is not closed and complete at this replica yet: ask again, or another")
+        held = self._held(lane)
+        placed = held.lane.state.sessions.placed_of(message.producer_id)
+        items = [(each.first_seq, each.count, _position_of(held.runs, each.base_lsn)) for each in placed]
+        connection.answer(received, PlacedAre(tuple(items)))
+
+    def _runs(self, connection: Connection, received: Received, message: GetRuns) -> None:
+        known, runs = self._held(message.lane).runs, []
+        # If what is asked for was trimmed, the first run that is left says so.
+        for run in known.runs(message.start, max(message.stop, known.first_lsn + 1)):
+            runs.append((run.lsn, run.position, run.count, run.time_us))
+            if len(runs) >= RUNS_ANSWERED_MAX:
+                break
+        connection.answer(received, RunsAre(tuple(runs)))
+
+    def _follow(self, connection: Connection, received: Received, message: FollowLane) -> None:
+        server = self._server
+        if message.stop is not None:
+            find, is_settled = partial(self._held, message.lane), server.core.is_settled
+            work = partial(send_stored, connection, find, message.start, message.stop, is_settled)
+        elif server.feed is not None and message.lane == server.core.own_lane:
+            work = partial(server.feed.follow, connection, message.start)
+        elif server.core.is_written_here(message.lane):
+            work = partial(server.part_feeds.follow, connection, message.lane, message.start)
+        else:
+            raise WrongLane(f"lane {message.lane} is not written here")
+        self._start(connection, received, work)
+
+    def _status(self, connection: Connection, received: Received, _: GetStatus) -> None:
+        connection.answer(received, StatusIs(encode_status(self._server.status())))
+
+    def _held(self, lane: LaneId) -> HeldLane:
+        held = self._server.store.get(lane)
+        if held is None:
+            raise WrongLane(f"lane {lane} is not held here")
+        return held
+
+
+def _one_batch(received: Received) -> Batch:
+    try:
+        batch = parse(received.payload)
+    except Corrupt as error:
+        raise InvalidInput(f"the batch cannot be accepted: {error}") from error
+    if batch.kind != DATA or batch.total_bytes != len(received.payload):
+        raise InvalidInput("an append carries exactly one batch of records")
+    return batch
+
+
+def _position_of(runs: Runs, lsn: int) -> int:
+    """The position of a record that is ordered; 0 when it was trimmed, and is not known any more."""
+    try:
+        return runs.position_of(lsn)
+    except Trimmed:
+        return 0

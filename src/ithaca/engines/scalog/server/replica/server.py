@@ -1,0 +1,547 @@
+"""A storage server: the shell around `engines.scalog.replica.core`. It performs the core's effects and decides nothing.
+
+Everything happens in one event loop. Lanes that grow are written by
+`LaneWriter`, by the loop or by a thread of each lane; other disk work and
+cold reads run in the default executor; both come back to the loop as events.
+"""
+
+import asyncio
+import errno
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from ithaca.engines.scalog.messages.appending import Acks, PartSynced
+from ithaca.engines.scalog.messages.reporting import Join, Joined, ShardNews
+from ithaca.engines.scalog.replica.appends import position_gone
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.replica.events import (
+    Acknowledge,
+    AcknowledgeAt,
+    Advanced,
+    AnswerStaged,
+    Appended,
+    Created,
+    CreateLane,
+    DropLane,
+    Event,
+    Fetch,
+    FetchRuns,
+    Follow,
+    ForgetSession,
+    Held,
+    ListSessions,
+    NobodyHas,
+    NoteRuns,
+    OrderJoined,
+    OrderLost,
+    PartAppended,
+    Refuse,
+    Rejoin,
+    ReplicaRemoved,
+    Replicated,
+    Request,
+    RunsFetched,
+    SendReport,
+    Settle,
+    ShardReclaimed,
+    SkipRuns,
+    Synced,
+    SyncRuns,
+    Tick,
+    Truncate,
+    Unfollow,
+    Write,
+)
+from ithaca.engines.scalog.replica.settled import SettledCopies
+from ithaca.engines.scalog.server.limit_uses import aside_uses, disk_uses, process_uses, replica_uses
+from ithaca.engines.scalog.server.replica.copies import Copies, Wanted
+from ithaca.engines.scalog.server.replica.damage import Damage
+from ithaca.engines.scalog.server.replica.disk import LaneKeeper
+from ithaca.engines.scalog.server.replica.feed import OwnLaneFeed
+from ithaca.engines.scalog.server.replica.gateway import GatewayPeer
+from ithaca.engines.scalog.server.replica.identity import Identity
+from ithaca.engines.scalog.server.replica.order import OrderLink
+from ithaca.engines.scalog.server.replica.parts import PartFeeds
+from ithaca.engines.scalog.server.replica.status import ReplicaPlaced, replica_status
+from ithaca.engines.scalog.server.replica.streams import Shelf
+from ithaca.engines.scalog.storage import replica_meta
+from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.cut import LaneRun, ShardCut
+from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, NoSuchShard, Trimmed, Unavailable
+from ithaca.model.limit_use import Uses
+from ithaca.model.positions import LaneId, Position
+from ithaca.model.view import Address
+from ithaca.protocol.failures import failure_of
+from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.descriptors import lanes_open_max
+from ithaca.runtime.listener import HttpAnswer, Listener, listen
+from ithaca.runtime.machine import monotonic_ns, monotonic_s
+from ithaca.runtime.metrics import ReplicaMetrics, exposition
+from ithaca.server.status import encode_status
+from ithaca.storage.directory_lock import take_lock
+from ithaca.storage.disk import Disk, OsDisk, OsFile
+from ithaca.wire.batch import Batch
+
+_log = logging.getLogger("ithaca.engines.scalog.replica")
+
+
+SIGNS_OF_LIFE = 4
+"""How many a replica gives in the time after which it would count as failed."""
+
+
+def _now_us() -> int:
+    return monotonic_ns() // 1000
+
+
+class Asked:
+    """Who asked for an append, and when."""
+
+    __slots__ = ("connection", "since_s")
+
+    def __init__(self, connection: Connection, since_s: float) -> None:
+        self.connection = connection
+        self.since_s = since_s
+
+
+class ReplicaServer:
+    """One replica of one shard. `start`, then `wait` until it is stopped or fails, then `stop`."""
+
+    def __init__(
+        self,
+        file: ClusterFile,
+        shard: int,
+        replica: int,
+        directory: str,
+        *,
+        disk: Disk | None = None,
+        address: Address | None = None,
+        listen_at: Address | None = None,
+        is_spare: bool = False,
+    ) -> None:
+        """`address`: of a replica that the file has not. `listen_at`: if others reach this server at its address by
+        way of a proxy or a mapped port. `is_spare`: it ends with `NoSuchReplica` if its shard does not need it, and
+        never had it."""
+        self._is_spare = is_spare
+        self._file = file
+        self._public = address or file.replica(shard, replica).address
+        self._listen_at = listen_at or self._public
+        self._shard = shard
+        self._replica = replica
+        self._name = f"{shard}/{replica}"
+        self._directory = directory
+        self._disk = disk or OsDisk()
+        self._registry = CollectorRegistry()
+        self.metrics = ReplicaMetrics(self._registry)
+        self._lock: OsFile | None = None
+        self._listener: Listener | None = None
+        self._order_task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_us = 0
+        self._acks: dict[Connection, list[tuple[int, int]]] = {}
+        self._has_advanced = False
+        self._has_parted = False
+        """Whether an effect has failed."""
+        self._synced_at: deque[tuple[int, float]] = deque()
+        """Lengths of the own lane that were synced and are not ordered yet, and when."""
+        self._performers: dict[type, Callable[[Any], None]] = {
+            Write: self._write,
+            Acknowledge: self._acknowledge,
+            AcknowledgeAt: self._acknowledge_at,
+            AnswerStaged: self._answer_staged,
+            Refuse: self._refuse,
+            SendReport: lambda effect: self._order.report(effect.report),
+            ForgetSession: lambda effect: self._keeper.forget_session(effect.lane, effect.producer_id),
+            ListSessions: lambda effect: self._keeper.list_sessions(*effect),
+            NoteRuns: self._note_runs,
+            SkipRuns: lambda effect: self.store.lanes[effect.lane].runs.skip_to(effect.lsn),
+            SyncRuns: lambda effect: self._keeper.sync_runs(effect.cut),
+            Advanced: self._advanced,
+            CreateLane: lambda effect: self._keeper.create(effect.lane),
+            DropLane: self._drop,
+            Settle: self._settle,
+            Truncate: lambda effect: self._keeper.truncate(effect.lane, effect.length),
+            Follow: lambda effect: self._copies.pull(Wanted(effect.lane, (effect.primary,), None)),
+            Fetch: lambda effect: self._copies.pull(Wanted(effect.lane, effect.peers, effect.stop)),
+            FetchRuns: lambda effect: self._copies.fetch_runs(effect.lane, effect.start, effect.stop, effect.peers),
+            Unfollow: self._unfollow,
+            Rejoin: lambda effect: self._order.leave(effect.reason),
+        }
+
+    # Life
+
+    @property
+    def address(self) -> Address:
+        return self._listen_at if self._listener is None else self._listener.address
+
+    async def start(self) -> None:
+        """Recover the disk, listen, and begin to join the order."""
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._disk.make_directory(self._directory)
+        if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
+            self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        try:
+            self._identity = await asyncio.to_thread(
+                Identity,
+                self._disk,
+                self._directory,
+                self._shard,
+                self._replica,
+                self._public if self._is_spare else None,
+                self.fail,
+            )
+            self.store = await asyncio.to_thread(
+                lambda: LaneStore(
+                    self._disk,
+                    f"{self._directory}/{replica_meta.LANES}",
+                    durability=self._file.durability,
+                    segment_bytes=self._file.segment_bytes,
+                    lanes_open_max=lanes_open_max(),
+                )
+            )
+            held = {lane: Held(*found) for lane, found in self.store.held().items()}
+            settled = SettledCopies(self.store.settled.lengths())
+            boot = self._identity.boot
+            self.core = ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
+            self.damage = Damage(self.store, self.core, self.metrics)
+            self.shelf = Shelf(self.store, self.core)
+            self.feed: OwnLaneFeed | None = None
+            self.part_feeds = PartFeeds()
+            self._keeper = LaneKeeper(self.store, self.step, self.fail, self.metrics, self.damage.met)
+            self._copies = Copies(self, self._hello)
+            failures = self._file.failures
+            self._order = OrderLink(
+                tuple(place.address for place in self._file.orderers),
+                Join(self._shard, self._replica, self._identity.boot, address=self._identity.address),
+                self._hello,
+                self,
+                None if failures.answer == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
+            )
+            self._listener = await listen(
+                self._listen_at,
+                accept=self._accept,
+                welcome=self._welcome,
+                http=self._http,
+                on_refused=self.metrics.refused,
+            )
+        except BaseException:
+            if self._lock is not None:
+                self._lock.close()
+            raise
+        self._observe(self._listener)
+        self._order_task = asyncio.create_task(self._keep_joined())
+        _log.info(
+            "replica %d of shard %d listens at %s (boot %d)",
+            self._replica,
+            self._shard,
+            self.address,
+            self._identity.boot,
+        )
+
+    async def wait(self) -> None:
+        """Until the server fails; raises what made it fail."""
+        await asyncio.shield(self._failed)
+
+    async def stop(self) -> None:
+        """Stop cleanly: what was accepted is written. Idempotent."""
+        if self._listener is None:
+            return
+        listener, self._listener = self._listener, None
+        if self._order_task is not None:
+            self._order_task.cancel()
+            await asyncio.gather(self._order_task, return_exceptions=True)
+        try:
+            await self._copies.close()
+            await listener.close()
+            await self._keeper.close()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._lock is not None:
+                self._lock.close()
+            if not self._failed.done():
+                self._failed.set_result(None)
+            self._failed.exception()  # looked at: nobody may wait any more
+
+    def fail(self, error: Exception) -> None:
+        """The server cannot go on. Damage to what it needs for its own work is repaired by the next start."""
+        if not self._failed.done():
+            _log.error("the replica cannot go on: %s", error)
+            if isinstance(error, IthacaError):
+                self.damage.met(error)
+            self._failed.set_exception(error)
+
+    async def _keep_joined(self) -> None:
+        try:
+            await self._order.run()
+        except IthacaError as error:
+            self.fail(error)
+
+    # Events in, effects out
+
+    def step(self, event: Event) -> None:
+        """Take one event, and whatever it leads to."""
+        if self._has_parted:
+            return
+        if isinstance(event, Created) and self.core.is_written_here(event.lane):
+            self.part_feeds.made(event.lane, self.store.lanes[event.lane].lane)  # what waited is written now
+        self._take(event)
+        if isinstance(event, Created) and event.lane == self.core.own_lane:
+            self.feed = OwnLaneFeed(event.lane, self.store.lanes[event.lane].lane)
+        elif isinstance(event, Synced):
+            if event.lane == self.core.own_lane:
+                self._synced_at.append((event.length, monotonic_s()))
+            self._copies.written(event.lane)
+            if self.core.is_settled(event.lane):
+                self._keeper.retire(event.lane)
+        self._finish_turn()
+
+    def _take(self, event: Event) -> None:
+        """Step, and perform what follows. If that fails half-way, core and store have parted: nothing more is taken,
+        and the next start begins with what is on the disk."""
+        performers = self._performers
+        try:
+            for effect in self.core.step(event):
+                performers[type(effect)](effect)
+        except Exception as error:
+            self._has_parted = True
+            self.shelf.close(Unavailable(f"replica {self._name} ends: ask another"))
+            self.fail(_failure(event, error))
+
+    def _finish_turn(self) -> None:
+        """What is said once, however many events there were."""
+        if self._acks:
+            acks, self._acks = self._acks, {}
+            leaving = self.core.leaving_view
+            for connection, items in acks.items():
+                connection.send(Acks(tuple(items), leaving))
+        if self._has_advanced:
+            self._has_advanced = False
+            self.shelf.advanced()
+        deadline_us = self.core.deadline_us
+        if deadline_us is not None and (self._timer is None or deadline_us < self._timer_us):
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer_us = deadline_us
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(max(0, deadline_us - _now_us()) / 1e6, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self.step(Tick(_now_us()))
+
+    def _write(self, effect: Write) -> None:
+        if self.feed is not None and effect.lane == self.core.own_lane:
+            self.feed.add(effect.batch)
+        elif effect.lane.is_part:
+            self.part_feeds.add(effect.lane, effect.batch)
+        self._keeper.write(effect.lane, effect.batch)
+
+    def _acknowledge(self, effect: Acknowledge) -> None:
+        asked = effect.request.connection
+        assert isinstance(asked, Asked)
+        self.metrics.acknowledged(monotonic_s() - asked.since_s)
+        self._acks.setdefault(asked.connection, []).append((effect.request.correlation, effect.position))
+
+    def _acknowledge_at(self, effect: AcknowledgeAt) -> None:
+        lane = self.core.own_lane
+        assert lane is not None
+        try:
+            held = self.store.get(lane)
+            assert held is not None
+            position = held.runs.position_of(effect.lsn)
+        except Trimmed:
+            self._refuse(Refuse(effect.request, position_gone()))
+        except Corrupt as error:  # the batch is ordered, and only the next start can say where
+            self.fail(error)
+        else:
+            self._acknowledge(Acknowledge(effect.request, position))
+
+    def _answer_staged(self, effect: AnswerStaged) -> None:
+        asked = effect.request.connection
+        assert isinstance(asked, Asked)
+        asked.connection.send(PartSynced(effect.length), correlation=effect.request.correlation, answer=True)
+
+    def _refuse(self, effect: Refuse) -> None:
+        asked = effect.request.connection
+        assert isinstance(asked, Asked)
+        self.metrics.refused(effect.error)
+        asked.connection.send(failure_of(effect.error), correlation=effect.request.correlation, answer=True)
+
+    def _advanced(self, effect: Advanced) -> None:
+        self._has_advanced = True
+        if effect.first > self.store.first:
+            self.store.first = Position(effect.first)
+            self._keeper.trim(effect.first)
+
+    def _note_runs(self, effect: NoteRuns) -> None:
+        self.store.note(effect.runs, effect.time_us)
+        own, synced_at = self.core.own_lane, self._synced_at
+        for run in effect.runs:
+            while run.lane == own and synced_at and synced_at[0][0] <= run.lsn + run.count:
+                self.metrics.ordered(monotonic_s() - synced_at.popleft()[1])
+
+    def _drop(self, effect: DropLane) -> None:
+        self._copies.stop(effect.lane)
+        self.part_feeds.ended(effect.lane)
+        self._keeper.drop(effect.lane)
+        self.metrics.drop_lane(effect.lane)
+
+    def _settle(self, effect: Settle) -> None:
+        self._keeper.settle(effect.lane)
+        self.metrics.drop_lane(effect.lane)
+
+    def _unfollow(self, effect: Unfollow) -> None:
+        self._copies.stop(effect.lane)
+        self.part_feeds.ended(effect.lane)
+        if self.core.is_settled(effect.lane):
+            self._keeper.retire(effect.lane)
+
+    # What clients send
+
+    def appended(self, connection: Connection, correlation: int, lane: LaneId, batch: Batch) -> None:
+        self.metrics.accepted(1, batch.count, batch.total_bytes)
+        self.step(Appended(Request(Asked(connection, monotonic_s()), correlation), lane, batch))
+
+    def part_appended(
+        self, connection: Connection, correlation: int, lane: LaneId, token: bytes, lsn: int, batch: Batch
+    ) -> None:
+        self.metrics.accepted(1, batch.count, batch.total_bytes)
+        request = Request(Asked(connection, monotonic_s()), correlation)
+        self.step(PartAppended(request, lane, token, lsn, batch))
+
+    def connection_lost(self, connection: Connection) -> None:
+        self._acks.pop(connection, None)
+        if self.feed is not None:
+            self.feed.stop(connection)
+        self.part_feeds.stop(connection)
+
+    # What the order says
+
+    def order_joined(self, joined: Joined) -> None:
+        if self._identity.joined(joined):
+            self.step(OrderJoined(joined.log, joined.lane, joined.summary, joined.cuts))
+
+    def order_knows(self, boot: int) -> None:
+        self._identity.skip_boots(boot)
+
+    def order_gone(self, error: NoSuchShard) -> None:
+        self._withdraw(error, ShardReclaimed(), f"shard {self._shard} was trimmed whole: nothing of it can be read")
+
+    def order_removed(self, error: NoSuchReplica) -> None:
+        self._withdraw(error, ReplicaRemoved(), f"replica {self._name} was removed from its shard: ask another")
+
+    def _withdraw(self, error: NoSuchReplica | NoSuchShard, event: Event, answer: str) -> None:
+        """What it has is kept for people, and served to nobody: others go on without it. Nothing is deleted: that takes
+        an ordered entry, and this is only what somebody says."""
+        if self._is_unneeded_spare:
+            self.fail(NoSuchReplica(str(error)))
+            return
+        _log.error("%s; what this replica holds is kept in %s", error, self._directory)
+        self.step(event)
+        self.shelf.close(Unavailable(answer))
+
+    @property
+    def _is_unneeded_spare(self) -> bool:
+        """Whether nobody can count on it: it was a spare, and its shard has never had it."""
+        return self._is_spare and not self._identity.was_added and not self.store.has_lane_of(self._replica)
+
+    def order_news(self, items: tuple[ShardNews, ...]) -> None:
+        for item in items:
+            if self._has_parted:
+                return
+            self.metrics.cuts.inc(isinstance(item, ShardCut))
+            self._take(item)
+        self._finish_turn()
+        if self.core.state == "reclaimed" and self._is_unneeded_spare:
+            self.fail(NoSuchReplica(f"shard {self._shard} was trimmed whole before this server had copied it"))
+
+    def is_whole(self) -> bool:
+        return self.core.is_whole
+
+    def order_lost(self) -> None:
+        self.step(OrderLost())
+
+    # What peers send
+
+    def received(self, lane: LaneId) -> int:
+        return self.core.received(lane)
+
+    def replicated(self, lane: LaneId, batch: Batch) -> None:
+        self.metrics.accepted(1, batch.count, batch.total_bytes)
+        self.step(Replicated(lane, batch))
+
+    def queued_bytes(self, lane: LaneId) -> int:
+        return self._keeper.queued_bytes(lane)
+
+    def nobody_has(self, lane: LaneId) -> None:
+        self.step(NobodyHas(lane))
+
+    def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
+        for run, time_us in runs:
+            self.step(RunsFetched(lane, (run,), time_us))
+
+    # What others learn of this server
+
+    def status(self) -> dict[str, Any]:
+        connections = 0 if self._listener is None else self._listener.connection_count
+        place = ReplicaPlaced(self._shard, self._replica, self._identity.boot, self.address, self._identity.log)
+        said = replica_status(place, self.core, self.damage.status(), self._order.newest, connections)
+        return said | {"set_aside": self._identity.kept_aside, "limits": self._limit_uses()}
+
+    def _limit_uses(self) -> Uses:
+        uses = process_uses(self._listener) | disk_uses(self._disk, self._directory) | replica_uses(self.core)
+        return uses | aside_uses(len(self._identity.kept_aside))
+
+    def _observe(self, listener: Listener) -> None:
+        metrics, core = self.metrics, self.core
+        metrics.observe_limits(self._limit_uses)
+        metrics.connections.set_function(lambda: listener.connection_count)
+        metrics.pending_bytes.set_function(lambda: core.pending_bytes)
+        metrics.write_queue_bytes.set_function(self._keeper.all_queued_bytes)
+        metrics.tail.set_function(lambda: core.tail)
+        metrics.readable.set_function(lambda: core.readable)
+
+    def _hello(self) -> Hello:
+        return Hello(VERSION_MIN, VERSION_MAX, "replica", self._name, features=FEATURES, log=self._identity.log)
+
+    def _welcome(self) -> Welcome:
+        return Welcome(
+            VERSION_MAX,
+            "replica",
+            self._name,
+            FEATURES,
+            self._identity.log,
+            durability=self._file.durability,
+        )
+
+    def _accept(self, connection: Connection, hello: Hello) -> GatewayPeer:
+        return GatewayPeer(self)
+
+    def _http(self, path: str) -> HttpAnswer | None:
+        if path == "/metrics":
+            for lane, _, durable, ordered in self.core.lanes():
+                self.metrics.lane(lane, durable=durable, ordered=ordered)
+            return exposition(self._registry)
+        if path == "/health":
+            return HttpAnswer(200, "application/json", encode_status(self.status()))
+        return None
+
+
+def _failure(event: Event, error: Exception) -> Exception:
+    """Files of lanes are opened where they are needed: a disk that fails, or damage, may be found half-way.
+
+    Nothing else may be, since it was refused before.
+    """
+    if isinstance(error, Fenced | Corrupt):
+        return error
+    if isinstance(error, OSError) and error.errno == errno.EIO:
+        return Fenced(f"{error.filename or 'the disk'}: {error.strerror}")
+    failure = AssertionError(f"{type(event).__name__} was taken half-way: {error!r}")
+    failure.__cause__ = error
+    return failure

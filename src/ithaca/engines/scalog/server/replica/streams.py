@@ -1,0 +1,232 @@
+"""Reading a replica: single records, and streams of this shard's part of the order.
+
+Nothing is served at or above the core's readable limit: below it the order is known, and what this shard holds
+of it is on this disk. Records in memory are answered at once; others are read in a thread.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from ithaca.engines.scalog.messages.reading import Behind, Deliver, Delivered, Elsewhere, Filter, Found, Subscribe
+from ithaca.engines.scalog.server.replica.filtering import Filtering
+from ithaca.engines.scalog.server.replica.position_waits import PositionWaits
+from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.shard_reader import PositionedEntry, ShardCursor, Stretch, find
+from ithaca.model.errors import IthacaError, Lost, Trimmed, Unavailable
+from ithaca.model.limits import DELIVER_BYTES_MAX, WATERMARK_INTERVAL_S
+from ithaca.model.positions import LaneId
+from ithaca.model.records import HASH_SPACE, Buffer, KeyFilter
+from ithaca.protocol.codec import Message
+from ithaca.protocol.greeting import Finished
+from ithaca.runtime.connection import Connection
+
+Ranges = tuple[tuple[int, int], ...]
+_CATCH_UP_S = 1.0
+"""How long a stream waits for records that this replica lacks."""
+
+
+class Order(Protocol):
+    """How far this replica is."""
+
+    @property
+    def tail(self) -> int: ...
+
+    @property
+    def readable(self) -> int: ...
+
+    @property
+    def first(self) -> int: ...
+
+    @property
+    def view_version(self) -> int: ...
+
+    def lost(self, lane: LaneId) -> Ranges: ...
+
+
+class Shelf:
+    """What can be read here, and who waits for more of it."""
+
+    def __init__(self, store: LaneStore, order: Order) -> None:
+        self.store = store
+        self.order = order
+        self.readers = PositionWaits()
+        """Who waits until a position can be read."""
+        self.streams = PositionWaits()
+        """Who has read everything, and waits until a position is ordered or another view holds."""
+        self._view = order.view_version
+        self._closed: IthacaError | None = None
+        self.filtering = Filtering()
+
+    def close(self, error: IthacaError) -> None:
+        """Nothing can be read here any more: whoever asks, or waits, is told this."""
+        self._closed = error
+        self.readers.wake_all()
+        self.streams.wake_all()
+
+    def check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed
+
+    def advanced(self) -> None:
+        """The order or the readable limit has moved, or another view holds."""
+        order = self.order
+        self.readers.passed(order.readable)
+        if order.view_version != self._view:
+            self._view = order.view_version
+            self.streams.wake_all()
+        else:
+            self.streams.passed(order.tail)
+
+    async def wait_ordered(self, position: int, timeout_s: float | None = None) -> None:
+        """Until the position, which is the tail or beyond it, is ordered, another view holds, or for so long."""
+        self.check_open()
+        await self.streams.wait(position, timeout_s)
+
+    async def wait_readable(self, position: int, timeout_s: float) -> bool:
+        """Whether the position can be read within this time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while position >= self.order.readable:
+            self.check_open()
+            left_s = deadline - loop.time()
+            if left_s <= 0:
+                return False
+            await self.readers.wait(position, left_s)
+        return True
+
+    def check_not_trimmed(self, position: int) -> None:
+        first = self.order.first
+        if position < first:
+            raise Trimmed(f"position {position} was trimmed; the first one left is {first}", first=first)
+
+    async def read(self, position: int, wait_s: float) -> tuple[Message, list[Buffer]]:
+        """The answer to `Read`; raises `Trimmed` and `Lost`."""
+        self.check_open()
+        if not await self.wait_readable(position, wait_s):
+            return Behind(self.order.tail), []
+        self.check_not_trimmed(position)
+        place = find(self.store, position)
+        if place is None:
+            return Elsewhere(), []
+        lane, lsn = place
+        self.check_not_lost(lane, lsn, position)
+        cursor = ShardCursor(self.store, position)
+        entry = (await self._read(cursor, [Stretch(lane, lsn, position, 1)]))[0]
+        return Found(entry.lane, entry.position), list(entry.batch.buffers())
+
+    async def entries(self, cursor: ShardCursor, stop: int) -> list[PositionedEntry]:
+        """The next entries of this shard below `stop`; the cursor moves behind them, or to `stop`."""
+        stretches = cursor.plan(stop)
+        if not stretches:
+            return []
+        return await self._read(cursor, stretches)
+
+    async def _read(self, cursor: ShardCursor, stretches: list[Stretch]) -> list[PositionedEntry]:
+        if cursor.in_memory(stretches):
+            return cursor.read(stretches)
+        return await asyncio.to_thread(cursor.read, stretches)
+
+    def check_not_lost(self, lane: LaneId, lsn: int, position: int) -> None:
+        for start, stop in self.order.lost(lane):
+            if start <= lsn < stop:
+                low = position - (lsn - start)
+                raise Lost(
+                    f"the records around position {position} were ordered, and no replica holds them any more",
+                    start=low,
+                    stop=low + stop - start,
+                )
+
+
+class Stream:
+    """One subscription: everything of this shard from a position on, in order, with watermarks."""
+
+    def __init__(self, shelf: Shelf, connection: Connection, request: Subscribe, sent: Callable[[int], object]) -> None:
+        self._shelf = shelf
+        self._connection = connection
+        self._stop = request.stop
+        self._where = key_filter(request.where) if request.where is not None else None
+        self._start = request.start
+        self._sent = sent
+        self._told = (0, 0)
+        """The watermark that was said last: position and view."""
+        self._told_at = 0.0
+
+    async def run(self) -> None:
+        """Until the stop, or until the connection ends; raises what ends the stream."""
+        order, connection, shelf = self._shelf.order, self._connection, self._shelf
+        shelf.check_not_trimmed(self._start)
+        loop = asyncio.get_running_loop()
+        cursor = ShardCursor(shelf.store, self._start)
+        while connection.is_open:
+            shelf.check_open()
+            limit = order.readable if self._stop is None else min(order.readable, self._stop)
+            if cursor.position < limit:
+                shelf.check_not_trimmed(cursor.position)
+                view = order.view_version
+                entries = await shelf.entries(cursor, limit)
+                if self._where is None:
+                    items = [Delivered(lane, position, low, high) for lane, _, position, low, high in entries]
+                    payload = [buffer for entry in entries for buffer in entry.batch.buffers()]
+                else:
+                    items, payload = await self._select(entries, self._where, view)
+                if items or cursor.position == self._stop:
+                    self._say(items, payload, cursor.position, view)
+                await connection.drained()
+            elif self._stop is not None and cursor.position >= self._stop:
+                connection.send(Finished())
+                return
+            elif order.readable <= cursor.position < order.tail:
+                await self._catch_up(cursor.position)
+            elif (cursor.position, order.view_version) != self._told:
+                left_s = self._told_at + WATERMARK_INTERVAL_S - loop.time()
+                if left_s > 0:
+                    await shelf.wait_ordered(cursor.position, left_s)
+                else:
+                    self._say([], [], cursor.position, order.view_version)
+            else:
+                await shelf.wait_ordered(cursor.position)
+
+    async def _catch_up(self, position: int) -> None:
+        """Wait for what is ordered and not here, but not for long: another replica may have it."""
+        if not await self._shelf.wait_readable(position, _CATCH_UP_S):
+            raise Unavailable(f"what is ordered from position {position} on is not all here yet: ask another replica")
+
+    def _say(self, items: list[Delivered], payload: list[Buffer], up_to: int, view: int) -> None:
+        self._connection.send(Deliver(tuple(items), up_to, view), payload=payload)
+        self._told = (up_to, view)
+        self._told_at = asyncio.get_running_loop().time()
+        self._sent(sum(map(len, payload)))
+
+    async def _select(
+        self, entries: list[PositionedEntry], where: KeyFilter, view: int
+    ) -> tuple[list[Delivered], list[Buffer]]:
+        """What the filter selects; as soon as it is too much for one delivery, what is there is said."""
+        items: list[Delivered] = []
+        payload: list[Buffer] = []
+        size = 0
+        for lane, batch, position, low, high in entries:
+            while found := await self._shelf.filtering.select(batch, low, high, where):
+                chosen, rows, stop = found
+                if items and size + chosen.total_bytes > DELIVER_BYTES_MAX:
+                    self._say(items, payload, position + low, view)
+                    items, payload, size = [], [], 0
+                    if not self._connection.is_writable:
+                        del found, chosen  # whoever waits keeps as little as possible, and selects it again
+                        await self._connection.drained()
+                        continue
+                if rows is None:
+                    items.append(Delivered(lane, position, low, high))
+                else:
+                    items.append(Delivered(lane, position, 0, chosen.count, rows.astype("<u4").tobytes()))
+                payload += chosen.buffers()
+                size += chosen.total_bytes
+                low = stop
+        return items, payload
+
+
+def key_filter(sent: Filter) -> KeyFilter:
+    """The filter that a client sent."""
+    if sent.kind == "hash":
+        return KeyFilter.hash_range(sent.low, max(sent.low, min(sent.last + 1, HASH_SPACE)))
+    return KeyFilter(sent.kind, key=sent.key)

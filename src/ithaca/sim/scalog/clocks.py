@@ -1,0 +1,254 @@
+"""Seeds with retention and with clocks that are far off, and the rules of time (docs/proof.md).
+
+The world knows the true time, which no server does: so it can tell whether what went was old, whether the order's time
+moved as time does, and whether what had a time to live had it. Drawn apart from the rest, so that the seeds without
+them stay what they were.
+"""
+
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from ithaca.engines.scalog.ordering.clock import OrderClock
+from ithaca.engines.scalog.ordering.entries import OrderingEntry, TrimTo
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome
+from ithaca.engines.scalog.ordering.part_entries import ExpireParts, OpenPart, RenewParts
+from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartsPublished, PartsRenewed
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.model.limits import CLOCK_SLEW_PERCENT
+from ithaca.model.positions import LaneId
+from ithaca.model.records import Retention
+from ithaca.proof.history import Trim
+from ithaca.sim.process import EPOCH_US
+from ithaca.sim.violation import Violation
+
+if TYPE_CHECKING:
+    from ithaca.sim.configuration import Configuration
+    from ithaca.sim.host import Host
+    from ithaca.sim.world import World
+
+CLOCK = "clock"
+LEAP_CLOCKS = "leap-clocks"
+"""All orderers start at once with clocks that are ahead (`sim.scalog.staged`)."""
+HOUR_US = 3_600_000_000
+JUMPS_US = (HOUR_US, HOUR_US, 24 * HOUR_US, 25 * HOUR_US, 365 * 24 * HOUR_US)
+"""By how much clocks jump at most: more than any age, grace or time to live."""
+_CHANCE = 0.2
+_DRIFT = 0.02
+_TOLERANCE_US = 500_000
+_FAST = 1 + CLOCK_SLEW_PERCENT / 100 + _DRIFT
+_SLOW = 1 - CLOCK_SLEW_PERCENT / 100 - _DRIFT
+"""How fast the order's time may pass."""
+_HEARD_NS = 12_000_000_000
+"""A clock that was heard of may have been set since, so long ago."""
+_PROPOSED_NS = 1_000_000_000
+"""A trim that is applied was proposed so long ago, and the leader may not have heard of a clock that was set since."""
+_SHORT_TTL_US = 60_000_000
+
+
+def with_retention(configuration: "Configuration") -> "Configuration":
+    """The same, or with retention by age, and clocks that jump."""
+    random = Random(f"retention of {configuration.seed}")
+    if random.random() >= _CHANCE:
+        return configuration
+    faults = sorted({*configuration.faults, CLOCK, random.choice(("kill", "blackout", LEAP_CLOCKS, LEAP_CLOCKS))})
+    limits = {
+        "RETENTION_CHECK_S": 1,
+        "RETENTION_WAIT_S": random.choice((3, 6)),
+        "RETENTION_STEPS": random.choice((1, 3)),
+    }
+    return replace(
+        configuration,
+        faults=tuple(faults),
+        retention_age_s=random.choice((4, 10, 60)),
+        limits=configuration.limits | limits,
+    )
+
+
+def retention(configuration: "Configuration") -> Retention | None:
+    """As the cluster's file says it."""
+    age_s = configuration.retention_age_s
+    return Retention(age=timedelta(seconds=age_s)) if age_s else None
+
+
+class ClockJumps:
+    """Sets clocks, and remembers what they were."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._random = Random(f"{world.configuration.seed} jumps")
+        self._offsets: dict[str, list[tuple[int, int]]] = {}
+        """Of each host whose clock was set: when, and by how much it was off until then."""
+
+    def drawn_us(self, part: float) -> int:
+        """A jump; `part` of the most that it may be."""
+        return int(self._random.choice(JUMPS_US) * part)
+
+    def set(self, host: "Host", jump_us: int) -> None:
+        now_ns = self._world.scheduler.now_ns
+        self._offsets.setdefault(host.name, []).append((now_ns, host.clocks.offset_us))
+        host.clocks.offset_us += jump_us
+
+    def is_short(self) -> bool:
+        """Whether the next jump is taken back soon."""
+        return self._random.random() < 0.3
+
+    def delay_s(self) -> float:
+        return self._random.uniform(0.1, 2)
+
+    def extreme_us(
+        self, host: "Host", since_ns: int, choose: Callable[[Iterable[int]], int], last_ns: int | None = None
+    ) -> int:
+        """The largest, or smallest, that the clock was off by since then, to `last_ns` or now; drift included."""
+        now_ns = self._world.scheduler.now_ns
+        shown: list[int] = []
+        shown_from_ns = -1
+        for until_ns, offset_us in [*self._offsets.get(host.name, ()), (now_ns, host.clocks.offset_us)]:
+            if until_ns >= since_ns and (last_ns is None or shown_from_ns <= last_ns):
+                shown.append(offset_us)
+            shown_from_ns = until_ns
+        return choose(shown) + int(now_ns * (host.clocks.rate - 1)) // 1000
+
+
+class TimeRules:
+    """What must hold of the order's time, of expiry and of retention, by the true time."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._newest = 0
+        """The last entry that anybody has applied."""
+        self._bound_us: int | None = None
+        """What the order's time was, at least, when it was last asked for, and when that was."""
+        self._bound_ns = 0
+        self._said_ns: dict[int, int] = {}
+        """When each time was said by a leader."""
+        self._offsets: list[tuple[int, int]] = []
+        """When a leader said the time, and by how much it was ahead of the true one."""
+        self._leapt_ns = -1
+        self._cuts: list[tuple[int, int, int]] = []
+        """The tail behind each cut, when it was proposed, and its time."""
+        self._opened_ns: dict[LaneId, tuple[int, int]] = {}
+        """Of each part: when it was opened, and its time to live."""
+        self._voters: tuple[int, ...] = ()
+        self._thread = threading.get_ident()
+        """The world's own: a server that a test left running in another one is none of its servers."""
+
+    @property
+    def short_parts(self) -> int:
+        """Parts that must have expired, or been published, after a minute."""
+        return sum(ttl_us < _SHORT_TTL_US for _, ttl_us in self._opened_ns.values())
+
+    def leads(self, original: Callable[..., int], clock: OrderClock, wall_us: int, voters: Any, now_us: int) -> int:
+        """The order's time passes as time does; it leaps where nobody knew it, and to what a majority agrees on."""
+        was_known, applied_us = clock.is_known, clock._applied_us
+        time_us = original(clock, wall_us, voters, now_us)
+        if threading.get_ident() != self._thread:
+            return time_us
+        now_ns = self._world.scheduler.now_ns
+        self._voters = tuple(voters)
+        if time_us < applied_us:
+            self._accuse("order-time", f"a leader says {time_us}, and {applied_us} is ordered")
+        bound_us = self._may_be(now_ns)
+        if bound_us is not None and time_us > bound_us:
+            agreed_us = self._agreed_us(max, now_ns - _HEARD_NS)
+            if was_known or time_us > agreed_us + _TOLERANCE_US:
+                said = f"the order's time leaps by {time_us - bound_us} us more than time has passed"
+                self._accuse("order-time", f"{said}; a majority of the clocks say {agreed_us}, not {time_us}")
+            self._leapt_ns = now_ns
+        slowest_us = (self._bound_us or 0) + int((now_ns - self._bound_ns) // 1000 * _SLOW)
+        self._bound_us, self._bound_ns = max(time_us, slowest_us), now_ns
+        self._said_ns.setdefault(time_us, now_ns)
+        if clock.is_known:  # else it has not applied yet what was ordered, and is about to
+            self._offsets.append((now_ns, time_us - EPOCH_US - now_ns // 1000))
+        return time_us
+
+    def applied(self, state: OrderingState, index: int, entry: OrderingEntry, outcomes: list[Outcome]) -> None:
+        """An orderer has applied an entry."""
+        if index <= self._newest:
+            return
+        self._newest = index
+        now_ns = self._world.scheduler.now_ns
+        bound_us = self._may_be(now_ns)
+        if bound_us is not None and state.time_us > bound_us:
+            self._accuse("order-time", f"entry {index} makes it {state.time_us}, and it may be {bound_us} by now")
+        for outcome in outcomes:
+            match outcome:
+                case OrderedCut():
+                    said_ns = self._said_ns.get(outcome.time_us, now_ns)
+                    self._cuts.append((outcome.tail, said_ns, outcome.time_us))
+                case PartOpened(part=part) if isinstance(entry, OpenPart):
+                    said_ns = self._said_ns.get(entry.time_us, now_ns)
+                    self._opened_ns.setdefault(part.lane, (said_ns, entry.ttl_us))
+                case PartsRenewed() if isinstance(entry, RenewParts):
+                    said_ns = self._said_ns.get(entry.time_us, now_ns)
+                    for lane, _ in entry.parts:
+                        if lane in self._opened_ns and lane not in outcome.gone:
+                            self._renewed(lane, said_ns, entry.ttl_us)
+                case PartDropped(lane=lane):
+                    self._may_expire(entry, self._opened_ns.pop(lane, None), lane)
+                case PartsPublished():
+                    left = state.parts.by_lane
+                    self._opened_ns = {lane: known for lane, known in self._opened_ns.items() if lane in left}
+        if isinstance(entry, TrimTo):
+            self._may_go(min(entry.position, state.first))
+
+    def _renewed(self, lane: LaneId, said_ns: int, ttl_us: int) -> None:
+        """The part lives until then, or for as long as it was to before."""
+        opened_ns, before_us = self._opened_ns[lane]
+        if said_ns + ttl_us * 1000 > opened_ns + before_us * 1000:
+            self._opened_ns[lane] = said_ns, ttl_us
+
+    def _accuse(self, rule: str, text: str) -> None:
+        """The run ends with this step."""
+        self._world.violation = self._world.violation or Violation(rule, text)
+
+    def _may_be(self, now_ns: int) -> int | None:
+        """The most that the order's time may be now."""
+        if self._bound_us is None:
+            return None
+        return self._bound_us + int((now_ns - self._bound_ns) // 1000 * _FAST) + _TOLERANCE_US
+
+    def _may_expire(self, entry: OrderingEntry, opened: tuple[int, int] | None, lane: LaneId) -> None:
+        """A part has lived for as long as it was to, unless the order's time has leapt since."""
+        if opened is None or not isinstance(entry, ExpireParts):
+            return
+        opened_ns, ttl_us = opened
+        lived_us = (self._world.scheduler.now_ns - opened_ns) // 1000
+        if lived_us < ttl_us / _FAST - _TOLERANCE_US and self._leapt_ns < opened_ns:
+            self._accuse("expiry", f"part {lane} was to live for {ttl_us} us, and expired after {lived_us}")
+
+    def _may_go(self, before: int) -> None:
+        """What nobody asked to be trimmed is old by the true time, or was so by all clocks for as long as they wait."""
+        recorder, configuration = self._world.recorder, self._world.configuration
+        age_us = configuration.retention_age_s * 1_000_000
+        if before <= recorder.trimmed or not age_us:
+            return
+        recorder.trimmed = before
+        now_ns = self._world.scheduler.now_ns
+        recorder.events.append(Trim(now_ns, None, before))  # nobody is told
+        self._world.count("trimmed by retention")
+        at = bisect_right(self._cuts, before - 1, key=lambda cut: cut[0])
+        _, ordered_ns, time_us = self._cuts[min(at, len(self._cuts) - 1)]
+        true_us = (now_ns - ordered_ns) // 1000
+        since_ns = now_ns - configuration.limits["RETENTION_WAIT_S"] * 1_000_000_000
+        waited = bisect_left(self._offsets, since_ns, key=lambda said: said[0])
+        ahead_us = min((offset_us for _, offset_us in self._offsets[max(0, waited - 1) :]), default=0)
+        order_us = EPOCH_US + now_ns // 1000 + ahead_us - time_us
+        agreed_us = self._agreed_us(min, since_ns, now_ns - _PROPOSED_NS) - time_us
+        oldest_us = max(true_us, min(order_us, agreed_us))
+        if oldest_us < age_us / _FAST - _TOLERANCE_US:
+            said = f"retention of {age_us} us trims before {before}, where records are {true_us} us old"
+            self._accuse("retention", f"{said}: {order_us} by the order's time, {agreed_us} by most clocks")
+
+    def _agreed_us(self, choose: Callable[[Iterable[int]], int], since_ns: int, last_ns: int | None = None) -> int:
+        """What a majority of the voters' clocks have shown, at most or at least since then, to `last_ns` or now."""
+        hosts = [self._world.hosts[f"orderer-{voter}"] for voter in self._voters]
+        offsets = sorted(
+            (self._world.jumps.extreme_us(host, since_ns, choose, last_ns) for host in hosts), reverse=True
+        )
+        ahead_us = offsets[len(offsets) // 2] if offsets else 0
+        return EPOCH_US + self._world.scheduler.now_ns // 1000 + ahead_us

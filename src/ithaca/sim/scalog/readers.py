@@ -1,0 +1,243 @@
+"""The readers of a simulated cluster: whatever a handle can read, in a process of its own, and what it was told."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ithaca.client.patience import Deadline
+from ithaca.engines.scalog.client.context import Context
+from ithaca.engines.scalog.client.log import AsyncClusterLog
+from ithaca.engines.scalog.client.read.scan import AsyncScan
+from ithaca.model.errors import IthacaError, Lost, NotWritten, PositionError, Trimmed
+from ithaca.model.interface_aio import ClusterLog, Records, Subscription
+from ithaca.model.records import HASH_SPACE, KeyFilter, Record
+from ithaca.sim.process import Process
+from ithaca.sim.violation import Violation
+from ithaca.sim.workload import AGAIN_S, KEYS, connected
+from ithaca.wire.keys import hash_key
+from ithaca.wire.view import Stretch
+
+if TYPE_CHECKING:
+    from ithaca.sim.world import World
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PREFIXES = (b"bl", b"b", b"r", b"no such key")
+
+
+class Reader:
+    """Subscribes, with filters and without, reads ranges and single records, asks for both ends, and trims."""
+
+    def __init__(self, world: "World", number: int) -> None:
+        self.name = f"reader-{number}"
+        self._world = world
+        self._reached = [0, 0]
+        """All positions below have been passed by its subscriptions from the beginning: the plain, the filtered one."""
+
+    @property
+    def has_all(self) -> bool:
+        """Whether both subscriptions have passed everything that was acknowledged."""
+        return min(self._reached) > self._world.recorder.last_position
+
+    async def main(self, who: Process, random: Random) -> None:
+        """One life of it."""
+        self._reached = [0, 0]
+        log = await connected(self._world)
+        tasks = [
+            self._follow(random, log, is_filtered=False),
+            self._follow(random, log, is_filtered=True),
+            self._look(random),
+            self._read_ranges(random, log),
+        ]
+        if self._world.configuration.trims:
+            tasks.append(self._trim(random, log))
+        await asyncio.gather(*tasks)
+
+    async def _follow(self, random: Random, log: ClusterLog, *, is_filtered: bool) -> None:
+        recorder = self._world.recorder
+        while True:
+            try:
+                where = _drawn_filter(random) if is_filtered else None
+                start, inv = await recorder.first(log.first()), recorder.now_ns()
+                async with log.subscribe(start, where=where) as subscription:
+                    number = recorder.subscribed(start, text_of(where), inv)
+                    while True:
+                        recorder.delivered(number, await self._polled(random, subscription))
+                        recorder.marked(number, subscription.position)
+                        self._reached[is_filtered] = max(self._reached[is_filtered], subscription.position)
+                        if random.random() < 0.02 and not self._world.is_healing:
+                            break  # and begins anew; once all is mended, it must get on by itself
+            except IthacaError as error:
+                self._world.met(error, "subscribe")
+                await asyncio.sleep(AGAIN_S)
+
+    async def _polled(self, random: Random, subscription: Subscription) -> list[Record]:
+        """What comes next. Now and then it loses its patience, and must not lose a record with it."""
+        count = random.randint(1, 200)
+        if random.random() >= 0.1:
+            return await subscription.poll(timeout=1, max_records=count)
+        polling = asyncio.ensure_future(subscription.poll(timeout=1, max_records=count))
+        await asyncio.wait([polling], timeout=random.choice((0, 0.001, 0.05)))
+        polling.cancel()
+        await asyncio.wait([polling])
+        if polling.cancelled():
+            self._world.count("poll cancelled")
+            return []
+        return polling.result()
+
+    async def _look(self, random: Random) -> None:
+        """With a handle of its own, to which nobody says what was trimmed, and which shards have come."""
+        recorder, log = self._world.recorder, await connected(self._world)
+        while True:
+            await asyncio.sleep(random.uniform(0, 0.5))
+            try:
+                if random.random() < 0.15:
+                    await self._begin_at_time(random, log)
+                    continue
+                tail = await recorder.tail(log.tail())
+                trimmed = recorder.trimmed - 1  # which may still be there, and must not be seen
+                position = random.choice((tail, tail - 1, tail + 1, random.randint(1, tail), trimmed))
+                await self._read(log, max(1, position), random.choice((0, 0, 0.05, 2)))
+            except IthacaError as error:
+                self._world.met(error, "read")
+
+    async def _read(self, log: ClusterLog, position: int, wait_s: float) -> None:
+        recorder, inv = self._world.recorder, self._world.recorder.now_ns()
+        try:
+            record = await log.read(position, wait=wait_s)
+        except NotWritten:
+            waited_s = (recorder.now_ns() - inv) / 1e9
+            assert waited_s > wait_s * 0.9, f"position {position} was to be waited for {wait_s} s, not {waited_s} s"
+            recorder.read(inv, position, None)
+        except Trimmed as error:
+            if position >= error.first:
+                raise AssertionError(f"position {position} is said to be trimmed before {error.first}") from error
+            recorder.read(inv, position, "trimmed")
+        except Lost:
+            recorder.read(inv, position, "lost")
+        except PositionError as error:
+            raise AssertionError(f"position {position} is neither there, nor trimmed, nor still to come") from error
+        else:
+            assert record.position == position, f"position {record.position} was read instead of {position}"
+            recorder.read(inv, position, record)
+
+    async def _read_ranges(self, random: Random, log: ClusterLog) -> None:
+        while True:
+            await asyncio.sleep(random.uniform(0, 2))
+            try:
+                await (self._scan if random.random() < 0.3 else self._read_range)(random, log)
+            except IthacaError as error:
+                self._world.met(error, "read a range")
+
+    async def _read_range(self, random: Random, log: ClusterLog) -> None:
+        """To some position below the tail, or to the tail, whatever that is by then."""
+        recorder = self._world.recorder
+        start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
+        stop = None if random.random() < 0.3 else random.randint(start, tail)
+        where = _drawn_filter(random) if random.random() < 0.5 else None
+        inv = recorder.now_ns()
+        async with log.read_range(start, stop, where=where) as records:
+            found = await _all(records, by_batch=random.random() < 0.5)
+            reached = records.position
+        if stop is None:
+            recorder.tail_seen(inv, reached)
+        recorder.ranged(inv, start, reached if stop is None else stop, text_of(where), found)
+        assert stop is None or reached == stop, f"a range to {stop} ended at {reached}"
+
+    async def _scan(self, random: Random, log: ClusterLog) -> None:
+        """A range in chunks, of all shards or of one after the other, from files where they can be read."""
+        recorder, context = self._world.recorder, _context(log)
+        start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
+        stop, chunk_bytes = random.randint(start, tail), random.choice((1, 500, 1 << 20))
+        some: list[frozenset[int] | None] = [None]
+        if random.random() < 0.5:
+            view = await context.order.fresh_view(Deadline(context.timeout_s))
+            some = [frozenset((shard.shard,)) for shard in view.shards]
+        inv, is_local = recorder.now_ns(), random.random() < 0.8
+        found: list[Record] = []
+        for shards in some:
+            scan = AsyncScan(context, start, stop, shards=shards, chunk_bytes=chunk_bytes)
+            try:
+                await scan.begin(local=is_local)
+                self._world.count("scan of files" if scan.is_local else "scan of streams")
+                while chunk := scan.read_local() or await scan.next():
+                    found += [record for stretch in chunk for record in _records(stretch)]
+                    await asyncio.sleep(random.choice((0, 0.01)))
+            finally:
+                await scan.close()
+        recorder.ranged(inv, start, stop, None, sorted(found, key=lambda record: record.position))
+
+    async def _begin_at_time(self, random: Random, log: ClusterLog) -> None:
+        """Subscribe from some time on: around the times that the order has had so far, whatever clocks say."""
+        recorder, ordered = self._world.recorder, self._world.ordered
+        if ordered.bounds_us is None:
+            return
+        low, high = ordered.bounds_us
+        at_us = random.choice((low, high, high + 1, random.randint(low, high), random.randint(low, high)))
+        inv, tail = recorder.now_ns(), ordered.tail
+        async with log.subscribe(_EPOCH + timedelta(microseconds=at_us)) as subscription:
+            start = subscription.position
+            number = recorder.subscribed(start, None, inv, at_us)
+            if (problem := ordered.problem(at_us, start, tail, recorder.trimmed)) is not None:
+                raise Violation("by-time", problem)
+            recorder.delivered(number, await subscription.poll(timeout=0.5, max_records=random.randint(1, 20)))
+            recorder.marked(number, subscription.position)
+
+    async def _trim(self, random: Random, log: ClusterLog) -> None:
+        recorder = self._world.recorder
+        while True:
+            await asyncio.sleep(random.uniform(0.2, 4))
+            if not self._world.is_loaded:
+                return
+            try:
+                first, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
+                before = random.randint(first, max(first, (first + tail) // 2))
+                await recorder.trim(before, partial(log.trim, before), partial(self._is_seen, before))
+                await self._read(log, random.randint(1, before), 0)
+            except IthacaError as error:
+                self._world.met(error, "trim")
+
+    def _is_seen(self, before: int) -> bool:
+        """Whether every replica that runs knows of a trim that has returned."""
+        running = [host.replica for host in self._world.replicas() if host.is_up and host.replica is not None]
+        return all(replica.core.first >= before for replica in running)
+
+
+def _drawn_filter(random: Random) -> KeyFilter:
+    kind = random.choice(("key", "prefix", "hash"))
+    if kind == "key":
+        return KeyFilter.equals(random.choice(KEYS))
+    if kind == "prefix":
+        return KeyFilter.prefix(random.choice(_PREFIXES))
+    hashes = [hash_key(key) for key in KEYS]
+    edges = (0, HASH_SPACE, random.randrange(HASH_SPACE), random.choice(hashes), random.choice(hashes) + 1)
+    return KeyFilter.hash_range(*sorted(random.choice(edges) for _ in range(2)))
+
+
+def text_of(where: KeyFilter | None) -> str | None:
+    """A filter as histories have it."""
+    if where is None:
+        return None
+    if where.kind == "hash":
+        return f"hash={where.low}:{where.high}"
+    return f"{'key' if where.kind == 'equals' else 'prefix'}={where.key.decode()}"
+
+
+def _context(log: ClusterLog) -> Context:
+    assert isinstance(log, AsyncClusterLog)
+    return log._context
+
+
+def _records(stretch: Stretch) -> list[Record]:
+    found = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
+    places = stretch.positions.tolist()
+    return [replace(record, position=place) for record, place in zip(found, places, strict=True)]
+
+
+async def _all(records: Records, *, by_batch: bool) -> list[Record]:
+    if by_batch:
+        return [record async for batch in records.batches() for record in batch.records()]
+    return [record async for record in records]

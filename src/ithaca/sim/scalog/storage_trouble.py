@@ -1,0 +1,115 @@
+"""What befalls storage servers for long, or with a restart: a disk that takes nothing while the others order on, and a
+server that is started under another name of its address.
+
+Drawn apart from the rest of a configuration, so that the other seeds stay what they were.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from ithaca.engines.scalog.server.orderer.server import OrdererServer
+from ithaca.sim.host import Host
+from ithaca.sim.scheduler import NS_PER_S
+
+if TYPE_CHECKING:
+    from ithaca.sim.configuration import Configuration
+    from ithaca.sim.world import World
+
+FILL = "fill-disk"
+RENAME = "rename"
+STORAGE_FAULTS = (FILL, RENAME)
+_LOOK_S = 0.1
+_FULL_S_MAX = 20.0
+_MANY = 1000
+
+
+def with_storage_trouble(configuration: "Configuration") -> "Configuration":
+    """The same, or with these faults, and with little room for what waits to be synced."""
+    random = Random(f"storage trouble of {configuration.seed}")
+    limits, faults = dict(configuration.limits), list(configuration.faults)
+    if random.random() < 0.3:
+        limits["RUNS_UNSYNCED_MAX"] = random.choice((2, 5, 20))
+    if faults and random.random() < (0.7 if configuration.masking else 0.05):
+        faults.append(FILL)
+    if configuration.pool:
+        limits["LEARNER_UNASKED_S"] = random.choice((4, 20))
+        limits["COPIES_SET_ASIDE_MAX"] = _MANY  # nobody is there to delete any
+        if random.random() < 0.6:
+            faults.append(RENAME)
+    return replace(configuration, limits=limits, faults=tuple(sorted(faults)))
+
+
+class StorageTrouble:
+    """The faults, by name."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._random = Random(f"{world.configuration.seed} storage trouble")
+        self.kinds: dict[str, Callable[[], str | None]] = {FILL: self._fill, RENAME: self._rename}
+
+    def _fill(self) -> str | None:
+        """A disk takes nothing more until many cuts have come: where the others mask it, they go on ordering."""
+        running = [host for host in self._world.replicas() if host.is_up and host.disk.capacity_bytes is None]
+        if not running:
+            return None
+        host = self._random.choice(running)
+        disk, until = host.disk, self._cut() + self._random.randint(20, 200)
+        disk.capacity_bytes = disk.used_bytes
+        left = int(_FULL_S_MAX / _LOOK_S)
+
+        def look() -> None:
+            nonlocal left
+            left -= 1
+            if self._cut() >= until or not left:
+                disk.capacity_bytes = None
+            elif not self._world.is_healing:
+                self._after(_LOOK_S, look)
+
+        self._after(_LOOK_S, look)
+        return f"{host.name} until cut {until}"
+
+    def _rename(self) -> str | None:
+        """A replica that was a spare is started under another name of the address that it enlisted as."""
+        hosts = self._nameable()
+        if not hosts:
+            return None
+        host = self._random.choice(hosts)
+        self._call(host)
+        return f"{host.name} to {host.called}"
+
+    def heal(self) -> None:
+        """Where names change, every replica that was a spare has another one in the end."""
+        if RENAME in self._world.configuration.faults:
+            for host in self._nameable():
+                self._call(host)
+
+    def _nameable(self) -> list[Host]:
+        """Others could be spares again, and would enlist under a name that nobody here asks for."""
+        spares = [host for host in self._world.replicas() if host.is_up and host.place and host.place.role == "spare"]
+        return [host for host in spares if host.replica is not None and host.replica._identity.was_added]
+
+    def _call(self, host: Host) -> None:
+        host.called = self._world.network.name_of(host.address) if host.called == host.address else host.address
+        self._world.kill(host, f"it is to be called {host.called}")
+
+    def _cut(self) -> int:
+        """The newest that an orderer has applied."""
+        servers = (host.server for host in self._world.hosts.values() if host.is_up)
+        return max((each._machine.state.cut_number for each in servers if isinstance(each, OrdererServer)), default=0)
+
+    def _after(self, delay_s: float, act: Callable[[], object]) -> None:
+        self._world.scheduler.plan(int(delay_s * NS_PER_S), None, act)
+
+
+def are_waiting(world: "World") -> bool:
+    """Whether every spare that no shard has waits to be somebody, but for those that were somebody before."""
+    members = world.replicas()
+    for host in world.hosts.values():
+        if host.place is None or host.place.role != "spare" or host in members:
+            continue
+        server = host.replica
+        if not host.is_up or (server is not None and server.core.state not in ("removed", "reclaimed")):
+            return False
+    return True

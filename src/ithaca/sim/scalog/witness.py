@@ -1,0 +1,242 @@
+"""Looks over the shoulders of servers: what can be judged only in the moment of a call, and not between steps.
+
+Methods of the product are wrapped while a seed runs. What is seen there is compared with what all servers of the world
+knew at that moment, which none of them can know by itself.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ithaca.engines.scalog.ordering.clock import OrderClock
+from ithaca.engines.scalog.ordering.entries import (
+    Cut,
+    ExpireIdle,
+    ExpireSession,
+    Finalize,
+    OpenSession,
+    OrderingEntry,
+    RegisterShard,
+)
+from ithaca.engines.scalog.ordering.outcomes import (
+    ANONYMOUS,
+    Outcome,
+    Refused,
+    SessionExpired,
+    SessionMoved,
+    SessionOpened,
+    ShardFinalized,
+    ViewChanged,
+)
+from ithaca.engines.scalog.ordering.part_entries import OpenPart
+from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.model.errors import Overloaded
+from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
+from ithaca.model.positions import LaneId
+from ithaca.protocol.greeting import Role
+from ithaca.raft.core import RaftCore
+from ithaca.raft.events import Effect, Event, Receive
+from ithaca.raft.messages import AppendEntries, AppendReply, InstallSnapshot
+from ithaca.runtime.admission import Admission
+from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.sim.scalog.invariants import Invariants
+from ithaca.sim.world import World
+from ithaca.storage.sessions import SessionTable
+
+
+class Witness:
+    """What was seen in one run."""
+
+    def __init__(self, world: World, invariants: Invariants) -> None:
+        self._world = world
+        self._invariants = invariants
+        self._graces: dict[int, tuple[int, int]] = {}
+        """Of each shard that got one: the first cut, and the first time, with which its grace may end."""
+
+    def accuse(self, rule: str, text: str) -> None:
+        """The run ends with this step."""
+        self._world.accuse(rule, text)
+
+    def reads(self, original: Callable[..., None], driver: RaftDriver, waiter: Waiter) -> None:
+        """A read index covers what anybody had committed when it was asked for."""
+        asked = self._invariants.committed
+
+        def done(index: int) -> None:
+            if index < asked:
+                self.accuse("fresh-read", f"a read was answered as of entry {index}, and {asked} was committed before")
+            waiter.done(index)
+
+        original(driver, Waiter(done, waiter.failed))
+
+    def steps(self, original: Callable[..., list[Effect]], core: RaftCore, event: Event) -> list[Effect]:
+        """Whoever hears of a higher term from those that are in it is in it, too."""
+        effects = original(core, event)
+        if isinstance(event, Receive) and isinstance(event.message, AppendEntries | AppendReply | InstallSnapshot):
+            told = event.message
+            if core.term < told.term:
+                self.accuse("newest-term", f"orderer {core.node.id} stays in term {core.term}, and was told {told}")
+        return effects
+
+    def next_numbers(
+        self, original: Callable[..., int], core: ReplicaCore, lane: LaneId, producer_id: int, epoch: int
+    ) -> int:
+        """What a session is told to go on behind is ordered: else it may vanish, and nothing could follow."""
+        number = original(core, lane, producer_id, epoch)
+        last, ordered = core._appends.sessions.last_lsn(producer_id), core.ordered_length(lane) or 0
+        if last >= ordered:
+            said = f"producer {producer_id} is told to go on with number {number}"
+            self.accuse("told-ordered", f"{said}, its last batch is at {last} of {lane}, and {ordered} are ordered")
+        return number
+
+    def admissions(self, original: Callable[..., None], admission: Admission, connection: object, role: Role) -> None:
+        """Clients keep no server out."""
+        try:
+            original(admission, connection, role)
+        except Overloaded as error:
+            if role != "client" and admission.servers < admission.capacity.reserved:
+                said = f"{admission.servers} servers and {admission.clients} clients are connected"
+                self.accuse("reserved", f"{said}, and another server, a {role}, is told: {error}")
+            raise
+
+    def entries(
+        self, original: Callable[..., list[Outcome]], state: OrderingState, index: int, entry: OrderingEntry
+    ) -> list[Outcome]:
+        """What an entry may bring about, whoever proposed it."""
+        if isinstance(entry, Cut):
+            self._may_be_forgotten(state, entry)
+        before = state.size_bytes
+        outcomes = original(state, index, entry)
+        self._world.times.applied(state, index, entry, outcomes)
+        if (problem := self._world.ordered.add(state.tail, state.time_us, state.first)) is not None:
+            self.accuse("order-time", problem)
+        self._has_room(state, before, entry)
+        for outcome in outcomes:
+            if isinstance(outcome, SessionExpired):
+                self._may_expire(entry, outcome)
+            elif isinstance(outcome, Refused):
+                self._may_be_refused(outcome)
+            elif isinstance(outcome, SessionMoved | SessionOpened):
+                self._may_be_home(state, outcome)
+            elif isinstance(entry, Finalize) and isinstance(outcome, ViewChanged) and outcome.now is not None:
+                if outcome.now.phase == "finalizing":
+                    self._graces[outcome.shard] = (state.cut_number + entry.cuts, entry.until_us)
+            elif isinstance(outcome, ShardFinalized) and isinstance(entry, Cut):
+                self._is_over(state, outcome.shard)
+        return outcomes
+
+    def expiries(self, original: Callable[..., None], table: SessionTable, producer_id: int) -> None:
+        """A copy of a lane keeps nothing of a session that it is told has expired."""
+        original(table, producer_id)
+        if producer_id in table._by_id:
+            self.accuse("names", f"a copy of a lane keeps producer {producer_id}, of which it is told that it expired")
+
+    def lists(self, original: Callable[..., None], table: SessionTable, at_home: frozenset[int], lsn: int) -> None:
+        """A copy of a lane keeps all that it knows of those that are at home there."""
+        known = at_home & table._by_id.keys()
+        original(table, at_home, lsn)
+        if lost := sorted(known - table._by_id.keys()):
+            self.accuse("names", f"a copy of a lane has forgotten producers {lost}, which are at home there")
+
+    def sizes(self, original: Callable[..., Iterator[bytes]], state: OrderingState) -> Iterator[bytes]:
+        """The state knows a bound on its snapshot, and Raft takes every snapshot that there can be."""
+        return self._counted(original(state), state.size_bytes)
+
+    def _counted(self, pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+            yield piece
+        if size > most:
+            self.accuse("state-size", f"a snapshot has {size} bytes, and the state says {most} at most")
+
+    def _may_be_forgotten(self, state: OrderingState, entry: Cut) -> None:
+        """A cut is let go once f + 1 replicas of each of its shards have its positions on their disks."""
+        for number in entry.forget:
+            for shard in state.kept[number].shards if number in state.kept else []:
+                known = state.shards.by_number.get(shard)
+                copies = self._invariants.runs_synced(shard, number)
+                if known is not None and copies < known.copies:
+                    said = f"cut {number} is let go, and {copies} replicas of shard {shard} have its positions"
+                    self.accuse("runs-kept", f"{said} on their disks, not {known.copies}")
+
+    def _may_be_home(self, state: OrderingState, outcome: SessionMoved | SessionOpened) -> None:
+        """Nobody comes to a shard that is about to go; one who lives there may open the session again. Nobody leaves a
+        lane that may still order something."""
+        session = outcome.session
+        is_new = session.home != outcome.source if isinstance(outcome, SessionMoved) else session.epoch == 1
+        if is_new and not state.shards.is_live(session.home.shard):
+            self.accuse("leaving", f"session {session.name!r} came to lane {session.home} of a shard that is not live")
+        if isinstance(outcome, SessionMoved) and is_new and state.lanes.is_open(outcome.source):
+            self.accuse("leaving", f"session {session.name!r} left lane {outcome.source}, which is open")
+
+    def _has_room(self, state: OrderingState, before: int, entry: OrderingEntry) -> None:
+        """Nobody gets something new beyond the limit of the state."""
+        most = self._world.configuration.limits.get("ORDERING_STATE_BYTES_MAX", ORDERING_STATE_BYTES_MAX)
+        after = state.size_bytes
+        if isinstance(entry, OpenSession | OpenPart | RegisterShard) and after > max(before, most):
+            said = f"{type(entry).__name__} took the state from {before} to {after} bytes"
+            self.accuse("state-size", f"{said}, and {most} is the limit")
+
+    def _may_expire(self, entry: OrderingEntry, outcome: SessionExpired) -> None:
+        """A session expires under the epoch that was meant; others make room only if they have no name."""
+        session = outcome.session
+        match entry:
+            case ExpireSession(producer_id=producer_id, epoch=epoch):
+                is_meant = (producer_id, epoch) == (session.producer_id, session.epoch)
+            case ExpireIdle(sessions=sessions):
+                is_meant = (session.producer_id, session.epoch) in sessions
+            case _:
+                is_meant = session.is_anonymous
+        if not is_meant:
+            self.accuse("names", f"session {session.name!r} of epoch {session.epoch} expired by {entry}")
+
+    def _may_be_refused(self, outcome: Refused) -> None:
+        """Only names are refused because names are taken."""
+        entry = outcome.entry
+        if (
+            outcome.reason == "too many sessions"
+            and isinstance(entry, OpenSession)
+            and entry.name.startswith(ANONYMOUS)
+        ):
+            self.accuse("names", "a session without a name was refused, since all names are taken")
+
+    def _is_over(self, state: OrderingState, shard: int) -> None:
+        cut, until_us = self._graces.get(shard, (0, 0))
+        if state.cut_number < cut or state.time_us < until_us:
+            said = f"shard {shard} was finalized with cut {state.cut_number} at {state.time_us}"
+            self.accuse("grace", f"{said}, and its grace lasts to cut {cut} and to {until_us}")
+
+
+@contextmanager
+def watched(world: World, invariants: Invariants) -> Iterator[None]:
+    """Have a witness while this lasts."""
+    witness = Witness(world, invariants)
+    places: list[tuple[type, str, Callable[..., Any]]] = [
+        (RaftDriver, "submit_read", witness.reads),
+        (RaftCore, "step", witness.steps),
+        (ReplicaCore, "next_seq", witness.next_numbers),
+        (OrderingState, "apply", witness.entries),
+        (OrderClock, "lead", world.times.leads),
+        (OrderingState, "snapshot_pieces", witness.sizes),
+        (Admission, "admit", witness.admissions),
+        (SessionTable, "expired", witness.expiries),
+        (SessionTable, "listed", witness.lists),
+    ]
+    originals = [owner.__dict__[name] for owner, name, _ in places]
+    try:
+        for (owner, name, see), original in zip(places, originals, strict=True):
+            setattr(owner, name, _seen(original, see))
+        yield
+    finally:
+        for (owner, name, _), original in zip(places, originals, strict=True):
+            setattr(owner, name, original)
+
+
+def _seen(original: Callable[..., Any], see: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wrapper(*arguments: Any) -> Any:
+        return see(original, *arguments)
+
+    return wrapper
