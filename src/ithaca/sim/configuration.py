@@ -15,6 +15,7 @@ from ithaca.model.records import Compression
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
+from ithaca.sim.scalog.claimant import with_claimant
 from ithaca.sim.scalog.clocks import retention, with_retention
 from ithaca.sim.scalog.crowd import with_crowd
 from ithaca.sim.scalog.guests import with_guests
@@ -116,6 +117,8 @@ class Configuration:
     """How long things stay broken, as a part of the usual: short enough, and there is work between the faults."""
     retention_age_s: int = 0
     """How old records may become; 0: as old as they like."""
+    claimants: int = 0
+    """Clients that take names until the state is full (`sim.scalog.claimant`)."""
     guests: int = 0
     """Clients with short-lived handles and with names that they seldom use (`sim.scalog.guests`)."""
     session_idle_s: int = 0
@@ -191,7 +194,7 @@ def configuration_of(seed: int) -> Configuration:
     """
     drawn = with_staged_faults(_with_aggregators(_without_aggregators(seed)))
     drawn = with_sudden_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
-    return with_many_lanes(with_crowd(with_guests(with_drivers(drawn))))
+    return with_claimant(with_many_lanes(with_crowd(with_guests(with_drivers(drawn)))))
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

@@ -136,6 +136,7 @@ class _Run:
         self._converge("no publication is left over", lambda: all(each.is_settled for each in publishing))
         self._converge("names that nobody uses expire", lambda: only_used_names_are_left(world))
         world.awaits_idle_names = False
+        self._converge("no name is claimed", lambda: all(each.is_settled for each in world.claimants))
         self._converge("guests have left", lambda: all(each.is_settled for each in world.guests))
         self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         self._converge("orderers are those that were asked for", world.members.are_as_wanted)

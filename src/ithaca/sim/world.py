@@ -35,6 +35,7 @@ from ithaca.sim.network import SimNetwork
 from ithaca.sim.process import Killed, Process, SimMachine
 from ithaca.sim.recorder import Recorder
 from ithaca.sim.scalog.administrator import Administrator
+from ithaca.sim.scalog.claimant import Claimant
 from ithaca.sim.scalog.clocks import ClockJumps, TimeRules
 from ithaca.sim.scalog.crowd import Crowd
 from ithaca.sim.scalog.guests import Guest
@@ -104,17 +105,19 @@ class World:
         self.readers = [Reader(self, number) for number in range(configuration.readers)]
         self.publishers = [Publisher(self, number) for number in range(configuration.publishers)]
         self.guests = [Guest(self, number) for number in range(configuration.guests)]
+        self.claimants = [Claimant(self, number) for number in range(configuration.claimants)]
         self.drivers = [Driver(self, number) for number in range(configuration.drivers)]
         self.administrator = Administrator(self)
         self.members = Members(self, self.random)
         self.jumps = ClockJumps(self)
         self.times = TimeRules(self)
         self.crowd = Crowd(self)
-        self._roles: list[Producer | Reader | Publisher | Administrator | Guest | Driver | Crowd]
+        self._roles: list[Producer | Reader | Publisher | Administrator | Guest | Driver | Claimant | Crowd]
         self._roles = [*self.producers, *self.readers]
         if {"add-shard", "finalize", REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
         self._roles += [*self.publishers, *self.guests, *self.drivers]
+        self._roles += self.claimants
         if configuration.crowd:
             self._roles.append(self.crowd)
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -96,7 +97,8 @@ class Client:
         self.records += records
         if time.monotonic() - self._told_s > TELL_S:
             self._told_s = time.monotonic()
-            self._connection.send(Progress(self.records))
+            with suppress(BlockingIOError):  # the run does not listen now: what is said next includes this
+                self._connection.send(Progress(self.records))
 
     async def connected(self) -> ClusterLog:
         """A handle, as soon as there is somebody to connect to."""
@@ -104,6 +106,7 @@ class Client:
 
     def close(self) -> None:
         self.history.close()
+        os.set_blocking(self._connection.fileno(), True)  # which the loop had changed
         self._connection.send(Progress(self.records))
 
 
