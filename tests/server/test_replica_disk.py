@@ -1,5 +1,6 @@
 """The lanes of a replica on a disk without space: it is full for as long as somebody lacks some."""
 
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -75,3 +76,18 @@ async def test_the_disk_is_full_until_the_last_has_space(keeping: Keeping) -> No
     assert keeping.said == [True]
     keeping.disk.capacity_bytes = None
     await until(lambda: keeping.said == [True, False])
+
+
+async def test_a_disk_that_fails_at_the_end_leaves_no_thread_behind() -> None:
+    keeping = Keeping()
+    before = threading.active_count()
+    for lane in (ONE, OTHER):
+        keeping.write(lane)
+    writers = list(keeping.keeper._writers.values())
+    await until(lambda: all(writer.queued_bytes == 0 for writer in writers))
+    assert threading.active_count() == before + 2
+    keeping.disk.power_fails_after(0)
+    keeping.disk.capacity_bytes = 0
+    with pytest.raises(IthacaError):
+        await keeping.keeper.close()
+    assert threading.active_count() == before

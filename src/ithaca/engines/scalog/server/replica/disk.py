@@ -189,8 +189,14 @@ class LaneKeeper:
         self._is_closing = True
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-        for lane in list(self._writers):
-            await self._end_writer(lane)
+        failures: list[IthacaError] = []
+        for lane in list(self._writers):  # all of them, whatever one says: each has a thread
+            try:
+                await self._end_writer(lane)
+            except IthacaError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
         await asyncio.to_thread(self._store.close)
 
     def _start_writer(self, lane: LaneId) -> LaneWriter:
