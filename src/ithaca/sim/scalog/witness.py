@@ -33,7 +33,7 @@ from ithaca.engines.scalog.ordering.part_entries import OpenPart
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.model.errors import Overloaded
-from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
+from ithaca.model.limits import ORDERING_STATE_BYTES_MAX, ORDERING_STATE_RESERVE_BYTES
 from ithaca.model.positions import LaneId
 from ithaca.protocol.greeting import Role
 from ithaca.raft.core import RaftCore
@@ -172,8 +172,11 @@ class Witness:
             self.accuse("leaving", f"session {session.name!r} left lane {outcome.source}, which is open")
 
     def _has_room(self, state: OrderingState, before: int, entry: OrderingEntry) -> None:
-        """Nobody gets something new beyond the limit of the state."""
-        most = self._world.configuration.limits.get("ORDERING_STATE_BYTES_MAX", ORDERING_STATE_BYTES_MAX)
+        """Nobody gets something new beyond the limit of the state; plain appends have a reserve."""
+        limits = self._world.configuration.limits
+        most = limits.get("ORDERING_STATE_BYTES_MAX", ORDERING_STATE_BYTES_MAX)
+        if isinstance(entry, OpenSession) and entry.name.startswith(ANONYMOUS):
+            most += limits.get("ORDERING_STATE_RESERVE_BYTES", ORDERING_STATE_RESERVE_BYTES)
         after = state.size_bytes
         if isinstance(entry, OpenSession | OpenPart | RegisterShard) and after > max(before, most):
             said = f"{type(entry).__name__} took the state from {before} to {after} bytes"
