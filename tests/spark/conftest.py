@@ -46,7 +46,7 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bootstrap() -> Iterator[str]:
     """Two shards with 600 records in batches of ten, to be read only; value i is at position i."""
     with Cluster(shards=2) as cluster, ithaca.connect(cluster.bootstrap, shard_policy="round_robin") as log:

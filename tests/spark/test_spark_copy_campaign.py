@@ -10,10 +10,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.spark.copying import start_copy
 
 import ithaca
 from ithaca.testing import Cluster
+from tests.spark.copying import start_copy
 
 RECORDS = 500_000
 BATCH = 1000

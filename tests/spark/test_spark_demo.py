@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.cli.command import COMMAND, environment
 from tests.cli.processes import left_behind
 

@@ -13,7 +13,6 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
-from tests.spark.copying import start_copy
 
 import ithaca
 from ithaca.engines.scalog.client.log import AsyncClusterLog
@@ -22,6 +21,7 @@ from ithaca.spark import IthacaDataSource
 from ithaca.spark.exactly_once import _explained
 from ithaca.spark.options import Options, write_options
 from ithaca.testing import Cluster
+from tests.spark.copying import start_copy
 
 Messages = list[WriterCommitMessage | None]
 VALUE = StructType().add("value", "string")

@@ -10,14 +10,14 @@ import pyspark
 import pytest
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
-from tests.cli.command import COMMAND, environment
-from tests.cli.processes import left_behind
 
 from ithaca.bench.measure import Latency, Sample, summarize
 from ithaca.bench.spark import KAFKA, REMOTE, SCAN, compared_with_kafka
 from ithaca.bench.spark_kafka import BROKER_PACKAGE, resolve
 from ithaca.cli.bench_report import print_rates
 from ithaca.model.errors import Unavailable
+from tests.cli.command import COMMAND, environment
+from tests.cli.processes import left_behind
 
 RUN = ["bench", "spark", "--kafka", "--orderers", "1", "--replicas", "1", "--copy-bytes", "1M", "--rounds", "1"]
 PATIENCE_S = 600

@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.spark.speculating import QUICK_JVM, ROWS
 
 import ithaca
 from ithaca.testing import Cluster
+from tests.spark.speculating import QUICK_JVM, ROWS
 
 HERE = Path(__file__).parents[2]
 JOB_S = 240.0

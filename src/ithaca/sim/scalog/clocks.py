@@ -5,7 +5,6 @@ moved as time does, and whether what had a time to live had it. Drawn apart from
 them stay what they were.
 """
 
-import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -134,8 +133,6 @@ class TimeRules:
         self._opened_ns: dict[LaneId, tuple[int, int]] = {}
         """Of each part: when it was opened, and its time to live."""
         self._voters: tuple[int, ...] = ()
-        self._thread = threading.get_ident()
-        """The world's own: a server that a test left running in another one is none of its servers."""
 
     @property
     def short_parts(self) -> int:
@@ -146,8 +143,6 @@ class TimeRules:
         """The order's time passes as time does; it leaps where nobody knew it, and to what a majority agrees on."""
         was_known, applied_us = clock.is_known, clock._applied_us
         time_us = original(clock, wall_us, voters, now_us)
-        if threading.get_ident() != self._thread:
-            return time_us
         now_ns = self._world.scheduler.now_ns
         self._voters = tuple(voters)
         if time_us < applied_us:
