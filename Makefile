@@ -10,7 +10,7 @@ SECONDS ?= 60
 MUTANTS ?= --resume
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check generate format test campaign fuzz mutants requirements clean
+.PHONY: help setup demo check generate format test campaign fuzz planted mutants requirements clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ campaign: check ## The campaigns at their full counts
 
 fuzz: $(FUZZER) ## Decoders under a coverage-guided fuzzer: TARGET=all, SECONDS=60 for each
 	@$(BIN)/python tools/fuzz.py --target $(TARGET) --seconds $(SECONDS)
+
+planted: setup ## Are bugs on purpose caught by the simulator's seeds? BUGS="name ..." for some
+	@$(BIN)/python -m tests.planted $(BUGS)
 
 mutants: setup ## Small mistakes in a sample of lines: who notices? Hours; MUTANTS="--by tests --limit 20" for the next 20
 	@$(BIN)/python -m tools.mutants $(MUTANTS)

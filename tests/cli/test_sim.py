@@ -29,9 +29,3 @@ def test_what_is_no_range_of_seeds_is_refused() -> None:
     assert "write it as 1..200" in ithaca("sim", "--seeds", "5..2", status=2).stderr.decode()
     assert "exclude each other" in ithaca("sim", "--seed", "1", "--seeds", "1..2", status=2).stderr.decode()
     assert "--seed N or --seeds A..B" in ithaca("sim", status=2).stderr.decode()
-
-
-def test_planted_bugs_are_listed() -> None:
-    lines = ithaca("sim", "--planted", "list").stdout.decode().splitlines()
-    assert len(lines) >= 25
-    assert "no bug is called 'sleepy'" in ithaca("sim", "--planted", "sleepy", status=2).stderr.decode()

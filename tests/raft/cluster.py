@@ -3,6 +3,8 @@
 from collections import deque
 from random import Random
 
+from tests.raft.raft_checker import Checker, DurableModel
+
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import (
     Apply,
@@ -18,7 +20,6 @@ from ithaca.raft.events import (
     Tick,
 )
 from ithaca.raft.messages import AnyMessage, DurableState, Entry, ServerId, Snapshot, first_state
-from ithaca.sim.raft_checker import Checker, DurableModel
 
 SETTINGS = Settings(election_timeout_ms=100, heartbeat_ms=20)
 

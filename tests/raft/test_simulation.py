@@ -10,6 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 import pytest
+from tests.raft.raft_checker import Checker, Violation
+from tests.raft.raft_network import run_seed
+from tests.raft.raft_world import COUNTERS
 
 from ithaca.raft import follower
 from ithaca.raft.chunks import IncomingSnapshot
@@ -20,9 +23,6 @@ from ithaca.raft.membership import Membership
 from ithaca.raft.messages import AppendEntries, DurableState, Entry, HardState
 from ithaca.raft.node import Node
 from ithaca.raft.persistence import Persistence
-from ithaca.sim.raft_checker import Checker, Violation
-from ithaca.sim.raft_network import run_seed
-from ithaca.sim.raft_world import COUNTERS
 from ithaca.storage import raftlog
 from ithaca.storage.disk import Disk
 from ithaca.storage.raftlog import RaftLog
@@ -61,7 +61,7 @@ def test_a_seed_reproduces_its_run() -> None:
 
 @pytest.mark.parametrize("hash_seed", ["1", "2"])
 def test_a_run_does_not_depend_on_the_hashes_of_strings(hash_seed: str) -> None:
-    code = "from ithaca.sim.raft_network import run_seed; print(run_seed(11).trace)"
+    code = "from tests.raft.raft_network import run_seed; print(run_seed(11).trace)"
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     printed = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True

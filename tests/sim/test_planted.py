@@ -5,9 +5,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
-from ithaca.sim.mutant import CannotPlant, patched
-from ithaca.sim.planted import BUGS, Bug, Caught, hunt
+from tests.planted.__main__ import main
+from tests.planted.bug import Bug
+from tests.planted.catalogue import BUGS
+from tests.planted.hunting import Caught, hunt
+from tests.planted.mutant import CannotPlant, patched
+from tests.planted.table import PAGE, known_seeds
 
 _BY_NAME = {bug.name: bug for bug in BUGS}
 _QUICK = ("raft-vote-not-kept", "order-longest-report", "lane-not-synced", "client-watermark-of-one")
@@ -30,6 +33,17 @@ def test_the_text_of_a_bug_is_in_its_module_once(bug: Bug) -> None:
 def test_bugs_are_many_and_their_names_differ() -> None:
     assert len(BUGS) >= 25
     assert [name for name, count in Counter(bug.name for bug in BUGS).items() if count > 1] == []
+
+
+def test_the_command_lists_bugs_and_refuses_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(BUGS)
+    assert main(["sleepy"]) == 2
+    assert "no bug is called sleepy" in capsys.readouterr().err
+
+
+def test_every_bug_in_the_table_is_one_of_these() -> None:
+    assert set(known_seeds(PAGE.read_text())) <= set(_BY_NAME)
 
 
 @pytest.mark.parametrize("source", ["nothing of the kind", "count = 1\ncount = 1"], ids=["missing", "twice"])

@@ -10,6 +10,7 @@ import google_crc32c
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.raft.raft_checker import DurableModel
 
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, LogError, NoSuchLog, StorageFull
 from ithaca.raft.events import Persist
@@ -24,7 +25,6 @@ from ithaca.raft.messages import (
 )
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.sim.inode import Tear
-from ithaca.sim.raft_checker import DurableModel
 from ithaca.storage import raftlog
 from ithaca.storage.disk import Disk, OsDisk
 from ithaca.storage.raftlog import FILE_NAME, RaftLog, verify

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ithaca.cli.options import JsonOption, examples
-from ithaca.cli.output import emit, emit_json, note
+from ithaca.cli.output import emit, emit_json
 
 if TYPE_CHECKING:
     from ithaca.sim.run import Result
 
-SIM_EXAMPLES = examples(
-    "ithaca sim --seed 7", "ithaca sim --seeds 1..200", "ithaca sim --seed 7 --story", "ithaca sim --planted all"
-)
+SIM_EXAMPLES = examples("ithaca sim --seed 7", "ithaca sim --seeds 1..200", "ithaca sim --seed 7 --story")
 
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
@@ -30,10 +28,6 @@ def sim(
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, metavar="N", help="So many at once instead.")] = None,
     story: Annotated[bool, typer.Option("--story", help="Print what happened also when all went well.")] = False,
-    planted: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Plant this bug first, or all of them one by one, or list them."),
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run whole clusters in one process, on simulated networks, disks and clocks, under faults.
@@ -43,9 +37,6 @@ def sim(
     its trace. Exit status 0 when nothing was violated, 1 otherwise. docs/proof.md says what is checked.
     """
     wanted = _wanted(seed, seeds)
-    if planted is not None:
-        _plant(planted, wanted, as_json)
-        return
     if not wanted:
         raise typer.BadParameter("say which: --seed N or --seeds A..B")
     from ithaca.sim.campaign import Coverage, run_seeds
@@ -80,31 +71,6 @@ def _wanted(seed: int | None, seeds: str | None) -> range:
     if found is None or int(found[1]) > int(found[2]):
         raise typer.BadParameter(f"{seeds!r} is no range of seeds: write it as 1..200")
     return range(int(found[1]), int(found[2]) + 1)
-
-
-def _plant(name: str, seeds: range, as_json: bool) -> None:
-    from ithaca.sim.planted import BUGS, hunt
-
-    if name == "list":
-        for bug in BUGS:
-            emit(f"{bug.name:32} {bug.what}\n".encode())
-        return
-    chosen = [bug for bug in BUGS if name in ("all", bug.name)]
-    if not chosen:
-        raise typer.BadParameter(f"no bug is called {name!r}: --planted list names them")
-    missed = 0
-    with _progress(len(chosen)) as advance:
-        for bug in chosen:
-            caught = hunt(bug, seeds or None)
-            advance()
-            missed += caught.seed is None
-            if as_json:
-                emit_json({"bug": bug.name, "seed": caught.seed, "rule": caught.rule, "seeds_run": caught.seeds_run})
-            else:
-                emit(f"{bug.name:32} {caught}\n".encode())
-    note(f"{len(chosen) - missed} of {len(chosen)} planted bugs were caught")
-    if missed:
-        raise typer.Exit(1)
 
 
 def _fields(result: "Result") -> dict[str, object]:

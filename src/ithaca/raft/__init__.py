@@ -26,7 +26,7 @@ it at its index with its term; another term there means that it lost. Only the l
 refuse with a hint, and forwarding is the shell's business. Messages are of the servers that the transport says;
 what no server would say that follows the protocol is passed over, and `RaftCore.objection` says why.
 
-**What holds**, checked by `sim.raft_network` after every step:
+**What holds**, checked by `tests.raft.raft_network` after every step:
 
 1. Election safety: at most one leader per term (§5.2).
 2. Leader append-only: a leader never overwrites or deletes its own entries (§5.3).

@@ -10,8 +10,5 @@ Whole clusters: `scheduler` is time, `loop` an event loop over it, `process` one
 history of it, `faults` what befalls them all, `configuration` what a seed draws of all this, `excuses` what explains
 what. `run` takes a seed through trouble and healing to the checker; `images` looks at power losses in copies of the
 disks, and what must not be is a `violation`. `paths` counts what came up, `campaign` runs many seeds. `scalog` is what
-only that engine has. `planted` has bugs of our own that all this must find, and `mutant` runs seeds with one of them.
-
-Raft alone, with events that a network cannot bring about: `raft_network` sends a group through bad days,
-`raft_world` holds it, `raft_checker` checks the properties of `ithaca.raft` after every step.
+only that engine has.
 """

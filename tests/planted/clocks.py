@@ -1,6 +1,6 @@
 """Planted bugs of time: whose clock decides, how fast the order's time moves, what retention waits for."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 CLOCKS = (
     Bug(

@@ -1,6 +1,6 @@
 """Planted bugs of names and of what is renewed: sessions, publications without a writer, parts under way."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 NAMES = (
     Bug(

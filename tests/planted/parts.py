@@ -1,6 +1,6 @@
 """Planted bugs of prepared appends: keys, parts that are gone, what is sealed, and what replicas keep."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 PARTS = (
     Bug(

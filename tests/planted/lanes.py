@@ -1,6 +1,6 @@
 """Planted bugs of many lanes: packs, lanes that are opened when they are needed, and lanes that vanish."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 LANES = (
     Bug(

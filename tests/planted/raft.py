@@ -1,6 +1,6 @@
 """Planted bugs of consensus, and of the disk under it."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 RAFT = (
     Bug(

@@ -13,6 +13,7 @@ from math import ceil
 from random import Random
 
 import msgspec
+from tests.raft.raft_checker import Checker, Violation
 
 from ithaca.model.errors import Fenced, StorageFull
 from ithaca.raft.core import RaftCore
@@ -39,7 +40,6 @@ from ithaca.raft.events import (
 )
 from ithaca.raft.messages import AnyMessage, DurableState, InstallSnapshot, ServerId, SnapshotChunk
 from ithaca.sim.disk import PowerLoss, SimDisk
-from ithaca.sim.raft_checker import Checker, Violation
 from ithaca.storage.raftlog import RaftLog
 
 DIRECTORY = "/raft"

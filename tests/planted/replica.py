@@ -1,6 +1,6 @@
 """Planted bugs of storage servers: what they report, acknowledge, accept, repeat, serve and repair."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 REPLICA = (
     Bug(

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from random import Random
 
 import msgspec
+from tests.raft.raft_checker import Violation
+from tests.raft.raft_world import Conditions, Server, World
 
 from ithaca.raft.events import Change, ChangeMembership, Event, Propose, ReadIndex, Role, Settings, TransferLeadership
 from ithaca.raft.messages import AnyMessage, DurableState, EntryKind, VoteReply, first_state
-from ithaca.sim.raft_checker import Violation
-from ithaca.sim.raft_world import Conditions, Server, World
 
 RUN_MS = 5_000
 HEAL_MS = 120_000

@@ -1,6 +1,6 @@
 """Planted bugs of replicas that come and go."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 REPLACING = (
     Bug(

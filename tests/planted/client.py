@@ -1,6 +1,6 @@
 """Planted bugs of the client: retries, sessions that move, reads, and the merge of the shards."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 CLIENT = (
     Bug(

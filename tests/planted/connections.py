@@ -1,6 +1,6 @@
 """Planted bugs of connections: who is admitted, and what unfinished frames hold."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 CONNECTIONS = (
     Bug(

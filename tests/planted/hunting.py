@@ -1,4 +1,4 @@
-"""Bugs on purpose: each must be found by the seeds, or the proof has a hole (docs/proof.md, "Planted bugs").
+"""Runs seeds with a bug in the product until one is violated.
 
 A bug is never in the product, not even behind a switch. `mutant` is run in an interpreter of its own and changes one
 module while it is imported there.
@@ -12,28 +12,8 @@ import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ithaca.sim import mutant
-from ithaca.sim.bug import Bug
-from ithaca.sim.planted_client import CLIENT
-from ithaca.sim.planted_clocks import CLOCKS
-from ithaca.sim.planted_connections import CONNECTIONS
-from ithaca.sim.planted_lanes import LANES
-from ithaca.sim.planted_names import NAMES
-from ithaca.sim.planted_order import ORDER
-from ithaca.sim.planted_parts import PARTS
-from ithaca.sim.planted_raft import RAFT
-from ithaca.sim.planted_replacing import REPLACING
-from ithaca.sim.planted_replica import REPLICA
-from ithaca.sim.planted_shards import SHARDS
-from ithaca.sim.planted_storage import STORAGE
-from ithaca.sim.planted_told import TOLD
-
-__all__ = ["BUGS", "SEEDS", "Bug", "Caught", "hunt"]
-
-BUGS: tuple[Bug, ...] = (
-    *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
-    *LANES,
-)
+from tests.planted import mutant
+from tests.planted.bug import Bug
 
 SEEDS = range(1, 201)
 """Where a bug is looked for. More than any takes: what a seed means changes with every change of the simulator."""

@@ -1,6 +1,6 @@
 """Planted bugs of the ordering layer: cuts, reports, sessions, trims, and what its servers answer."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 ORDER = (
     Bug(

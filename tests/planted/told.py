@@ -1,6 +1,6 @@
 """Planted bugs of what clients are told: ranges, filters, times, trims, retries, and what only crashes show."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 TOLD = (
     Bug(

@@ -1,6 +1,6 @@
 """Planted bugs of lanes on a disk."""
 
-from ithaca.sim.bug import Bug
+from tests.planted.bug import Bug
 
 STORAGE = (
     Bug(

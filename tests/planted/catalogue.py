@@ -1,0 +1,21 @@
+"""All planted bugs."""
+
+from tests.planted.bug import Bug
+from tests.planted.client import CLIENT
+from tests.planted.clocks import CLOCKS
+from tests.planted.connections import CONNECTIONS
+from tests.planted.lanes import LANES
+from tests.planted.names import NAMES
+from tests.planted.order import ORDER
+from tests.planted.parts import PARTS
+from tests.planted.raft import RAFT
+from tests.planted.replacing import REPLACING
+from tests.planted.replica import REPLICA
+from tests.planted.shards import SHARDS
+from tests.planted.storage import STORAGE
+from tests.planted.told import TOLD
+
+BUGS: tuple[Bug, ...] = (
+    *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
+    *LANES,
+)
