@@ -38,7 +38,7 @@ check: setup ## Format, lint, strict types, import direction, generated code
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate_sync.py --check
 
-generate: setup ## Write anew what is generated: the synchronous face of a cluster's log
+generate: setup ## Write again what is generated: the synchronous face of a cluster's log
 	@$(BIN)/python tools/generate_sync.py
 
 format: setup ## Rewrite the sources in the house format
@@ -65,7 +65,7 @@ $(FUZZER): requirements/fuzz.txt | setup
 	@touch $@
 
 # Of atheris the last that has a wheel for Python 3.11.
-requirements: setup ## Pin the newest versions anew (needs uv)
+requirements: setup ## Pin the newest versions again (needs uv)
 	@command -v uv >/dev/null || { echo "Pinning needs uv: install it with pip install uv" >&2; exit 1; }
 	@uv pip compile pyproject.toml --extra dev --extra arrow --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/dev.txt
 	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt

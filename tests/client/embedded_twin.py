@@ -25,12 +25,12 @@ from ithaca.wire.batch import Batch
 class EmbeddedIntake:
     """What a cluster's log offers of itself, for the embedded one."""
 
-    is_crowded = False
+    is_full = False
 
     def __init__(self, log: AsyncEmbeddedLog) -> None:
         self._log = log
 
-    async def relieved(self) -> None:
+    async def wait_for_room(self) -> None:
         pass
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
@@ -54,7 +54,7 @@ class SilentIntake:
     """Takes everything, and answers only when it is told to."""
 
     def __init__(self) -> None:
-        self.is_crowded = False
+        self.is_full = False
         self.relief = asyncio.Event()
         self.refusal: IthacaError | None = None
         self.slots: list[Slot] = []
@@ -68,14 +68,14 @@ class SilentIntake:
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._take(slot)
 
-    async def relieved(self) -> None:
+    async def wait_for_room(self) -> None:
         await self.relief.wait()
         if self.refusal is not None:
             raise self.refusal
 
     def relieve(self) -> None:
         """Be crowded no more."""
-        self.is_crowded = False
+        self.is_full = False
         portal().call(self.relief.set)
 
     def _take(self, slot: Slot) -> None:

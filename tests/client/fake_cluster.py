@@ -149,7 +149,7 @@ class FakeOrderer(Server):
             return
         match message:
             case order.GetTail():
-                answer = order.TailIs(state.tail, state.first, state.time_us, state.view.version)
+                answer = order.TailReply(state.tail, state.first, state.time_us, state.view.version)
                 connection.answer(received, answer)
             case order.GetSession(producer_id):
                 connection.answer(received, order.SessionIs(state.sessions.by_id.get(producer_id)))
@@ -250,8 +250,8 @@ class FakeReplica(Server):
                 self._check_lane(lane)
                 next_seq = self.sessions.next_seq(producer_id, epoch)
                 connection.answer(received, appending.NextSeqIs(next_seq))
-            case appending.GetPlaced(lane, producer_id):
-                connection.answer(received, appending.PlacedAre(self.cluster.placed(lane, producer_id)))
+            case appending.GetSessionTail(lane, producer_id):
+                connection.answer(received, appending.SessionTailReply(self.cluster.placed(lane, producer_id)))
             case reading.Read() as message:
                 self.run(connection, received, self._read(connection, received, message))
             case reading.SeekTime(time_us, _):

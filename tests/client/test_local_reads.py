@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import ithaca
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.read import local
 from ithaca.engines.scalog.client.read.local import _asked
 from ithaca.engines.scalog.client.read.scan import Scan
-from ithaca.engines.scalog.messages.places import GetPlaces, PlacesAre
+from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import PACK_LANES_MIN, SEGMENT_BYTES_MIN
 from ithaca.model.view import Address
@@ -181,11 +181,11 @@ class Stubborn:
     async def link(self, address: Address) -> "Stubborn":
         return self
 
-    async def request(self, message: GetPlaces, timeout_s: float) -> Any:
-        return SimpleNamespace(message=PlacesAre("/nowhere", 1, 1, (), message.start))
+    async def request(self, message: LocateRecords, timeout_s: float) -> Any:
+        return SimpleNamespace(message=RecordLocations("/nowhere", 1, 1, (), message.start))
 
 
 async def test_a_replica_that_does_not_get_on_is_not_asked_for_ever() -> None:
     context: Any = SimpleNamespace(replicas=Stubborn())
     with pytest.raises(ProtocolError, match="nothing new"):
-        await _asked(context, Address("a", 1), GetPlaces("machine", 3, 9), Deadline(10))
+        await _asked(context, Address("a", 1), LocateRecords("machine", 3, 9), Deadline(10))

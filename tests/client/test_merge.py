@@ -10,7 +10,7 @@ from ithaca.client.merge import Merge, Piece
 from ithaca.model.records import Record
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
-from ithaca.wire.view import PositionedBatch
+from ithaca.wire.positioned import PositionedBatch
 
 
 def batch_of(count: int) -> Batch:

@@ -33,7 +33,7 @@ class Other:
     """What else a writer needs: the order, the links, the appends of its handle."""
 
     def __init__(self, replica: Replica) -> None:
-        self.view, self.is_crowded = None, False
+        self.view, self.is_full = None, False
         self._replica = replica
 
     async def link(self, address: object) -> Replica:

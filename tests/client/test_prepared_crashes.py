@@ -80,7 +80,7 @@ def test_an_unfinished_part_ends_with_its_writers_start(cluster: Cluster, log: C
         writer.append_many([b"c"])
         writer.finish()
 
-    with pytest.raises(PartGone, match="prepare it anew"):
+    with pytest.raises(PartGone, match="prepare it again"):
         go_on()
     with pytest.raises(PartGone):
         writer.append_many([b"d"])

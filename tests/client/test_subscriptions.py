@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.client.fake_cluster import FakeCluster, until
 
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.client.order import Order
-from ithaca.engines.scalog.messages.order import TailIs
+from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.engines.scalog.ordering.entries import Finalize, TrimTo
 from ithaca.model.errors import Corrupt, InvalidInput, Lost, NotWritten, Trimmed, Unavailable
 from ithaca.model.limits import MIB, STREAM_BUFFER_BYTES_MAX
@@ -279,7 +279,7 @@ async def test_a_poll_that_is_cancelled_while_it_begins_leaves_that_to_the_next(
     await log.append(b"a")
     asked, gate, tail = list[Deadline](), asyncio.Event(), Order.tail
 
-    async def slow(order: Order, deadline: Deadline) -> TailIs:
+    async def slow(order: Order, deadline: Deadline) -> TailReply:
         asked.append(deadline)
         await gate.wait()
         return await tail(order, deadline)

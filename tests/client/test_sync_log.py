@@ -254,7 +254,7 @@ def test_closing_tells_producers_that_wait_for_room(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_crowded_by_others_is_waited_for(unanswered: Unanswered) -> None:
-    unanswered.intake.is_crowded = True
+    unanswered.intake.is_full = True
     pendings = [unanswered.log.submit(b"%d" % n) for n in range(3)]
     portal().call(lambda: None)
     pendings.append(unanswered.log.submit(b"3"))
@@ -269,7 +269,7 @@ def test_a_log_that_is_crowded_by_others_is_waited_for(unanswered: Unanswered) -
 
 
 def test_a_log_that_stays_crowded_says_so(unanswered: Unanswered) -> None:
-    unanswered.intake.is_crowded = True
+    unanswered.intake.is_full = True
     unanswered.intake.refusal = Overloaded("too much")
     pendings = [unanswered.log.submit(b"%d" % n) for n in range(3)]
     portal().call(lambda: None)

@@ -113,7 +113,7 @@ STARTS: list[tuple[Callable[[Path, Random], None], str, int]] = [
 
 
 @pytest.mark.parametrize(("damage", "lane", "replica"), STARTS)
-def test_a_lane_that_is_damaged_is_set_aside_and_comes_back_from_the_peer(
+def test_a_lane_that_is_damaged_is_quarantined_and_comes_back_from_the_peer(
     damage: Callable[[Path, Random], None],
     lane: str,
     replica: int,
@@ -138,7 +138,7 @@ def test_a_lane_that_is_damaged_is_set_aside_and_comes_back_from_the_peer(
     assert set(found) <= kept, "nothing of it was deleted"
 
 
-def test_a_damaged_index_or_synced_file_is_made_anew(image: Image, tmp_path: Path) -> None:
+def test_a_damaged_index_or_synced_file_is_made_again(image: Image, tmp_path: Path) -> None:
     directory = copied(image, tmp_path / "cluster")
     for lane in (CLOSED, OPEN_LAST):
         index_and_synced(lanes_of(directory, 0) / lane, Random(lane))

@@ -17,8 +17,8 @@ from tests.cluster.damaged import Image, make_image, small_pages
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.engines.scalog.storage.held_lane import HeldLength
 from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.quarantine import lane_of
 from ithaca.engines.scalog.storage.runs_file import Run
-from ithaca.engines.scalog.storage.set_aside import lane_of
 from ithaca.model.errors import Corrupt
 from ithaca.model.positions import LaneId
 from ithaca.raft.messages import DurableState, first_state
@@ -115,12 +115,12 @@ class DamagedLane:
     def outcome(self, name: str, data: bytes) -> str:
         """What happens when this file holds this; anything that may not happen fails."""
         store = self._opened({**self.files, name: data})
-        if store.set_aside:
-            aside = store.set_aside[0]
+        if store.quarantined:
+            aside = store.quarantined[0]
             assert (aside.lane, list(store.lanes)) == (self.lane, [])
             assert aside.error is not None
             assert aside.error.file.startswith(f"/lanes/{self.lane}")
-            return "set aside"
+            return "quarantined"
         assert store.held()[self.lane] == self.expected.held
         damage = self._read_each(store)
         try:
@@ -195,12 +195,12 @@ def sites(lanes: list[DamagedLane]) -> list[tuple[DamagedLane, str, int]]:
 
 
 def check_flips(outcomes: dict[str, Counter[str]]) -> None:
-    assert set(outcomes["last segment"]) <= {"set aside", "harmless"}
-    assert outcomes["last segment"]["set aside"] > outcomes["last segment"]["harmless"]
+    assert set(outcomes["last segment"]) <= {"quarantined", "harmless"}
+    assert outcomes["last segment"]["quarantined"] > outcomes["last segment"]["harmless"]
     assert outcomes["sealed segment"]["met by readers"] > outcomes["sealed segment"]["harmless"]
-    assert outcomes["runs"]["set aside"] > 0
+    assert outcomes["runs"]["quarantined"] > 0
     assert outcomes["runs"]["met by readers"] > 0, "pages are looked at when they are needed"
-    assert set(outcomes["idx"]) == set(outcomes["synced"]) == {"harmless"}, "both are made anew"
+    assert set(outcomes["idx"]) == set(outcomes["synced"]) == {"harmless"}, "both are made again"
 
 
 def test_a_sample_of_flipped_bits_in_lanes_is_detected_or_harmless(image: Image) -> None:
@@ -221,9 +221,9 @@ def test_every_flipped_byte_of_lanes_is_detected_or_harmless(image: Image, repli
 
 
 def check_tears(outcomes: dict[str, Counter[str]]) -> None:
-    assert outcomes["last segment"]["set aside"] > 100
+    assert outcomes["last segment"]["quarantined"] > 100
     assert outcomes["sealed segment"]["met by readers"] > 100
-    assert outcomes["runs"]["set aside"] > 50
+    assert outcomes["runs"]["quarantined"] > 50
     assert set(outcomes["idx"]) | set(outcomes["synced"]) <= {"harmless", "unchanged"}
 
 

@@ -181,21 +181,21 @@ def test_a_learner_that_nobody_asks_for_any_more_is_a_spare_again(monkeypatch: p
         assert (kept / "0-0-1").exists()
         said = next(server.said for server in cluster.status().servers if server.place.name == "spare-1")
         assert said is not None
-        assert said["set_aside"] == [kept.name]
+        assert said["quarantined"] == [kept.name]
         assert log.admin.replace_replica(0, 0, spare) == 3
         assert values(log) == [b"a"]
 
 
 def test_a_spare_that_may_keep_no_more_says_so_and_waits_again_when_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spares, "LEARNER_UNASKED_S", 1.0)
-    monkeypatch.setattr(replica_meta, "COPIES_SET_ASIDE_MAX", 0)
+    monkeypatch.setattr(replica_meta, "COPIES_QUARANTINED_MAX", 0)
     with Cluster(replicas=2, spares=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
         log.append(b"a")
         with pytest.raises(InvalidInput, match="has all its 2 replicas"):
             asyncio.run(copied_in_vain(cluster.bootstrap, str(cluster.file.spares[0])))
-        until(lambda: state_of(cluster, "spare-1") == "setting aside", "it says so")
+        until(lambda: state_of(cluster, "spare-1") == "quarantining", "it says so")
         assert (cluster.directory / "spare-1" / "lanes" / "0-0-1").exists()
-        monkeypatch.setattr(replica_meta, "COPIES_SET_ASIDE_MAX", 1)  # as if somebody had deleted one
+        monkeypatch.setattr(replica_meta, "COPIES_QUARANTINED_MAX", 1)  # as if somebody had deleted one
         until(lambda: state_of(cluster, "spare-1") == "waiting", "it waits again")
 
 

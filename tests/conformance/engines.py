@@ -26,7 +26,7 @@ class Feature(Enum):
     """What not every engine can do."""
 
     REOPEN = auto()
-    """Closing the last handle and opening the log anew finds everything again."""
+    """Closing the last handle and opening the log again finds everything again."""
     COMPRESSION = auto()
     """Handles compress on request."""
     PREPARED = auto()

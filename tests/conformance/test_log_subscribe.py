@@ -242,7 +242,7 @@ def test_closing_the_log_wakes_its_subscribers(log: Log) -> None:
             consuming.result(PATIENCE_S)
 
 
-def test_a_subscription_started_anew_at_its_position_misses_nothing(log: Log) -> None:
+def test_a_subscription_started_again_at_its_position_misses_nothing(log: Log) -> None:
     start = log.append_many([b"%d" % n for n in range(30)]).position
     position, values = start, []
     while position < start + 30:

@@ -147,7 +147,7 @@ def test_any_flipped_byte_is_detected_or_harmless(tmp_path: Path) -> None:
     assert detected > 300
 
 
-def test_a_lost_index_is_made_anew(directory: Path) -> None:
+def test_a_lost_index_is_made_again(directory: Path) -> None:
     for path in directory.rglob("*.idx"):
         path.unlink()
     with ithaca.open(directory) as log:

@@ -63,7 +63,7 @@ def _used(message: object) -> None:
             assert isinstance(error_of(message), IthacaError)
         case reading.Subscribe(where=reading.Filter() as where):
             assert isinstance(key_filter(where), KeyFilter)
-        case copying.RunsAre(runs):
+        case copying.RunsReply(runs):
             np.array(runs, np.int64)
     for lane in _lanes(message):
         lane_key(lane)
@@ -112,7 +112,7 @@ def _batch(data: bytes) -> _Content:
 
 
 def _rows(batch: Batch) -> list[Row]:
-    """The records, read in every way, and the same when they are built into a batch anew."""
+    """The records, read in every way, and the same when they are built into a batch again."""
     records = batch.records(1, 0)
     rows = rows_of(records)
     assert len(rows) == batch.count
@@ -185,7 +185,7 @@ TARGETS: tuple[Target[Any], ...] = (
             for message in (
                 appending.Append(LaneId(1, 0, 0)),
                 reading.Found(LaneId(1 << 32, 0, 1), 9),
-                copying.RunsAre(((1, 1, (1 << 64) - 1, 0),)),
+                copying.RunsReply(((1, 1, (1 << 64) - 1, 0),)),
                 greeting.Redirect(Address("host", 1 << 40)),
             )
         ),

@@ -70,14 +70,14 @@ def test_what_was_announced_goes_in_steps_if_the_clock_goes_on_so() -> None:
 
 
 @pytest.mark.parametrize("further_us", [3600 * S, -3600 * S])
-def test_a_clock_that_is_set_again_meanwhile_begins_anew(further_us: int) -> None:
+def test_a_clock_that_is_set_again_meanwhile_begins_again(further_us: int) -> None:
     log = Log(86_400)
     log.offset_us = 6 * 3600 * S
     log.look()
     log.look(WAIT - LOOK)
     log.offset_us += further_us
     assert log.look() < 100
-    assert log.look(WAIT - LOOK) < 100, "the wait has begun anew"
+    assert log.look(WAIT - LOOK) < 100, "the wait has begun again"
     assert log.look() > 1000
 
 

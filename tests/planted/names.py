@@ -12,7 +12,7 @@ NAMES = (
     ),
     Bug(
         "names-lane-forgets-the-idle",
-        "a copy that joins the order anew forgets the sessions that are at home in a lane",
+        "a copy that joins the order again forgets the sessions that are at home in a lane",
         "ithaca.storage.sessions",
         "return end_lsn <= self._listed_lsn and producer_id not in self._at_home",
         "return end_lsn <= self._listed_lsn",

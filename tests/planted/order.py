@@ -67,7 +67,7 @@ ORDER = (
     ),
     Bug(
         "order-time-falls",
-        "a leader that starts anew begins with what the clocks say, whatever the cuts before it said",
+        "a leader that starts again begins with what the clocks say, whatever the cuts before it said",
         "ithaca.engines.scalog.ordering.clock",
         "time_us = max(time_us, agreed_us)",
         "time_us = agreed_us",
@@ -81,7 +81,7 @@ ORDER = (
     ),
     Bug(
         "order-producer-ids-again",
-        "a restored snapshot gives out the ids of producers anew",
+        "a restored snapshot gives out the ids of producers again",
         "ithaca.engines.scalog.ordering.sessions",
         "table._next_producer_id = packed.next_producer_id",
         "table._next_producer_id = 1",
@@ -111,11 +111,11 @@ ORDER = (
         "order-tail-by-anyone",
         "any orderer says where the log ends, as far as it knows",
         "ithaca.engines.scalog.server.orderer.requests",
-        """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
+        """            connection.answer(request, TailReply(state.tail, state.first, time_us, state.shards.version))
 
         self._answers.read(connection, request, answer)
 """,
-        """            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
+        """            connection.answer(request, TailReply(state.tail, state.first, time_us, state.shards.version))
 
         answer(0)
 """,

@@ -26,7 +26,7 @@ REPLACING = (
     ),
     Bug(
         "replace-started-as-nobody",
-        "a replica that was a spare is nobody when it starts: it sets aside what it holds, and asks for a place",
+        "a replica that was a spare is nobody when it starts: it quarantines what it holds, and asks for a place",
         "ithaca.engines.scalog.server.replica.spare",
         "known = replica_meta.identity(self._disk, self._directory)",
         "known = None",

@@ -37,7 +37,7 @@ TOLD = (
     Bug(
         "told-no-time",
         "records that a filter has taken out of a batch have lost their time",
-        "ithaca.wire.view",
+        "ithaca.wire.positioned",
         "stamp, shard = self.timestamp_us, self.shard",
         "stamp, shard = 0, self.shard",
     ),

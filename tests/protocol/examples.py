@@ -7,7 +7,7 @@ import numpy as np
 
 from ithaca.engines.scalog.messages import aggregation as a
 from ithaca.engines.scalog.messages import appending, copying, listing, order, reading, reporting, requests
-from ithaca.engines.scalog.messages.places import GetPlaces, PlacesAre
+from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.engines.scalog.ordering.cut_parts import CutPart
 from ithaca.engines.scalog.ordering.entries import CloseLane
 from ithaca.engines.scalog.ordering.outcomes import (
@@ -110,7 +110,7 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     order.GetView(5),
     order.ViewIs(View(6, (SHARD,)), CONFIGURATION, (AT,), None),
     order.GetTail(),
-    order.TailIs(120, 1, 1_700_000_000_000_000, 6),
+    order.TailReply(120, 1, 1_700_000_000_000_000, 6),
     order.Propose(b"entry"),
     requests.BeginSession("orders", LANE),
     requests.RelocateSession(5, 2, LANE, OTHER, b"carried"),
@@ -152,8 +152,8 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     appending.Acks(((1, 100), (3, 101))),
     appending.GetNextSeq(LANE, 5, 2),
     appending.NextSeqIs(17),
-    appending.GetPlaced(LANE, 5),
-    appending.PlacedAre(((1, 16, 100),)),
+    appending.GetSessionTail(LANE, 5),
+    appending.SessionTailReply(((1, 16, 100),)),
     appending.AppendPart(PART.lane, TOKEN, 8),
     appending.PartSynced(12),
     appending.FinishPart(PART.lane, TOKEN, 12),
@@ -179,8 +179,8 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     reading.TimeIs(None),
     reading.SeekBytes(1 << 40),
     reading.KeptFrom(100),
-    GetPlaces("a machine", 1, 100),
-    PlacesAre("/replica/lanes", 7, 12, ((LANE, 0, 1, 60), (OTHER, 5, 61, 39)), 100),
+    LocateRecords("a machine", 1, 100),
+    RecordLocations("/replica/lanes", 7, 12, ((LANE, 0, 1, 60), (OTHER, 5, 61, 39)), 100),
     copying.FollowLane(LANE, 10, 22),
     copying.FollowLane(LANE, 10),
     copying.LaneBatches(LANE),
@@ -191,7 +191,7 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     order.AdmissionIs("learning", 2),
     reporting.SignOfLife(),
     reporting.SignOfLife(True),
-    copying.RunsAre(((10, 100, 12, 1_700_000_000_000_000),)),
-    *(members.RaftSays(said) for said in RAFT),
-    members.RaftSays(RAFT[0], members.Clocks(1_700_000_000_000_000, 1_700_000_000_000_001)),
+    copying.RunsReply(((10, 100, 12, 1_700_000_000_000_000),)),
+    *(members.RaftMessage(said) for said in RAFT),
+    members.RaftMessage(RAFT[0], members.Clocks(1_700_000_000_000_000, 1_700_000_000_000_001)),
 )

@@ -15,7 +15,7 @@ from tests.replica.simulated_client import Sent, SimulatedClient, appended
 from tests.replica.simulated_replica import SimulatedReplica, check, end_of
 
 from ithaca.engines.scalog.ordering.entries import CloseLane, Configure, ExpireSession, Finalize, OpenLane, TrimTo
-from ithaca.engines.scalog.replica.events import DiskFull, Fetch, NobodyHas, Replicated, RunsFetched, Tick
+from ithaca.engines.scalog.replica.events import DiskFull, Fetch, Replicated, RunsFetched, SourcesExhausted, Tick
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.wire.batch import NOOPS, Batch
@@ -217,7 +217,7 @@ class World(Order):
             server.streams[lane].batches += self.snapshot(lane, source.disk[lane], wanted.stop)
         peers = [self.at[address] for address in wanted.peers]
         if all(each.core is not None and not self.can_send(each, server, lane, wanted.stop) for each in peers):
-            server.step(NobodyHas(lane))
+            server.step(SourcesExhausted(lane))
 
     def can_send(self, peer: SimulatedReplica, server: SimulatedReplica, lane: LaneId, stop: int) -> bool:
         """Whether the peer has more of the lane, or can say what it was."""
@@ -237,7 +237,7 @@ class World(Order):
                 server.receive_batch(lane)
 
     def break_stream(self) -> None:
-        """The connection ends, and is dialled anew."""
+        """The connection ends, and is dialled again."""
         server = self.any_server(lambda each: bool(each.streams))
         if server is not None:
             stream = server.streams[self.rng.choice(list(server.streams))]
@@ -435,12 +435,12 @@ class World(Order):
             and all(server.core is not None and server.core.deadline_us is None for server in servers)
             and all(server.core is not None and server.core.readable == self.state.tail for server in servers)
             and all(
-                server.core is not None and server.core.state in ("serving", "finalized") and self.is_whole(server)
+                server.core is not None and server.core.state in ("serving", "finalized") and self.is_complete(server)
                 for server in servers
             )
         )
 
-    def is_whole(self, server: SimulatedReplica) -> bool:
+    def is_complete(self, server: SimulatedReplica) -> bool:
         assert server.core is not None
         return all(
             server.core.is_settled(lane) or (is_open and durable == ordered == len(self.content[lane]))

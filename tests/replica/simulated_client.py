@@ -52,7 +52,7 @@ class SimulatedClient:
         return f"client {self.number}.{self.renamed}"
 
     def open(self, *, again: bool = False) -> None:
-        """Open the session, or open it anew as another process would."""
+        """Open the session, or open it again as another process would."""
         lane = self.world.any_open_lane()
         if lane is not None and (self.session is None or again):
             self.world.send(OpenSession(self.name, lane))
@@ -132,7 +132,7 @@ class SimulatedClient:
 
 
 def placed_of(server: SimulatedReplica, lane: LaneId, producer_id: int) -> list[Carried] | None:
-    """What a replica answers to `GetPlaced`; None when it cannot."""
+    """What a replica answers to `GetSessionTail`; None when it cannot."""
     assert server.core is not None
     if not server.core.has_every_batch(lane):
         return None

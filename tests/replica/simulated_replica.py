@@ -216,7 +216,7 @@ class SimulatedReplica:
         self.core = ReplicaCore(self.shard, self.replica, self.boot, held, settled=settled, now_us=self.world.now_us)
 
     def lose_lane(self, lane: LaneId) -> None:
-        """The lane does not check out when the disk is looked at next, and is set aside."""
+        """The lane does not check out when the disk is looked at next, and is quarantined."""
         self.lost[lane] = (self.disk.pop(lane).synced, self.boot)
         self.settled.discard(lane)
         self.world.counts["lanes lost"] += 1

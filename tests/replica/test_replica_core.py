@@ -20,7 +20,6 @@ from ithaca.engines.scalog.replica.events import (
     FetchRuns,
     Follow,
     Held,
-    NobodyHas,
     NoteRuns,
     OrderJoined,
     OrderLost,
@@ -33,6 +32,7 @@ from ithaca.engines.scalog.replica.events import (
     SendReport,
     ShardReclaimed,
     SkipRuns,
+    SourcesExhausted,
     Synced,
     Truncate,
     Truncated,
@@ -126,7 +126,7 @@ def test_runs_are_noted_before_anything_follows_from_them() -> None:
     assert kinds.index(NoteRuns) < kinds.index(Advanced)
 
 
-def test_a_cut_that_is_missed_is_seen_and_the_order_joined_anew() -> None:
+def test_a_cut_that_is_missed_is_seen_and_the_order_joined_again() -> None:
     driven = joined()
     driven.append()
     driven.append()
@@ -309,7 +309,7 @@ def test_open_lanes_of_peers_are_made_and_followed() -> None:
     assert one(Follow, driven.step(Created(newer))).lane == newer
 
 
-def test_a_stream_with_a_hole_starts_anew() -> None:
+def test_a_stream_with_a_hole_starts_again() -> None:
     driven = joined()
     assert only(Write, driven.receive(driven.peer, 0, 2))
     assert driven.receive(driven.peer, 0, 2) == [], "known already"
@@ -367,15 +367,15 @@ def test_no_ops_of_a_peer_are_holes_here_too_unless_it_knows_what_was_there() ->
         assert driven.core.has_every_batch(driven.peer) == is_known
 
 
-def test_a_snapshot_beyond_what_is_known_to_be_trimmed_has_the_stream_start_anew() -> None:
+def test_a_snapshot_beyond_what_is_known_to_be_trimmed_has_the_stream_start_again() -> None:
     driven = joined(masking=True)
     driven.cut({driven.peer: 6})
     effects = driven.step(Replicated(driven.peer, snapshot(driven.peer, 4)))
     assert [type(effect) for effect in effects] == [Follow]
 
 
-def test_a_stream_that_starts_anew_does_not_end_the_search_for_positions() -> None:
-    """They may be what says that the beginning of the stream was trimmed; meanwhile it starts anew many times."""
+def test_a_stream_that_starts_again_does_not_end_the_search_for_positions() -> None:
+    """They may be what says that the beginning of the stream was trimmed; meanwhile it starts again many times."""
     driven, runs = behind_a_trim(4, 6)
     driven.order.apply(TrimTo(7))
     assert one(FetchRuns, driven.joined())[1:3] == (0, 4)
@@ -399,9 +399,9 @@ def trimmed_whole() -> Driven:
 def test_a_rest_that_was_trimmed_whole_is_filled_when_nobody_has_it() -> None:
     """Peers may have given up the last of it, so that nobody would send a batch behind it."""
     driven = trimmed_whole()
-    effects = driven.step(NobodyHas(driven.peer))
+    effects = driven.step(SourcesExhausted(driven.peer))
     assert (one(Write, effects).batch.kind, one(Write, effects).batch.count) == (NOOPS, 4)
-    assert driven.step(NobodyHas(driven.peer)) == []
+    assert driven.step(SourcesExhausted(driven.peer)) == []
     assert only(Unfollow, driven.step(Synced(driven.peer, 4)))
     assert driven.core.is_settled(driven.peer)
     assert not driven.core.has_every_batch(driven.peer)
@@ -439,7 +439,7 @@ def test_a_snapshot_makes_up_for_a_lane_that_was_trimmed_whole() -> None:
 
 def test_nothing_is_written_behind_a_copy_that_is_settled() -> None:
     driven = trimmed_whole()
-    driven.step(NobodyHas(driven.peer))
+    driven.step(SourcesExhausted(driven.peer))
     driven.step(Synced(driven.peer, 4))
     assert driven.step(Replicated(driven.peer, snapshot(driven.peer, 4))) == []
     assert not driven.core.has_every_batch(driven.peer)
@@ -450,7 +450,7 @@ def test_what_nobody_has_and_somebody_may_read_is_waited_for() -> None:
     driven.cut({driven.peer: 4})
     driven.apply(OpenLane(SHARD, 1, 2))
     driven.apply(TrimTo(4))
-    assert driven.step(NobodyHas(driven.peer)) == []
+    assert driven.step(SourcesExhausted(driven.peer)) == []
     assert one(Write, driven.receive(driven.peer, 0, 4)).batch.count == 4
 
 
@@ -546,7 +546,7 @@ def test_the_readable_limit_stops_at_the_first_record_that_is_missing() -> None:
 
 
 def test_a_replica_that_starts_without_its_lanes_claims_nothing_until_they_are_back() -> None:
-    """Two were damaged and set aside: a closed lane of its own, and the open one of a peer (invariants 3, 4, 6)."""
+    """Two were damaged and quarantined: a closed lane of its own, and the open one of a peer (invariants 3, 4, 6)."""
     driven = joined()
     closed, peer = driven.own, driven.peer
     driven.written(2)

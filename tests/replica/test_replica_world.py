@@ -78,7 +78,7 @@ def test_a_seed_reproduces_its_run() -> None:
 # Planted bugs: each must be seen by the seeds.
 
 _synced, _close_and_drop = ReplicaCore._synced, ReplicaCore._close_and_drop
-_pursue, _wanted, _append, _repeat = Settling.pursue, Settling._wanted, Appends.append, Appends._repeat
+_pursue, _wanted, _append, _repeat = Settling.reconcile, Settling._wanted, Appends.append, Appends._repeat
 _send, _known_to = Reporting._send, RunsSync.known_to
 
 
@@ -175,7 +175,7 @@ PLANTED: dict[str, tuple[str, Patch]] = {
     "what is synced is acknowledged": ("2", (ReplicaCore, "_synced", acknowledges_what_is_synced)),
     "what is written is reported": ("3", (Reporting, "_send", reports_what_is_written)),
     "lanes are cut before they are closed": ("4 5", (ReplicaCore, "_close_and_drop", closes_lanes_of_peers)),
-    "a longer copy of a closed lane is kept": ("4", (Settling, "pursue", keeps_what_is_longer)),
+    "a longer copy of a closed lane is kept": ("4", (Settling, "reconcile", keeps_what_is_longer)),
     "a shorter copy of a closed lane is kept": ("4", (Settling, "_wanted", only_follows)),
     "repeats are accepted": ("5", (HomeSessions, "place_of", accepts_repeats)),
     "sessions forget what they carried": ("5", (sessions, "decode_carried", carries_nothing)),

@@ -55,13 +55,13 @@ def test_runs_for_which_there_is_no_room_are_not_known_and_stop_readers_and_answ
     assert not only(Acknowledge, effects)
     assert one(Advanced, effects) == Advanced(tail=ROOM + 2, readable=ROOM + 1, first=1, view=driven.core.view_version)
     assert driven.core.state == "full"
-    assert not driven.core.is_whole
+    assert not driven.core.is_complete
     assert driven.core.runs_unsynced == ROOM
     driven.written()
     assert not only(NoteRuns, driven.cut({driven.own: ROOM + 2})), "nor any that follow"
 
 
-def test_once_there_is_room_the_order_is_joined_anew_and_everybody_gets_the_answer() -> None:
+def test_once_there_is_room_the_order_is_joined_again_and_everybody_gets_the_answer() -> None:
     driven = filled()
     for more in (1, 2):
         driven.written()

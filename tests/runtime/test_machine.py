@@ -35,7 +35,7 @@ def test_everything_is_asked_of_the_machine_in_use() -> None:
         assert machine.current() is still
         assert (machine.wall_us(), machine.monotonic_ns(), machine.monotonic_s()) == (11, 2_500_000_000, 2.5)
         assert (machine.new_uuid(), machine.process_id()) == (UUID(int=13), 17)
-        assert machine.chance().random() == Random(7).random()
+        assert machine.rng().random() == Random(7).random()
     finally:
         assert machine.use(before) is still
     assert machine.current() is before
@@ -53,10 +53,10 @@ def test_the_real_machine_has_the_time_of_day_and_a_clock_that_never_goes_back()
 _FORKING = """
 import os
 from ithaca.runtime import machine
-machine.chance().random()
+machine.rng().random()
 for _ in range(2):
     if os.fork() == 0:
-        print(machine.chance().getrandbits(64), flush=True)
+        print(machine.rng().getrandbits(64), flush=True)
         os._exit(0)
     os.wait()
 """

@@ -1,7 +1,7 @@
 """When a write is waited for in the loop."""
 
 from ithaca.model.limits import INLINE_AVERAGED_GROUPS, INLINE_SYNC_S_MAX
-from ithaca.runtime.patient_disk import Patience
+from ithaca.runtime.inline_writes import Patience
 
 
 def test_a_slow_write_among_quick_ones_changes_nothing() -> None:

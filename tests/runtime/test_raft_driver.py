@@ -23,7 +23,7 @@ from ithaca.raft.messages import (
     first_state,
 )
 from ithaca.runtime import raft_disk, raft_driver
-from ithaca.runtime.patient_disk import Patience
+from ithaca.runtime.inline_writes import Patience
 from ithaca.runtime.raft_driver import RaftDriver, Waiter
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.raftlog import RaftLog

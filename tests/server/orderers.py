@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ithaca.engines.scalog.messages.order import Applied, AppliedOutcome, GetTail, GetView, TailIs, ViewIs
+from ithaca.engines.scalog.messages.order import Applied, AppliedOutcome, GetTail, GetView, TailReply, ViewIs
 from ithaca.engines.scalog.messages.reporting import Join, Joined, News, ReportIs, ShardNews
 from ithaca.engines.scalog.messages.requests import request_of
 from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
@@ -119,7 +119,7 @@ class Orderers:
                 for number in self.leading():
                     with suppress(IthacaError):
                         async with client(self.address(number)) as asking:
-                            if isinstance((await asking.request(GetTail())).message, TailIs):
+                            if isinstance((await asking.request(GetTail())).message, TailReply):
                                 return number
                 await asyncio.sleep(0.01)
 
@@ -207,7 +207,7 @@ async def view(address: Address, at_least: int = 0) -> ViewIs:
 
 
 async def tail(address: Address) -> int:
-    return (await ask(address, GetTail(), TailIs)).tail
+    return (await ask(address, GetTail(), TailReply)).tail
 
 
 class FakeReplica:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ithaca.engines.scalog.messages.appending import Acks, Append
-from ithaca.engines.scalog.messages.order import Applied, GetTail, GetView, TailIs, ViewIs
+from ithaca.engines.scalog.messages.order import Applied, GetTail, GetView, TailReply, ViewIs
 from ithaca.engines.scalog.messages.requests import request_of
 from ithaca.engines.scalog.ordering.entries import OpenSession, OrderingEntry
 from ithaca.engines.scalog.ordering.outcomes import Session, SessionOpened
@@ -69,8 +69,8 @@ class RawClient:
         answer: ViewIs = await self.ask(GetView())
         return answer
 
-    async def tail(self) -> TailIs:
-        answer: TailIs = await self.ask(GetTail())
+    async def tail(self) -> TailReply:
+        answer: TailReply = await self.ask(GetTail())
         return answer
 
     async def propose(self, entry: OrderingEntry) -> Any:

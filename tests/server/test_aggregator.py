@@ -188,8 +188,8 @@ async def test_of_the_reports_of_one_turn_the_newest_of_each_replica_goes_up(tmp
 async def test_signs_of_life_go_up_through_aggregators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = []
 
-    def note(self: Leading, shard: int, replica: int, is_whole: bool) -> None:
-        heard.append((shard, replica, is_whole))
+    def note(self: Leading, shard: int, replica: int, is_complete: bool) -> None:
+        heard.append((shard, replica, is_complete))
 
     monkeypatch.setattr(Leading, "heard", note)
     async with (
@@ -346,14 +346,14 @@ async def test_one_that_joins_elsewhere_leaves_the_others_where_they_are(tmp_pat
             again.joined = await mailbox.next(Joined)
             assert goes.mailbox is not None
             error = await asyncio.wait_for(asyncio.shield(goes.mailbox.lost), DEADLINE_S)
-            assert error is None or "anew" in str(error)
+            assert error is None or "again" in str(error)
             stays.report({})  # it is still let in
             await until(lambda: carried(servers[1]) == 1)
             assert stays.connection.is_open
             direct.abort()
 
 
-async def test_who_is_below_must_join_anew_when_the_leader_is_gone(tmp_path: Path) -> None:
+async def test_who_is_below_must_join_again_when_the_leader_is_gone(tmp_path: Path) -> None:
     async with aggregating(tmp_path, 1, orderer_count=3) as (group, leader, servers):
         replica = FakeReplica(0, 0)
         async with joined(servers[1].address, [replica]):
@@ -442,7 +442,7 @@ class Ignoring:
 
     def order_lost(self) -> None: ...
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return True
 
 

@@ -14,7 +14,7 @@ from ithaca.model import limits
 from ithaca.model.errors import InvalidInput, NoSuchReplica, Overloaded, ProtocolError
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.protocol.members import AddOrderer, RaftSays
+from ithaca.protocol.members import AddOrderer, RaftMessage
 from ithaca.raft.messages import AppendReply
 
 HERE = Address("127.0.0.1", 9)
@@ -26,7 +26,7 @@ async def test_a_reply_beyond_the_log_ends_the_connection_and_not_the_leader(tmp
         term = group.up[number].status()["term"]
         other = number % 3 + 1
         async with speaking(group.address(number), "orderer", str(other)) as (connection, mailbox):
-            connection.send(RaftSays(AppendReply(other, term, accepted=True, index=1 << 40)))
+            connection.send(RaftMessage(AppendReply(other, term, accepted=True, index=1 << 40)))
             error = await asyncio.wait_for(asyncio.shield(mailbox.lost), 20)
         assert isinstance(error, ProtocolError)
         assert "is accepted" in str(error)

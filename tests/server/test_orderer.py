@@ -46,7 +46,7 @@ from ithaca.model.errors import (
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import GetStatus, StatusIs
-from ithaca.protocol.members import RaftSays
+from ithaca.protocol.members import RaftMessage
 from ithaca.raft.events import Settings
 from ithaca.raft.messages import TimeoutNow
 from ithaca.sim.disk import SimDisk
@@ -221,10 +221,10 @@ async def test_only_orderers_of_the_log_may_speak_for_raft(tmp_path: Path) -> No
                     pass
         other, third = {1, 2, 3} - {leader}
         async with speaking(group.address(leader), "orderer", str(other)) as (connection, mailbox):
-            connection.send(RaftSays(TimeoutNow(third, 1)))
+            connection.send(RaftMessage(TimeoutNow(third, 1)))
             assert isinstance(await mailbox.lost, ProtocolError)
         async with speaking(group.address(leader)) as (connection, mailbox):
-            connection.send(RaftSays(TimeoutNow(other, 1)))
+            connection.send(RaftMessage(TimeoutNow(other, 1)))
             assert isinstance(await mailbox.lost, ProtocolError)
         assert await group.leader() == leader
 
@@ -242,7 +242,7 @@ async def test_a_report_counts_only_for_whoever_joined(tmp_path: Path) -> None:
         assert await tail(leader) == 1
 
 
-async def test_a_replica_that_joins_anew_replaces_its_old_connection(tmp_path: Path) -> None:
+async def test_a_replica_that_joins_again_replaces_its_old_connection(tmp_path: Path) -> None:
     async with orderers(cluster_file(orderers=1), tmp_path) as group:
         leader = group.address(await group.leader())
         old, new = FakeReplica(0, 0), FakeReplica(0, 0)
@@ -313,7 +313,7 @@ async def test_a_directory_has_one_server(tmp_path: Path) -> None:
         await OrdererServer(file, 2, str(tmp_path), settings=SETTINGS).start()
 
 
-async def test_a_lost_raft_log_is_never_made_anew(tmp_path: Path) -> None:
+async def test_a_lost_raft_log_is_never_made_again(tmp_path: Path) -> None:
     async with orderers(cluster_file(orderers=1), tmp_path) as group:
         await group.leader()
         await group.stop()

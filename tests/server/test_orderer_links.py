@@ -11,7 +11,7 @@ from ithaca.model.errors import IthacaError, NoSuchOrderer
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
-from ithaca.protocol.members import RaftSays
+from ithaca.protocol.members import RaftMessage
 from ithaca.raft.messages import AppendEntries, Entry, EntryKind, TimeoutNow
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import Listener, listen
@@ -36,7 +36,7 @@ class Other:
         return self
 
     def on_message(self, connection: Connection, received: Received) -> None:
-        assert isinstance(received.message, RaftSays)
+        assert isinstance(received.message, RaftMessage)
         self.heard.append(received.message.message.term)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
@@ -49,7 +49,7 @@ class One:
     def __init__(self) -> None:
         self.unreachable: list[int] = []
         self.removed_by: list[int] = []
-        self.heard: list[RaftSays] = []
+        self.heard: list[RaftMessage] = []
         self.link_lost = self.unreachable.append
         self.told_removed = self.removed_by.append
         self.hear = self.heard.append
@@ -74,21 +74,21 @@ async def say_until(links: RaftLinks, other: Other, term: int) -> None:
     """Say it again until it was heard, as Raft does."""
     async with asyncio.timeout(20):
         while term not in other.heard:
-            links.send(2, RaftSays(TimeoutNow(1, term)))
+            links.send(2, RaftMessage(TimeoutNow(1, term)))
             await asyncio.sleep(0.005)
 
 
 async def test_a_link_is_renewed_and_says_when_it_was_lost() -> None:
     (address,) = free_addresses(1)
     async with linked(address) as (links, unreachable):
-        links.send(2, RaftSays(TimeoutNow(1, 1)))
-        links.send(9, RaftSays(TimeoutNow(1, 1)))
+        links.send(2, RaftMessage(TimeoutNow(1, 1)))
+        links.send(9, RaftMessage(TimeoutNow(1, 1)))
         other = Other()
         listener = await other.listen(address, "2")
         await say_until(links, other, 2)
         await listener.close()
         await until(lambda: unreachable == [2])
-        links.send(2, RaftSays(TimeoutNow(1, 3)))
+        links.send(2, RaftMessage(TimeoutNow(1, 3)))
         again = Other()
         listener = await again.listen(address, "2")
         await say_until(links, again, 4)
@@ -118,7 +118,7 @@ async def test_nothing_is_said_to_another_server_at_the_same_address() -> None:
     async with linked(address) as (links, unreachable):
         await until(lambda: bool(stranger.connections))
         for _ in range(20):
-            links.send(2, RaftSays(TimeoutNow(1, 1)))
+            links.send(2, RaftMessage(TimeoutNow(1, 1)))
             await asyncio.sleep(0.001)
         assert stranger.heard == []
         assert unreachable == []
@@ -134,7 +134,7 @@ async def test_a_server_that_does_not_read_loses_messages_not_memory() -> None:
         other.connections[0].pause_reading()
         large = (Entry(1, 1, EntryKind.PAYLOAD, bytes(1 << 20)),)
         for term in range(2, 102):
-            links.send(2, RaftSays(AppendEntries(1, term, 0, 0, large, 0)))
+            links.send(2, RaftMessage(AppendEntries(1, term, 0, 0, large, 0)))
         other.connections[0].resume_reading()
         await say_until(links, other, 200)
         assert len(set(other.heard)) < 50, "most were dropped, since more than the high water mark was unsent"
@@ -149,20 +149,20 @@ async def test_links_follow_the_members_and_hear_answers() -> None:
     try:
         links.follow({2: addresses[0]})
         await say_until(links, others[0], 1)
-        assert not links.send(3, RaftSays(TimeoutNow(1, 1)))
+        assert not links.send(3, RaftMessage(TimeoutNow(1, 1)))
         links.follow(dict(zip((2, 3), addresses, strict=True)))
         async with asyncio.timeout(20):
             while not others[1].heard:
-                assert links.send(3, RaftSays(TimeoutNow(1, 7)))
+                assert links.send(3, RaftMessage(TimeoutNow(1, 7)))
                 await asyncio.sleep(0.005)
-        others[1].connections[0].send(RaftSays(TimeoutNow(3, 8)))
-        await until(lambda: one.heard == [RaftSays(TimeoutNow(3, 8))])
-        others[1].connections[0].send(RaftSays(TimeoutNow(2, 9)))
+        others[1].connections[0].send(RaftMessage(TimeoutNow(3, 8)))
+        await until(lambda: one.heard == [RaftMessage(TimeoutNow(3, 8))])
+        others[1].connections[0].send(RaftMessage(TimeoutNow(2, 9)))
         await until(lambda: one.unreachable == [3])
         links.follow({3: addresses[1]})
         await until(lambda: not others[0].connections[0].is_open)
-        assert not links.send(2, RaftSays(TimeoutNow(1, 1)))
-        assert one.heard == [RaftSays(TimeoutNow(3, 8))], "nobody speaks for another"
+        assert not links.send(2, RaftMessage(TimeoutNow(1, 1)))
+        assert one.heard == [RaftMessage(TimeoutNow(3, 8))], "nobody speaks for another"
     finally:
         await links.close()
         for listener in listeners:

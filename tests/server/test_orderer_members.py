@@ -24,7 +24,7 @@ from ithaca.engines.scalog.messages.order import GetTail
 from ithaca.model.errors import AddressInUse, InvalidInput, IthacaError, LastOrderer, NoSuchOrderer, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
-from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftSays, RemoveOrderer
+from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftMessage, RemoveOrderer
 from ithaca.raft.events import Settings, TransferLeadership
 from ithaca.raft.messages import RequestVote
 from ithaca.runtime.raft_driver import Waiter
@@ -66,7 +66,7 @@ async def test_an_orderer_that_waits_votes_for_nobody_and_leads_nobody(tmp_path:
     await alone.start(2)
     try:
         async with client(alone.address(2), "orderer", "1") as other:
-            other.send(RaftSays(RequestVote(1, 7, 99, 7)))
+            other.send(RaftMessage(RequestVote(1, 7, 99, 7)))
             await asyncio.sleep(4 * alone.settings.election_timeout_ms / 1000)
         said = alone.up[2].status()
         assert (said["state"], said["term"], said["log"]) == ("waiting", 0, None)

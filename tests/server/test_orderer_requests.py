@@ -28,7 +28,7 @@ from ithaca.engines.scalog.messages.order import (
     GetView,
     Propose,
     SessionIs,
-    TailIs,
+    TailReply,
     ViewIs,
 )
 from ithaca.engines.scalog.messages.reporting import BootIsKnown, Join, Joined
@@ -116,7 +116,7 @@ async def test_the_tail_covers_every_cut_that_a_replica_heard_of(tmp_path: Path)
                 replica.report({replica.lane: length})
                 cut = await replica.hear_cut(length)
                 answer = (await asking.request(GetTail())).message
-                assert isinstance(answer, TailIs)
+                assert isinstance(answer, TailReply)
                 assert answer.tail >= cut.tail
                 assert answer.time_us >= cut.time_us
 
@@ -130,7 +130,7 @@ async def test_clients_propose_and_are_told_the_outcome(tmp_path: Path) -> None:
             await one.hear_cut(1)
             assert await propose(leader, TrimTo(3)) == (TrimmedTo(3),)
             assert await propose(leader, TrimTo(99)) == (Refused(TrimTo(99), "beyond the tail"),)
-            assert (await ask(leader, GetTail(), TailIs)).first == 3
+            assert (await ask(leader, GetTail(), TailReply)).first == 3
             final = await propose(leader, Finalize(1))
             assert ShardFinalized(1, 1) in final
 

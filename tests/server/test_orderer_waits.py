@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.server.orderers import DEADLINE_S, client, cluster_file, orderers
 
-from ithaca.engines.scalog.messages.order import GetTail, TailIs
+from ithaca.engines.scalog.messages.order import GetTail, TailReply
 from ithaca.engines.scalog.server.orderer import waits
 from ithaca.protocol.greeting import Redirect
 from ithaca.raft.events import Settings
@@ -31,7 +31,7 @@ async def test_a_request_during_an_election_is_answered_by_who_wins_it(tmp_path:
         (new,) = group.leading()
         assert new in others
         by_leader, by_other = answers if new == others[0] else reversed(answers)
-        assert isinstance(by_leader, TailIs)
+        assert isinstance(by_leader, TailReply)
         assert isinstance(by_other, Redirect)
         assert by_other.leader == group.address(new)
 
@@ -43,7 +43,7 @@ async def test_whoever_waits_in_vain_is_turned_away(tmp_path: Path, monkeypatch:
         await group.stop(1, 2)
         async with client(group.address(3)) as asking, asyncio.timeout(DEADLINE_S):
             while not isinstance(answer := (await asking.request(GetTail())).message, Redirect) or answer.leader:
-                assert isinstance(answer, Redirect | TailIs)
+                assert isinstance(answer, Redirect | TailReply)
 
 
 async def test_too_many_are_turned_away_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from tests.runtime.loops import until
 
 from ithaca.engines.scalog.replica.events import DiskFull, Event
 from ithaca.engines.scalog.server.replica import disk as replica_disk
-from ithaca.engines.scalog.server.replica.disk import LaneKeeper
+from ithaca.engines.scalog.server.replica.disk import LaneDisk
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
@@ -34,7 +34,7 @@ class Keeping:
         self.said: list[bool] = []
         self.failures: list[IthacaError] = []
         metrics = ReplicaMetrics(CollectorRegistry())
-        self.keeper = LaneKeeper(store, self._step, self.failures.append, metrics, self.failures.append)
+        self.keeper = LaneDisk(store, self._step, self.failures.append, metrics, self.failures.append)
 
     def _step(self, event: Event) -> None:
         if isinstance(event, DiskFull):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.server.raw_client import RawClient, batch_of
 
-from ithaca.engines.scalog.messages.appending import GetNextSeq, GetPlaced, NextSeqIs, PlacedAre
-from ithaca.engines.scalog.messages.copying import GetRuns, RunsAre
+from ithaca.engines.scalog.messages.appending import GetNextSeq, GetSessionTail, NextSeqIs, SessionTailReply
+from ithaca.engines.scalog.messages.copying import GetRuns, RunsReply
 from ithaca.engines.scalog.messages.reading import (
     Behind,
     Deliver,
@@ -264,14 +264,14 @@ async def test_what_a_session_has_in_a_closed_lane(parts: Parts) -> None:
 
     with_hole, forgetful = await restarted(parts, 1, make_a_hole), await restarted(parts, 0, forget_a_run)
     await asyncio.to_thread(parts.cluster.wait_healthy)
-    question = GetPlaced(LANE, session.producer_id)
+    question = GetSessionTail(LANE, session.producer_id)
     with pytest.raises(Unavailable, match="not closed and complete"):
         await with_hole.ask(question)
-    assert await forgetful.ask(question) == PlacedAre(((1, 1, 0), (2, 1, 2), (3, 1, 3)))
-    assert await forgetful.ask(GetPlaced(LANE, session.producer_id + 1)) == PlacedAre(())
-    first_left = RunsAre(((1, 2, 2, 1),))
+    assert await forgetful.ask(question) == SessionTailReply(((1, 1, 0), (2, 1, 2), (3, 1, 3)))
+    assert await forgetful.ask(GetSessionTail(LANE, session.producer_id + 1)) == SessionTailReply(())
+    first_left = RunsReply(((1, 2, 2, 1),))
     assert await forgetful.ask(GetRuns(LANE, 0, 3)) == first_left, "what is before it was trimmed"
-    assert await forgetful.ask(GetRuns(LANE, 0, 1)) == RunsAre(((1, 2, 1, 1),)), "even if nothing else was asked for"
+    assert await forgetful.ask(GetRuns(LANE, 0, 1)) == RunsReply(((1, 2, 1, 1),)), "even if nothing else was asked for"
     for client in (with_hole, forgetful):
         client.connection.abort()
 
@@ -320,4 +320,4 @@ async def test_an_effect_that_fails_ends_the_server_and_nothing_is_read_there_an
     for server in servers:
         assert isinstance(server, ReplicaServer)
         with pytest.raises(Unavailable, match="ends"):
-            server.shelf.check_open()
+            server.read_view.check_open()

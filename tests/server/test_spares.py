@@ -114,7 +114,7 @@ async def test_a_spare_learns_the_shard_that_it_is_named_for_under_a_new_number(
         assert await other == Enlisted(0, 4)
 
 
-async def test_a_learner_in_whose_place_another_was_added_does_not_begin_anew() -> None:
+async def test_a_learner_in_whose_place_another_was_added_does_not_begin_again() -> None:
     async with leading() as (leader, where):
         first, second = [await enlisted(leader, where, address) for address in (AT, OTHER)]
         for address in (AT, OTHER):

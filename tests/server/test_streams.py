@@ -9,7 +9,7 @@ from typing import Any, cast
 from tests.server.test_replica_server import records_of
 
 from ithaca.engines.scalog.messages.reading import Deliver, Filter, Subscribe
-from ithaca.engines.scalog.server.replica.streams import Shelf, Stream
+from ithaca.engines.scalog.server.replica.streams import ReadView, Stream
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Unavailable
@@ -63,7 +63,7 @@ class Sent:
             self.messages.append((message, b"".join(payload)))
 
 
-def shelf_of(directory: Path, batches: list[Batch]) -> Shelf:
+def read_view_of(directory: Path, batches: list[Batch]) -> ReadView:
     """A replica's store with these batches, all of them in memory and at the positions from 1 on."""
     (directory / "lanes").mkdir()
     store = LaneStore(OsDisk(), str(directory / "lanes"), durability="os")
@@ -72,12 +72,12 @@ def shelf_of(directory: Path, batches: list[Batch]) -> Shelf:
         held.lane.commit(held.lane.prepare([batch]))
     count = sum(batch.count for batch in batches)
     store.note((LaneRun(LANE, 0, 1, count),), 1)
-    return Shelf(store, Order(1 + count))
+    return ReadView(store, Order(1 + count))
 
 
-async def stream(shelf: Shelf, sent: Sent, where: Filter) -> None:
-    request = Subscribe(1, stop=shelf.order.readable, where=where)
-    await Stream(shelf, cast(Connection, sent), request, lambda _: None).run()
+async def stream(read_view: ReadView, sent: Sent, where: Filter) -> None:
+    request = Subscribe(1, stop=read_view.order.readable, where=where)
+    await Stream(read_view, cast(Connection, sent), request, lambda _: None).run()
 
 
 async def test_what_a_filter_decompresses_is_kept_up_to_a_bound(tmp_path: Path) -> None:
@@ -85,12 +85,12 @@ async def test_what_a_filter_decompresses_is_kept_up_to_a_bound(tmp_path: Path) 
     raw_bytes = BATCH_BYTES_MAX // 2
     batches = [build([bytes(raw_bytes // 4)] * 4, [b"a", b"b"] * 2, timestamp_us=1, compress="zstd") for _ in range(30)]
     assert sum(batch.total_bytes for batch in batches) < 64 * KIB
-    shelf, sent = shelf_of(tmp_path, batches), Sent(is_kept=False)
+    read_view, sent = read_view_of(tmp_path, batches), Sent(is_kept=False)
     del batches
     gc.collect()
     tracemalloc.start()
     try:
-        await stream(shelf, sent, Filter("equals", b"a"))
+        await stream(read_view, sent, Filter("equals", b"a"))
         gc.collect()
         kept, most = tracemalloc.get_traced_memory()
     finally:
@@ -107,8 +107,8 @@ async def test_selected_records_leave_in_deliveries_of_a_bounded_size(tmp_path: 
     keys[count - 1] = b"b"
     batch = build([b"%d" % row + bytes(KIB - 24) for row in range(count)], keys, timestamp_us=1)
     assert batch.total_bytes > BATCH_BYTES_MAX * 9 // 10
-    shelf, sent = shelf_of(tmp_path, [batch]), Sent()
-    await stream(shelf, sent, Filter("equals", b"a"))
+    read_view, sent = read_view_of(tmp_path, [batch]), Sent()
+    await stream(read_view, sent, Filter("equals", b"a"))
     last, _ = sent.messages.pop()
     assert last == Finished()
     found, up_to = [], 1
@@ -125,9 +125,9 @@ async def test_selected_records_leave_in_deliveries_of_a_bounded_size(tmp_path: 
 
 async def test_a_reader_that_does_not_read_is_sent_one_delivery(tmp_path: Path) -> None:
     batches = [build([bytes(MIB)] * 8, [b"a", b"b"] * 4, timestamp_us=1, compress="lz4") for _ in range(4)]
-    shelf, sent = shelf_of(tmp_path, batches), Sent()
+    read_view, sent = read_view_of(tmp_path, batches), Sent()
     sent.reading.clear()
-    streaming = asyncio.ensure_future(stream(shelf, sent, Filter("equals", b"a")))
+    streaming = asyncio.ensure_future(stream(read_view, sent, Filter("equals", b"a")))
     await sent.said.wait()
     for _ in range(100):
         await asyncio.sleep(0)
@@ -140,38 +140,38 @@ async def test_a_reader_that_does_not_read_is_sent_one_delivery(tmp_path: Path) 
 
 async def test_a_cut_wakes_the_reads_that_it_passes_and_no_others(tmp_path: Path) -> None:
     order = Order(1)
-    shelf = Shelf(LaneStore(OsDisk(), str(tmp_path), durability="os"), order)
-    near = asyncio.ensure_future(shelf.wait_readable(1, 60))
-    far = [asyncio.ensure_future(shelf.wait_readable(1000 + number, 60)) for number in range(100)]
+    read_view = ReadView(LaneStore(OsDisk(), str(tmp_path), durability="os"), order)
+    near = asyncio.ensure_future(read_view.wait_readable(1, 60))
+    far = [asyncio.ensure_future(read_view.wait_readable(1000 + number, 60)) for number in range(100)]
     await asyncio.sleep(0)
-    assert len(shelf.readers) == 101
+    assert len(read_view.readers) == 101
     order.tail = 2
-    shelf.advanced()
+    read_view.advanced()
     await asyncio.sleep(0)
     assert not near.done(), "what is ordered and not here cannot be read"
     order.readable = 2
-    shelf.advanced()
-    assert len(shelf.readers) == 100
+    read_view.advanced()
+    assert len(read_view.readers) == 100
     assert await near
     order.tail = order.readable = 1051
-    shelf.advanced()
-    assert len(shelf.readers) == 49
+    read_view.advanced()
+    assert len(read_view.readers) == 49
     assert all(await asyncio.gather(*far[:51]))
-    shelf.close(Unavailable("it ends"))
+    read_view.close(Unavailable("it ends"))
     ends = await asyncio.gather(*far[51:], return_exceptions=True)
     assert {type(each) for each in ends} == {Unavailable}
 
 
 async def test_a_stream_says_when_another_view_holds_though_nothing_was_ordered(tmp_path: Path) -> None:
-    shelf, sent = shelf_of(tmp_path, [build([b"a"], timestamp_us=1)]), Sent()
-    order = cast(Order, shelf.order)
-    streaming = asyncio.ensure_future(Stream(shelf, cast(Connection, sent), Subscribe(2), lambda _: None).run())
+    read_view, sent = read_view_of(tmp_path, [build([b"a"], timestamp_us=1)]), Sent()
+    order = cast(Order, read_view.order)
+    streaming = asyncio.ensure_future(Stream(read_view, cast(Connection, sent), Subscribe(2), lambda _: None).run())
     await sent.said.wait()
-    while not len(shelf.streams):  # noqa: ASYNC110  # it says its watermark, and then waits
+    while not len(read_view.streams):  # noqa: ASYNC110  # it says its watermark, and then waits
         await asyncio.sleep(0)
     order.view_version = 2
     sent.said.clear()
-    shelf.advanced()
+    read_view.advanced()
     await sent.said.wait()
     assert [message.view for message, _ in sent.messages] == [1, 2]
     streaming.cancel()

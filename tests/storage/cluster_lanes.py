@@ -54,7 +54,7 @@ def table_of(opened: Lane | PackedLane) -> Table:
 
 
 class ClusterSource:
-    """Batches of a few sessions, some without one; sessions are opened anew, under a higher epoch."""
+    """Batches of a few sessions, some without one; sessions are opened again, under a higher epoch."""
 
     def __init__(self, random: Random, producers: Iterable[int] = range(1, 7)) -> None:
         self.random = random

@@ -217,7 +217,7 @@ def test_every_flipped_byte_is_detected_or_harmless(ending: str) -> None:
     random = Random(1)
     detected = flip_all(whole, lambda at: 1 << random.randrange(8) if ending == "closed" else 0xFF)
     assert detected["seg"] > 1500
-    assert detected["idx"] == detected["synced"] == 0, "both can be made anew from the segments"
+    assert detected["idx"] == detected["synced"] == 0, "both can be made again from the segments"
 
 
 @pytest.mark.campaign

@@ -346,7 +346,7 @@ def files_of(disk: SimDisk, directory: str) -> dict[str, bytes]:
     return {name: disk.open(f"{directory}/{name}").read(0, 1 << 20) for name in disk.list(directory)}
 
 
-def test_a_damaged_lane_is_set_aside_and_the_others_are_there() -> None:
+def test_a_damaged_lane_is_quarantined_and_the_others_are_there() -> None:
     disk, store = two_lanes()
     last = f"{store.lanes[OWN].lane.first_lsns[-1]:020d}.seg"
     for name in (last, "runs"):
@@ -356,7 +356,7 @@ def test_a_damaged_lane_is_set_aside_and_the_others_are_there() -> None:
         found = opened(damaged)
         assert list(found.lanes) == [OLD]
         assert set(found.held()) == {OLD}
-        aside = found.set_aside[0]
+        aside = found.quarantined[0]
         assert (aside.lane, aside.name) == (OWN, f"{OWN}.damaged-1")
         assert aside.error is not None
         assert aside.error.file == f"/store/{OWN}/{name}"
@@ -366,34 +366,34 @@ def test_a_damaged_lane_is_set_aside_and_the_others_are_there() -> None:
             assert files_of(damaged, f"/store/{aside.name}") == files, "it is kept as it was found"
 
 
-def test_a_lane_without_segments_is_set_aside() -> None:
+def test_a_lane_without_segments_is_quarantined() -> None:
     disk, _ = two_lanes()
     for name in disk.list(f"/store/{OWN}"):
         if name.endswith(".seg"):
             disk.remove(f"/store/{OWN}/{name}")
-    assert [aside.lane for aside in opened(disk).set_aside] == [OWN]
+    assert [aside.lane for aside in opened(disk).quarantined] == [OWN]
 
 
-def test_a_lane_that_was_set_aside_is_made_anew_and_may_be_set_aside_again() -> None:
+def test_a_lane_that_was_quarantined_is_made_again_and_may_be_quarantined_again() -> None:
     disk, _ = two_lanes()
     for count in (1, 2):
         disk.flip_bit(f"/store/{OWN}/runs", 8)
         store = opened(disk)
-        assert [aside.name for aside in store.set_aside] == [f"{OWN}.damaged-{n + 1}" for n in range(count)]
-        assert [aside.error is None for aside in store.set_aside] == [True] * (count - 1) + [False]
+        assert [aside.name for aside in store.quarantined] == [f"{OWN}.damaged-{n + 1}" for n in range(count)]
+        assert [aside.error is None for aside in store.quarantined] == [True] * (count - 1) + [False]
         append(store.create(OWN).lane, ClusterSource(Random(5)), 3)
         note(store, OWN, 50, 1)
         store.close()
     assert list(opened(disk).lanes) == [OLD, OWN]
-    assert len(disk.list(f"/store/{OWN}.damaged-1")) > 2, "nothing removes what was set aside"
+    assert len(disk.list(f"/store/{OWN}.damaged-1")) > 2, "nothing removes what was quarantined"
 
 
-def test_damage_that_is_found_later_has_the_lane_set_aside_at_the_next_opening() -> None:
+def test_damage_that_is_found_later_has_the_lane_quarantined_at_the_next_opening() -> None:
     disk, _ = two_lanes()
     segment = disk.list(f"/store/{OWN}")[1]
     disk.flip_bit(f"/store/{OWN}/{segment}", disk.open(f"/store/{OWN}/{segment}").size() // 2)
     store = opened(disk)
-    assert not store.set_aside, "only the tail is looked at when a lane is opened"
+    assert not store.quarantined, "only the tail is looked at when a lane is opened"
     with pytest.raises(Corrupt) as caught:
         read_rows(store.lanes[OWN].lane, 0, store.lanes[OWN].lane.length)
     assert store.mark_damaged(caught.value) == OWN
@@ -405,10 +405,10 @@ def test_damage_that_is_found_later_has_the_lane_set_aside_at_the_next_opening()
     disk.crash(Random(1))
     again = opened(disk)
     assert list(again.lanes) == [OLD]
-    assert segment in str(again.set_aside[0].error)
+    assert segment in str(again.quarantined[0].error)
 
 
-def test_a_damaged_newest_page_of_runs_has_the_lane_set_aside() -> None:
+def test_a_damaged_newest_page_of_runs_has_the_lane_quarantined() -> None:
     """Runs beyond the records are read when the store is opened."""
     disk, store = new_store()
     store.create(OWN)
@@ -418,10 +418,10 @@ def test_a_damaged_newest_page_of_runs_has_the_lane_set_aside() -> None:
     pages = f"/store/{OWN}/runs-{0:012d}"
     disk.flip_bit(pages, disk.open(pages).size() - 8)
     found = opened(disk)
-    assert (found.lanes, [aside.lane for aside in found.set_aside]) == ({}, [OWN])
+    assert (found.lanes, [aside.lane for aside in found.quarantined]) == ({}, [OWN])
 
 
-def test_a_crash_while_a_lane_is_set_aside_changes_nothing() -> None:
+def test_a_crash_while_a_lane_is_quarantined_changes_nothing() -> None:
     whole, _ = two_lanes()
     whole.flip_bit(f"/store/{OWN}/runs", 8)
     names = set()
@@ -436,7 +436,7 @@ def test_a_crash_while_a_lane_is_set_aside_changes_nothing() -> None:
         names.add(tuple(disk.list("/store")))
         store = opened(disk)
         assert list(store.lanes) == [OLD]
-        assert [aside.name for aside in store.set_aside] == [f"{OWN}.damaged-1"]
+        assert [aside.name for aside in store.quarantined] == [f"{OWN}.damaged-1"]
     else:
         pytest.fail("the store was never opened")
     assert (str(OLD), str(OWN)) in names

@@ -175,7 +175,7 @@ def test_damage_before_packing_stays_in_its_lane() -> None:
     assert store.pack() is None
     assert list(store.lanes) == [LANES[1]]
     store = opened(disk)
-    assert [aside.lane for aside in store.set_aside] == [LANES[1]]
+    assert [aside.lane for aside in store.quarantined] == [LANES[1]]
     del expected[LANES[1]]
     check(store, expected)
 
@@ -220,12 +220,12 @@ def judged(disk: SimDisk, expected: dict[LaneId, Content]) -> str:
         return "harmless"
     again = opened(disk)
     assert {lane for lane in expected if lane not in again.settled} == set(bad)
-    assert again.set_aside
+    assert again.quarantined
     check(again, {lane: was for lane, was in expected.items() if lane not in bad})
     return "all" if len(bad) == len(expected) else "one"
 
 
-def test_a_pack_that_cannot_be_read_at_all_is_set_aside_and_kept() -> None:
+def test_a_pack_that_cannot_be_read_at_all_is_quarantined_and_kept() -> None:
     disk = new_disk()
     store = opened(disk)
     fill(store, LANES[:3])
@@ -235,7 +235,7 @@ def test_a_pack_that_cannot_be_read_at_all_is_set_aside_and_kept() -> None:
         disk.flip_bit(path, at)
     store = opened(disk)
     assert (len(store.settled), store.lanes) == (0, {})
-    assert [aside.name for aside in store.set_aside] == [f"{pack.name_of(1)}.damaged-1"]
+    assert [aside.name for aside in store.quarantined] == [f"{pack.name_of(1)}.damaged-1"]
     assert disk.list("/store") == [f"{pack.name_of(1)}.damaged-1"]
     expected = fill(store, LANES[:3])  # they come from a peer
     store.pack()

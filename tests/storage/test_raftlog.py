@@ -221,7 +221,7 @@ def test_a_failed_sync_fences_for_good() -> None:
 
 
 def test_a_restart_does_not_launder_a_failed_sync() -> None:
-    """The kernel shows the data to the next process and loses it with the power: recovery writes it anew."""
+    """The kernel shows the data to the next process and loses it with the power: recovery writes it again."""
     for seed in range(20):
         disk, log, _ = filled()
         disk.fail_next_sync(PATH)

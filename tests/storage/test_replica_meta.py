@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from tests.storage.conftest import Place
 
-from ithaca.engines.scalog.storage.replica_meta import ReplicaMeta, bind, identity, kept_aside, set_aside, start
+from ithaca.engines.scalog.storage.replica_meta import ReplicaMeta, bind, identity, kept_aside, quarantine, start
 from ithaca.model.errors import ConfigError, Corrupt, LogError, StorageFull
-from ithaca.model.limits import COPIES_SET_ASIDE_MAX
+from ithaca.model.limits import COPIES_QUARANTINED_MAX
 from ithaca.model.view import Address
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage import checked_file
@@ -95,50 +95,50 @@ def test_a_directory_that_is_given_up_is_nobodys_and_keeps_what_it_held(place: P
     assert identity(disk, directory) is None
     copied(disk, directory)
     assert identity(disk, directory) == (0, 2)
-    name = set_aside(disk, directory, now_us=1_700_000_000_000_000)
+    name = quarantine(disk, directory, now_us=1_700_000_000_000_000)
     assert name == "set-aside-0-2-20231114T221320Z"
     assert (identity(disk, directory), kept_aside(disk, directory)) == (None, [name])
     assert disk.open(f"{directory}/{name}/0-0-1/runs").read(0, 9) == b"x"
     assert checked_file.load_value(disk, f"{directory}/{name}/meta", ReplicaMeta).replica == 2
-    assert set_aside(disk, directory, now_us=1) is None, "there is nothing left to move"
+    assert quarantine(disk, directory, now_us=1) is None, "there is nothing left to move"
     assert start(disk, directory, 1, 0, now_us=1).shard == 1
 
 
 def test_a_directory_that_held_nothing_leaves_nothing(place: Place) -> None:
     start(place.disk, place.directory, 0, 2, now_us=1)
     place.disk.make_directory(f"{place.directory}/lanes")
-    assert set_aside(place.disk, place.directory, now_us=1) is None
+    assert quarantine(place.disk, place.directory, now_us=1) is None
     assert kept_aside(place.disk, place.directory) == []
     assert identity(place.disk, place.directory) is None
 
 
 def test_no_more_copies_are_kept_than_the_bound_and_none_is_deleted_for_that(place: Place) -> None:
     disk, directory = place.disk, place.directory
-    for _ in range(COPIES_SET_ASIDE_MAX):
+    for _ in range(COPIES_QUARANTINED_MAX):
         copied(disk, directory)
-        assert set_aside(disk, directory, now_us=1)
+        assert quarantine(disk, directory, now_us=1)
     copied(disk, directory, now_us=9)
     with pytest.raises(StorageFull, match="delete those that you do not need"):
-        set_aside(disk, directory, now_us=1)
+        quarantine(disk, directory, now_us=1)
     assert identity(disk, directory) == (0, 2)
     assert disk.exists(f"{directory}/lanes/0-0-1/runs")
     gone = f"{directory}/{kept_aside(disk, directory)[0]}"
     disk.rename(gone, f"{directory}/deleted")
-    assert set_aside(disk, directory, now_us=1) is not None
+    assert quarantine(disk, directory, now_us=1) is not None
 
 
-def test_a_power_loss_while_a_copy_is_set_aside_loses_nothing_of_it() -> None:
+def test_a_power_loss_while_a_copy_is_quarantined_loses_nothing_of_it() -> None:
     for operation in range(25):
         for seed in range(4):
             disk = SimDisk()
             copied(disk, "/replica")
             disk.power_fails_after(operation)
             try:
-                set_aside(disk, "/replica", now_us=1)
+                quarantine(disk, "/replica", now_us=1)
             except PowerLoss:
                 disk.crash(Random(seed))
             disk.power_fails_after(1000)
-            set_aside(disk, "/replica", now_us=2)
+            quarantine(disk, "/replica", now_us=2)
             assert identity(disk, "/replica") is None
             (name,) = kept_aside(disk, "/replica")
             assert disk.open(f"/replica/{name}/0-0-1/runs").read(0, 9) == b"x"

@@ -147,7 +147,7 @@ def test_an_index_is_compared_with_its_segment() -> None:
     lane.flip(lane.index_path(0), 20)
     (found,) = lane.findings()
     assert found.file == lane.index_path(0)
-    assert "made anew" in found.problem
+    assert "made again" in found.problem
     lane = Verified()
     other = lane.disk.open(lane.index_path(1)).read(0, 1 << 20)
     file = lane.disk.open(lane.index_path(0))

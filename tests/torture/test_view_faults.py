@@ -9,9 +9,9 @@ import pytest
 
 from ithaca.model.view import Address
 from ithaca.torture import view_faults
+from ithaca.torture.cluster_under_test import ClusterUnderTest
 from ithaca.torture.plan import Strike
 from ithaca.torture.proxy import Network
-from ithaca.torture.tormented import Tormented
 from ithaca.torture.view_faults import Finalize
 
 NAMES = ["shard-0-replica-0", "shard-0-replica-1", "shard-1-replica-0", "spare-1", "spare-2", "spare-3", "spare-4"]
@@ -47,7 +47,7 @@ class Admin:
 async def test_a_shard_that_was_added_is_struck_in_the_place_of_the_finalized_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cluster: Any = object.__new__(Tormented)
+    cluster: Any = object.__new__(ClusterUnderTest)
     cluster.shape = SimpleNamespace(replicas=2, masking=False)
     cluster.routes = {name: (Address("127.0.0.1", 7000 + at), None) for at, name in enumerate(NAMES)}
     cluster.places = dict.fromkeys(NAMES)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ithaca.model.records import KeyFilter, Record
 from ithaca.wire.build import build
 from ithaca.wire.joined import joined, schema
-from ithaca.wire.view import AnyPositioned, PositionedBatch, ScatteredBatch
+from ithaca.wire.positioned import AnyPositioned, PositionedBatch, ScatteredBatch
 
 _record = st.tuples(st.binary(max_size=12), st.none() | st.binary(max_size=5))
 

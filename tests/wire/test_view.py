@@ -10,7 +10,7 @@ from ithaca.model.records import HASH_SPACE, Compression, KeyFilter, Record
 from ithaca.wire import batch as batches
 from ithaca.wire import build as building
 from ithaca.wire.keys import hash_key
-from ithaca.wire.view import AnyPositioned, PositionedBatch
+from ithaca.wire.positioned import AnyPositioned, PositionedBatch
 
 
 def view_of(rows: list[Row], compress: Compression, keyed: bool, low: int, high: int) -> PositionedBatch:

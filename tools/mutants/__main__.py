@@ -67,7 +67,7 @@ def _arguments() -> argparse.Namespace:
     arguments.add_argument("--survivors", action="store_true", help="judge those again that lived")
     arguments.add_argument("--most-s", type=float, default=60.0, help="of tests for one mutant, by their usual times")
     arguments.add_argument("--without", metavar="PATH", action="append", default=[], help="below tests, as cluster")
-    arguments.add_argument("--record", action="store_true", help="record anew what each test and seed executes")
+    arguments.add_argument("--record", action="store_true", help="record again what each test and seed executes")
     arguments.add_argument("--report", action="store_true", help="only print what is known")
     return arguments.parse_args()
 
@@ -153,7 +153,7 @@ def _judged_by_seeds(mutant: Mutant, usual_s: dict[str, float], changed: Path, m
     return Verdict(verdict, seed, str(ended.said.get(seed, {}).get("rule") or ""), round(ended.cpu_s, 1))
 
 
-def _record_tests(recording: Recording, all_modules: list[Module], anew: bool, without: list[str]) -> None:
+def _record_tests(recording: Recording, all_modules: list[Module], again: bool, without: list[str]) -> None:
     """Record the files of tests that are new or changed; tests that fail without any mutant judge nobody."""
     looks = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
@@ -162,7 +162,7 @@ def _record_tests(recording: Recording, all_modules: list[Module], anew: bool, w
             looks[str(path.relative_to(ROOT))] = hashlib.sha256(path.read_bytes()).hexdigest()
     for file in [file for file in recording.files if not (ROOT / file).exists()]:
         _forget(recording, file)
-    due = [file for file, look in looks.items() if anew or recording.files.get(file) != look]
+    due = [file for file, look in looks.items() if again or recording.files.get(file) != look]
     if not due:
         return
     with judging.changed_modules() as changed, _bar("recording tests", len(due)) as advance:
@@ -193,8 +193,8 @@ def _forget(recording: Recording, file: str) -> None:
         del recording.judges[name]
 
 
-def _record_seeds(recording: Recording, all_modules: list[Module], anew: bool) -> None:
-    due = [seed for seed in SEEDS if anew or str(seed) not in recording.judges]
+def _record_seeds(recording: Recording, all_modules: list[Module], again: bool) -> None:
+    due = [seed for seed in SEEDS if again or str(seed) not in recording.judges]
     if not due:
         return
     with judging.changed_modules() as changed, _bar("recording seeds", len(due)) as advance:

@@ -138,7 +138,7 @@ def trim_behind(log: Log, receipt: Receipt, settings: EmbeddedSettings) -> None:
 
 def _measure_fresh(path: Path, values: list[list[bytes]], settings: EmbeddedSettings) -> Sample:
     # What the last round wrote goes only now, as the bare file's does: a machine whose host takes free memory back
-    # would have one of them fetch all its pages anew, and the other write to those that it just had.
+    # would have one of them fetch all its pages again, and the other write to those that it just had.
     rmtree(path, ignore_errors=True)
     with ithaca.open(
         path,

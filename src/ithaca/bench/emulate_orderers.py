@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ithaca.bench.emulate_shards import REPLICAS
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.cluster.layout import ServerPlace, local_cluster, serve_command, servers_of
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
@@ -17,7 +17,7 @@ from ithaca.cluster.ports import free_ports
 from ithaca.cluster.status import ask_status
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order
-from ithaca.engines.scalog.messages.order import GetView, TailIs, ViewIs
+from ithaca.engines.scalog.messages.order import GetView, TailReply, ViewIs
 from ithaca.engines.scalog.ordering.entries import RegisterShard
 from ithaca.engines.scalog.ordering.outcomes import Refused
 from ithaca.model.cluster_config import ClusterFile
@@ -67,7 +67,7 @@ class OrderingLayer:
                 await asyncio.gather(*(_register(order, number) for number in numbers))
             return await _leader(links, order)
 
-    async def tail(self) -> TailIs:
+    async def tail(self) -> TailReply:
         async with self._order() as (_, order):
             return await order.tail(Deadline(CLUSTER_START_TIMEOUT_S))
 

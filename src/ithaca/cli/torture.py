@@ -101,9 +101,9 @@ def torture(
 
     from ithaca.model.errors import InvalidInput
     from ithaca.torture.catalogue import chosen
+    from ithaca.torture.cluster_under_test import Shape
     from ithaca.torture.outcome import torture as run
     from ithaca.torture.run import Options
-    from ithaca.torture.tormented import Shape
 
     try:
         names = chosen([name.strip() for name in faults.split(",") if name.strip()])

@@ -29,10 +29,10 @@ class Intake(Protocol):
     """
 
     @property
-    def is_crowded(self) -> bool:
+    def is_full(self) -> bool:
         """Whether so much is under way that nothing more should be taken; what nobody waits for counts too."""
 
-    async def relieved(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait while it is crowded; raises when that takes too long."""
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:

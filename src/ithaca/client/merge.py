@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ithaca.wire.view import AnyPositioned
+from ithaca.wire.positioned import AnyPositioned
 
 
 class Piece(NamedTuple):

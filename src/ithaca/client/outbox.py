@@ -204,7 +204,7 @@ class Outbox:
             waiting, self._waiting = self._waiting, []
             self._told = False
         self._inflight.update([pending for _, _, _, pending in waiting])
-        if self._held or self._intake.is_crowded:
+        if self._held or self._intake.is_full:
             self._held += waiting
             if self._relief is None:
                 self._relief = self._portal.loop.create_task(self._relieve())
@@ -220,7 +220,7 @@ class Outbox:
 
     async def _relieve(self) -> None:
         try:
-            await self._intake.relieved()
+            await self._intake.wait_for_room()
         except IthacaError as error:
             held, self._held = self._held, []
             for _, _, _, pending in held:

@@ -62,7 +62,7 @@ class Portal:
     def check(self) -> None:
         """Raise where nothing would be done any more."""
         if self.forked:
-            raise ForkedHandle("this handle was inherited through a fork: connect anew in the child")
+            raise ForkedHandle("this handle was inherited through a fork: connect again in the child")
         if self.ended:
             if threading.current_thread() is not threading.main_thread():
                 threading.Event().wait()  # a daemon, since all others have ended before: it ends unheard

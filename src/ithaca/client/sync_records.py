@@ -18,7 +18,7 @@ from ithaca.model.interface import Batch
 from ithaca.model.limits import COALESCE_BYTES_MAX, POLL_RECORDS_MAX, READ_CHUNK_BYTES
 from ithaca.model.records import Record
 from ithaca.wire.build import build
-from ithaca.wire.view import ScatteredBatch
+from ithaca.wire.positioned import ScatteredBatch
 
 Twin = TypeVar("Twin", bound=interface_aio.Records)
 

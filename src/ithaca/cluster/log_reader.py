@@ -80,7 +80,7 @@ class LogReader:
             with log_path(self._directory, name).open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 start = self._ends.get(name, 0)
-                if size < start:  # it was put aside, and begins anew
+                if size < start:  # it was put aside, and begins again
                     start = 0
                 file.seek(start)
                 data = file.read(size - start)

@@ -101,7 +101,7 @@ class Engine:
 
     def check_not_forked(self) -> None:
         if self._forked:
-            raise ForkedHandle(f"the handle of {self.path} was inherited through a fork: open the log anew there")
+            raise ForkedHandle(f"the handle of {self.path} was inherited through a fork: open the log again there")
 
     def commits(self) -> GroupCommit:
         """Where appends go; raises on a handle for reading."""

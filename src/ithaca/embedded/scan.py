@@ -7,7 +7,7 @@ from ithaca.model.positions import position_of
 from ithaca.model.records import KeyFilter
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.wire.batch import DATA, Batch
-from ithaca.wire.view import AnyPositioned, PositionedBatch
+from ithaca.wire.positioned import AnyPositioned, PositionedBatch
 
 
 class Scan:

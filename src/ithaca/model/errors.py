@@ -16,7 +16,7 @@ IthacaError (retry, refresh, outcome_unknown)
 ```
 
 Each class answers three questions a program asks after a failure: may the same call succeed if it is
-repeated (`retry`), should metadata be fetched anew before that (`refresh`), and may the call have taken
+repeated (`retry`), should metadata be fetched again before that (`refresh`), and may the call have taken
 effect all the same (`outcome_unknown`). Messages name the thing, the limit and the way out.
 """
 
@@ -162,7 +162,7 @@ class ReadOnly(LogError):
 
 
 class ForkedHandle(LogError):
-    """The handle was inherited through a fork; open the log anew in the child."""
+    """The handle was inherited through a fork; open the log again in the child."""
 
 
 class NoSuchLog(LogError):
@@ -269,9 +269,9 @@ class PublishConflict(SessionError):
 
 
 class PartGone(SessionError):
-    """A prepared part was aborted, has expired, or its replica was started anew before it was finished.
+    """A prepared part was aborted, has expired, or its replica was started again before it was finished.
 
-    Nothing of it was published with this call: prepare it anew.
+    Nothing of it was published with this call: prepare it again.
     """
 
 

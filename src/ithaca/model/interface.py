@@ -151,7 +151,7 @@ class Session(ABC):
     from its input, appends each record exactly once, whatever crashes.
 
     A cluster keeps a name until somebody has it expire, or until it was idle for as long as its file says. An embedded
-    log keeps the 4,096 names that were used last. A name that is gone begins anew, with number 1.
+    log keeps the 4,096 names that were used last. A name that is gone begins again, with number 1.
 
     >>> import ithaca
     >>> with ithaca.open("./events") as log:

@@ -170,7 +170,7 @@ class Admin(ABC):
 
     @abstractmethod
     def expire_session(self, name: str) -> None:
-        """Forget a named session, whoever has it open: its retries are `SessionExpired`, and the name begins anew.
+        """Forget a named session, whoever has it open: its retries are `SessionExpired`, and the name begins again.
 
         `NoSuchSession`. Its records stay; whoever opens the name again has to know which of them are there.
         """

@@ -36,7 +36,7 @@ class PartWriter(ABC):
     ) -> None:
         """Write the next records, at most one batch of them; waits only while too much is under way.
 
-        Raises what an earlier call failed with: `PartGone`, after which the part is to be prepared anew.
+        Raises what an earlier call failed with: `PartGone`, after which the part is to be prepared again.
         """
 
     @abstractmethod
@@ -108,7 +108,7 @@ class PreparedAppends(ABC):
         """The same without a writer, for whoever does not come back: the log remembers no name.
 
         The same parts again are where they were the first time, for as long as they are not trimmed: no part is ever
-        published twice. What was prepared anew is published anew.
+        published twice. What was prepared again is published again.
         """
 
     @abstractmethod

@@ -67,7 +67,7 @@ LIMITS: Mapping[str, Limit] = {
     "reads_waiting": Limit("reads that wait for a majority", "look after the other orderers and the network"),
     "pending_bytes": Limit("bytes that are accepted and not ordered", "look after the shard's other replicas"),
     "runs_unsynced": Limit("runs that wait for their sync", "look after its disk, which is full or slow"),
-    "copies_set_aside": Limit("copies that were set aside", "look at them, and delete what nobody needs"),
+    "copies_quarantined": Limit("copies that were quarantined", "look at them, and delete what nobody needs"),
     "clients": Limit("connections of clients", "close some, share handles, or add replicas to read from"),
     "connections": Limit("connections", "put aggregators between it and the replicas"),
     "frames_bytes": Limit("bytes of unfinished frames", "look for clients that send large batches over slow links"),

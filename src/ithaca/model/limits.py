@@ -275,7 +275,7 @@ RAFT_FULL_RETRY_S = 0.1
 
 RUNS_UNSYNCED_MAX = 65_536
 """Runs of a lane that wait in memory for their sync."""
-COPIES_SET_ASIDE_MAX = 4
+COPIES_QUARANTINED_MAX = 4
 """Copies of shards that a server keeps for people although nobody needs them: it does not copy another before they
 deleted some."""
 LEARNER_UNASKED_S = 600.0

@@ -10,7 +10,7 @@ replica that was stopped cleanly holds the positions of everything that was ackn
 
 from collections.abc import Container, Iterator
 
-from ithaca.engines.scalog.storage import replica_meta, runs_file, set_aside
+from ithaca.engines.scalog.storage import quarantine, replica_meta, runs_file
 from ithaca.engines.scalog.storage.lane_store import DROPPED
 from ithaca.engines.scalog.storage.packs import packed_places
 from ithaca.engines.scalog.storage.runs import Runs
@@ -61,20 +61,20 @@ def held_ids(disk: Disk, directory: str) -> set[Id]:
 
 def _whole_lanes(disk: Disk, directory: str, packed: Container[LaneId]) -> Iterator[tuple[str, LaneId]]:
     """The lanes that are in no pack, with their paths."""
-    for lane in sorted(filter(None, map(set_aside.lane_of, disk.list(f"{directory}/{_LANES}")))):
+    for lane in sorted(filter(None, map(quarantine.lane_of, disk.list(f"{directory}/{_LANES}")))):
         path = f"{directory}/{_LANES}/{lane}"
-        if lane not in packed and _is_whole(disk.list(path)):
+        if lane not in packed and _is_complete(disk.list(path)):
             yield path, lane
 
 
-def _is_whole(names: list[str]) -> bool:
+def _is_complete(names: list[str]) -> bool:
     """Whether a lane was neither being made nor being dropped (`engines.scalog.storage.lane_store`)."""
     return DROPPED not in names and any(not name.endswith(NEW_SUFFIX) for name in names)
 
 
 def _lane_runs(disk: Disk, path: str, lane: LaneId) -> Iterator[tuple[int, list[Id]]]:
     """The ids from some position on, batch by batch."""
-    set_aside.check_unmarked(disk, path)
+    quarantine.check_unmarked(disk, path)
     reader = _reader(disk, path, lane)
     copied = (f"{path}/{name}" for name in disk.list(path) if runs_file.is_runs_file(name))
     yield from _placed(reader, Runs(PrivateCopy(disk, copied), path), path)

@@ -57,7 +57,7 @@ class Clocks(msgspec.Struct, frozen=True, array_like=True):
     order_us: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
 
 
-class RaftSays(msgspec.Struct, frozen=True, array_like=True):
+class RaftMessage(msgspec.Struct, frozen=True, array_like=True):
     """Orderers of earlier versions say nothing of their clocks."""
 
     message: AnyMessage

@@ -14,7 +14,7 @@
 | 62   | GetMembers    | client → leader       | MembersAre                  |                    |
 | 63   | MembersAre    | back                  |                             |                    |
 | 64   | OrderersAre   | leader → replica      |                             |                    |
-| 70   | RaftSays      | orderer → orderer     |                             |                    |
+| 70   | RaftMessage      | orderer → orderer     |                             |                    |
 
 An answer carries its request's correlation number. The messages of an engine are in its folder, and are added by
 `protocol.codec.register`.
@@ -23,7 +23,7 @@ An answer carries its request's correlation number. The messages of an engine ar
 import msgspec
 
 from ithaca.protocol.greeting import Failure, Finished, GetStatus, Hello, Redirect, StatusIs, Welcome
-from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftSays, RemoveOrderer
+from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftMessage, RemoveOrderer
 
 TYPES: dict[int, type[msgspec.Struct]] = {
     1: Hello,
@@ -38,6 +38,6 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     62: GetMembers,
     63: MembersAre,
     64: OrderersAre,
-    70: RaftSays,
+    70: RaftMessage,
 }
 """Numbers are never given to another message."""

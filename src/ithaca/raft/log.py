@@ -28,7 +28,7 @@ class Log:
         self.reset(previous_index, previous_term)
 
     def reset(self, previous_index: int, previous_term: int) -> None:
-        """Start anew behind a snapshot."""
+        """Start again behind a snapshot."""
         self.first_index = previous_index + 1
         self.last_index = previous_index
         self.previous_term = previous_term

@@ -4,7 +4,7 @@ The event loop queues batches that have their places already; a thread writes an
 tells the loop once per group (`disk_queue`). A full disk keeps the group, and everything behind it, until there
 is space again. Any other failure ends the writing for good: what was synced before is safe, and nothing comes
 after it. While the disk is quick, a small group is written by the loop itself, at the end of its turn
-(`patient_disk`).
+(`inline_writes`).
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from typing import NamedTuple
 from ithaca.model.errors import IthacaError, StorageError, StorageFull
 from ithaca.model.limits import GROUP_BYTES_MAX, INLINE_GROUP_BYTES_MAX, STORAGE_FULL_RETRY_S
 from ithaca.runtime.disk_queue import DiskQueue
+from ithaca.runtime.inline_writes import Patience
 from ithaca.runtime.machine import monotonic_s
-from ithaca.runtime.patient_disk import Patience
 from ithaca.storage.lane import Lane
 from ithaca.storage.state import TrimmedTo, control_entry
 from ithaca.wire.batch import Batch

@@ -67,7 +67,7 @@ class Machine:
             return 0
 
     def name(self) -> str:
-        """What no other machine is called, and this one until it is started anew; empty when it cannot be told."""
+        """What no other machine is called, and this one until it is started again; empty when it cannot be told."""
         try:
             with open(_BOOT_ID, encoding="ascii") as file:
                 return file.read().strip()
@@ -116,7 +116,7 @@ def monotonic_s() -> float:
     return _current.monotonic_ns() / 1e9
 
 
-def chance() -> Random:
+def rng() -> Random:
     """The machine's source of randomness."""
     return _current.random
 

@@ -8,8 +8,8 @@ from ithaca.model.errors import StorageFull
 from ithaca.model.limits import RAFT_FULL_RETRY_S
 from ithaca.raft.events import Persist
 from ithaca.runtime.disk_queue import DiskQueue
+from ithaca.runtime.inline_writes import Patience
 from ithaca.runtime.machine import monotonic_s
-from ithaca.runtime.patient_disk import Patience
 from ithaca.storage.raftlog import RaftLog
 
 

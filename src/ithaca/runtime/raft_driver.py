@@ -57,7 +57,7 @@ from ithaca.raft.events import (
 )
 from ithaca.raft.leader import Leadership
 from ithaca.raft.messages import AnyMessage, Configuration, DurableState, EntryKind, ServerId, TimeoutNow
-from ithaca.runtime.machine import chance, monotonic_ns
+from ithaca.runtime.machine import monotonic_ns, rng
 from ithaca.runtime.raft_disk import RaftDisk
 from ithaca.storage.raftlog import RaftLog
 
@@ -120,7 +120,7 @@ class RaftDriver:
         random: Random | None = None,
     ) -> None:
         self._server = server
-        self._core = RaftCore(server, settings, random or chance(), durable, now_ms=_now_ms())
+        self._core = RaftCore(server, settings, random or rng(), durable, now_ms=_now_ms())
         self._configuration = self._core.node.membership.current
         self._machine = machine
         self._owner = owner

@@ -5,7 +5,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ithaca.model.limits import POLL_BYTES_MAX
 from ithaca.model.records import Record
-from ithaca.wire.view import AnyPositioned
+from ithaca.wire.positioned import AnyPositioned
 
 
 class Source(Protocol):

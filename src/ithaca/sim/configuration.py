@@ -90,11 +90,11 @@ class Configuration:
     order_interval_us: int
     limits: dict[str, int] = field(default_factory=dict)
     takes_over: bool = False
-    """Whether producers open their sessions anew in the middle of their work, and leave to the log what is there."""
+    """Whether producers open their sessions again in the middle of their work, and leave to the log what is there."""
     heartbeat_ms: int = 100
     """How often a leader makes sure that it still leads: the less often, the longer it may be wrong."""
     is_patient: bool = False
-    """Whether producers wait for as long as it takes, and do not begin anew."""
+    """Whether producers wait for as long as it takes, and do not begin again."""
     focus: str = "everybody"
     """Whom faults befall: `everybody`, `orderers`, `replicas` or `aggregators`."""
     spares: int = 0

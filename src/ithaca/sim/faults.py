@@ -371,7 +371,7 @@ class Faults:
         return f"{host.name} {path} at {offset}"
 
 
-def is_whole(world: World, host: Host) -> bool:
+def is_complete(world: World, host: Host) -> bool:
     """Whether a replica has everything of its shard that was acknowledged to anybody."""
     server = host.replica
     if not host.is_up or server is None:
@@ -388,5 +388,5 @@ def is_destroyed(world: World, host: Host) -> bool:
         host.was_flipped  # it may not have met the damage yet
         or host.disk.will_fail_sync
         or host.sync_failed_ns is not None  # it ends soon
-        or (host.is_broken and not is_whole(world, host))
+        or (host.is_broken and not is_complete(world, host))
     )

@@ -18,7 +18,7 @@ from ithaca.proof.checker import check
 from ithaca.proof.dump import NoPayload, dump_replica
 from ithaca.proof.history import Final, Plan
 from ithaca.sim.configuration import Configuration, configuration_of
-from ithaca.sim.faults import Faults, is_whole
+from ithaca.sim.faults import Faults, is_complete
 from ithaca.sim.images import check_images, has_new_replica
 from ithaca.sim.paths import counted
 from ithaca.sim.scalog.aggregation import is_aggregated
@@ -143,7 +143,7 @@ class _Run:
         self._converge("parts expire", lambda: world.times.short_parts == 0)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
         # Of the view as it is by then: a replica may still be replaced while the others catch up.
-        self._converge("replicas hold everything", lambda: all(is_whole(world, host) for host in world.replicas()))
+        self._converge("replicas hold everything", lambda: all(is_complete(world, host) for host in world.replicas()))
         self._converge("aggregators are used", lambda: is_aggregated(world))
         self._converge("spares that nobody needs wait again", lambda: are_waiting(world))
 

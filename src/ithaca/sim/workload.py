@@ -73,7 +73,7 @@ class _Numbers:
 class Producer:
     """Appends by sessions and without; its progress outlives its processes, as a program's own records do.
 
-    One that takes over does not repeat what has no receipt: it opens its session anew, with either of two handles and
+    One that takes over does not repeat what has no receipt: it opens its session again, with either of two handles and
     even while batches are on their way, and goes on behind whatever is there then. The former session may not know.
     """
 

@@ -24,7 +24,7 @@ from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.model.errors import IthacaError
 from ithaca.model.view import Address, View
 from ithaca.protocol.codec import known_types
-from ithaca.protocol.members import RaftSays
+from ithaca.protocol.members import RaftMessage
 from ithaca.runtime import machine
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
@@ -85,7 +85,7 @@ class World:
         weather.delay_ns, weather.straggler = configuration.delay_ns, configuration.straggler
         weather.split, weather.mischief = configuration.split, configuration.mischief
         weather.robust_types = frozenset(
-            number for number, kind in known_types().items() if kind in (RaftSays, ReportIs, ReportsAre)
+            number for number, kind in known_types().items() if kind in (RaftMessage, ReportIs, ReportsAre)
         )
         self.file = configuration.cluster()
         everything = configuration.cluster(configuration.spares, configuration.spare_orderers)

@@ -9,7 +9,7 @@ from ithaca.model.errors import Lost, Trimmed
 from ithaca.model.limits import SPARK_BATCH_BYTES, SPARK_CHUNK_BYTES
 from ithaca.spark.planning import LogPartition, Wanted
 from ithaca.wire.joined import joined
-from ithaca.wire.view import PositionedBatch, ScatteredBatch, Stretch
+from ithaca.wire.positioned import PositionedBatch, ScatteredBatch, Stretch
 
 
 def read_partition(partition: LogPartition) -> Iterator[Any]:

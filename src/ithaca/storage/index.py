@@ -10,7 +10,7 @@ The file `<first lsn>.idx` is a sequence of blocks, one per checkpoint of the se
 
 `end_offset` is where the checkpoint's snapshot entry starts, or the end of a sealed segment. A block is
 written once everything below `end_offset` has been synced, so it is a synced mark too. The index holds
-nothing that the segment does not: when it is missing or damaged it is made anew from there. `time_us` is
+nothing that the segment does not: when it is missing or damaged it is made again from there. `time_us` is
 the order's own time, the running maximum of the batches' timestamps.
 """
 

@@ -271,7 +271,7 @@ class Lane(LaneReader):
     def _fence(self, error: OSError, doing: str) -> Fenced:
         self.fenced = Fenced(
             f"{doing} {self._writer.segment.path} failed ({error.strerror}), so nothing is accepted any more; what was "
-            "acknowledged is safe: look after the disk, then open the log anew"
+            "acknowledged is safe: look after the disk, then open the log again"
         )
         return self.fenced
 

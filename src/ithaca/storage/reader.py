@@ -73,7 +73,7 @@ class LaneReader:
             self._segments.pop(first_lsn, None)
 
     def look_again(self) -> None:
-        """Open everything anew: what did not check out may have been dropped, written over or replaced meanwhile."""
+        """Open everything again: what did not check out may have been dropped, written over or replaced meanwhile."""
         with self._segments_lock:
             self._segments.clear()
         self.refresh()

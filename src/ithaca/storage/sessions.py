@@ -214,5 +214,5 @@ class SessionTable:
     def _has_expired(self, producer_id: int) -> SessionExpired:
         return SessionExpired(
             f"the session (producer {producer_id}) has expired: {SESSIONS_MAX} others were used since; "
-            "open it anew, and find out which of its records are there before going on"
+            "open it again, and find out which of its records are there before going on"
         )

@@ -64,7 +64,7 @@ class ProgressFile:
         if self._file is None:
             try:
                 self._file = self._disk.open(self._path, writable=False)
-            except FileNotFoundError:  # a power loss may take the name; the next writer makes the file anew
+            except FileNotFoundError:  # a power loss may take the name; the next writer makes the file again
                 return None
         data = self._file.read(0, _TOTAL)
         if len(data) < _TOTAL:

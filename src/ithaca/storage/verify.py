@@ -40,7 +40,7 @@ def verify_lane(disk: Disk, directory: str, lane: LaneId, advance: Advance) -> I
     if disk.exists(f"{directory}/{NAME}"):
         progress = ProgressFile(disk, directory, writable=False).load()
         if progress is None:
-            yield Finding(f"{directory}/{NAME}", 0, "does not match its checksum; the next writer makes it anew")
+            yield Finding(f"{directory}/{NAME}", 0, "does not match its checksum; the next writer makes it again")
     firsts = first_lsns(disk.list(directory))
     if not firsts:
         yield Finding(directory, 0, "there are no segments")
@@ -117,7 +117,7 @@ def _verify_index(disk: Disk, segment: Segment, starts: dict[int, int]) -> Itera
     data = disk.open(segment.index_path, writable=False).read(0, SEGMENT_BYTES_MAX)
     index, problem = indexes.load(data, segment_bytes=segment.file.size())
     if problem:
-        yield Finding(segment.index_path, index.blocks_bytes, f"{problem}; it is made anew from the segment")
+        yield Finding(segment.index_path, index.blocks_bytes, f"{problem}; it is made again from the segment")
     for lsn, offset in index.entries():
         if starts.get(offset) != lsn:
             yield Finding(segment.index_path, 0, f"says that LSN {lsn} starts at byte {offset}, and it does not")

@@ -295,7 +295,7 @@ class Cluster:
             await self._start(self._places[name])  # its lane was closed, and it needs another: any supervisor does it
 
     async def _nursed(self) -> None:
-        """Until no server is being stopped or started anew because it failed."""
+        """Until no server is being stopped or started again because it failed."""
         if self._ailing:
             await asyncio.wait(self._ailing)
 

@@ -4,10 +4,10 @@ A run is a cluster of processes on this machine, clients in processes of their o
 were told, and a plan of faults. At its end the cluster must heal, everything is read once more, the replicas'
 directories are dumped, and `proof.checker` judges the history.
 
-Read `plan` first (what is broken when; pure), then `run`, which does it. `tormented` is the cluster: its directory, its
-`keeper` (a process with the supervisor of `ithaca up`), how it is. Between the servers, and between them and their
-clients, is `proxy`, our own network; under the servers are `disks`, if a disk is to fail. `injectors` lists the
-faults; they are in `process_faults`, `link_faults` and `disk_faults`. `crowd` keeps the clients:
+Read `plan` first (what is broken when; pure), then `run`, which does it. `cluster_under_test` is the cluster: its
+directory, its `keeper` (a process with the supervisor of `ithaca up`), how it is. Between the servers, and between them
+and their clients, is `proxy`, our own network; under the servers are `disks`, if a disk is to fail. `injectors` lists
+the faults; they are in `process_faults`, `link_faults` and `disk_faults`. `crowd` keeps the clients:
 `session_producer`, `plain_producer` and `readers`, on what `client` gives them all; `batches` is what they append.
 
 `soak` is another kind of run: no faults to survive, but a year's wear in an hour.

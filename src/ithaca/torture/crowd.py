@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ithaca.torture import plain_producer, publisher, readers, session_producer
 from ithaca.torture.client import CALLS, TIMEOUT_S, Behave, Errand, Finish, Progress, run_client
-from ithaca.torture.tormented import POLL_S
+from ithaca.torture.cluster_under_test import POLL_S
 
 FINISH_S = TIMEOUT_S + 60.0
 """How long a client may take to finish what it has begun."""

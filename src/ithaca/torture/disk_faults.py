@@ -9,9 +9,9 @@ import time
 from typing import ClassVar
 
 from ithaca.server.process import FENCED
+from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, process_state
 from ithaca.torture.injectors import Broken, Injector, NotFired, Scene, Struck
 from ithaca.torture.plan import Fault, Strike
-from ithaca.torture.tormented import POLL_S, Tormented, process_state
 
 EFFECT_S = 20.0
 """How long a server may go on before it meets the fault of its disk."""
@@ -55,7 +55,7 @@ class SyncError(Injector):
             cluster.start()
             await cluster.healed()
 
-    async def _fence(self, cluster: Tormented, name: str) -> None:
+    async def _fence(self, cluster: ClusterUnderTest, name: str) -> None:
         pid = cluster.pid(name)
         tracer = _fail_syncs(pid)
         try:

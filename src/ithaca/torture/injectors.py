@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
+from ithaca.torture.cluster_under_test import ClusterUnderTest, Shape
 from ithaca.torture.disks import LoopDisk
 from ithaca.torture.plan import Fault, Strike
 from ithaca.torture.proxy import Network
-from ithaca.torture.tormented import Shape, Tormented
 
 
 class NotFired(Exception):
@@ -28,7 +28,9 @@ class Producers(Protocol):
 class Scene:
     """What strikes act on."""
 
-    def __init__(self, cluster: Tormented, network: Network, disks: dict[str, LoopDisk], producers: Producers) -> None:
+    def __init__(
+        self, cluster: ClusterUnderTest, network: Network, disks: dict[str, LoopDisk], producers: Producers
+    ) -> None:
         self.cluster = cluster
         self.network = network
         self.disks = disks

@@ -1,4 +1,4 @@
-"""The process that keeps the servers of a tormented cluster running, with the supervisor of `ithaca up`.
+"""The process that keeps the servers of a cluster under test running, with the supervisor of `ithaca up`.
 
 `python -m ithaca.torture.keeper DIRECTORY`: `programs.json` there says what to run. It ends with whoever started it.
 """

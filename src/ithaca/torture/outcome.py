@@ -19,11 +19,11 @@ from ithaca.proof.checker import check_file
 from ithaca.proof.dump import dump_replica
 from ithaca.proof.history import HistoryWriter, merge
 from ithaca.storage.disk import OsDisk
+from ithaca.torture.cluster_under_test import NotHealed
 from ithaca.torture.crowd import ClientFailed
 from ithaca.torture.disks import private_mounts
 from ithaca.torture.injectors import Broken, NotFired
 from ithaca.torture.run import Options, Progress, Run, Tell
-from ithaca.torture.tormented import NotHealed
 
 HISTORY = "history.jsonl"
 DUMPS = "dumps.jsonl"

@@ -6,9 +6,9 @@ import signal
 import subprocess
 from typing import ClassVar
 
+from ithaca.torture.cluster_under_test import ClusterUnderTest, is_running, process_state
 from ithaca.torture.injectors import Injector, NotFired, Scene, Struck
 from ithaca.torture.plan import Fault, Strike
-from ithaca.torture.tormented import Tormented, is_running, process_state
 
 END_S = 15.0
 """How long a process may take to follow a signal."""
@@ -134,16 +134,16 @@ def _faketime_library() -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-async def _stopped(cluster: Tormented, name: str, pid: int) -> None:
+async def _stopped(cluster: ClusterUnderTest, name: str, pid: int) -> None:
     await cluster.until(lambda: process_state(pid) == "T", f"{name} is stopped", END_S)
 
 
-async def restarted(cluster: Tormented, name: str) -> None:
+async def restarted(cluster: ClusterUnderTest, name: str) -> None:
     """Ask a server to stop, and wait until another process has taken its place."""
     pid = cluster.signal(name, signal.SIGTERM)
     await ended(cluster, name, pid)
     await cluster.until(lambda: cluster.pid(name) not in (None, pid), f"{name} is started again", END_S)
 
 
-async def ended(cluster: Tormented, name: str, pid: int) -> None:
+async def ended(cluster: ClusterUnderTest, name: str, pid: int) -> None:
     await cluster.until(lambda: not is_running(pid), f"{name} has ended", END_S)

@@ -1,7 +1,7 @@
 """A client that prepares parts and publishes them: with little patience, and again under the same key until it is told.
 
 The records of a publication are the same in every try, whether its parts are those of the try before or were prepared
-anew because they were gone.
+again because they were gone.
 """
 
 import asyncio

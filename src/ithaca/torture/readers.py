@@ -20,7 +20,7 @@ POLL_S = 0.25
 SUBSCRIPTIONS = 1_000_000
 """Numbers of subscriptions that each client has for itself."""
 LATEST_S = 8.0
-"""A subscription to what comes next is made anew after so long."""
+"""A subscription to what comes next is made again after so long."""
 PROBE_S = 0.01
 """Between two looks at single positions."""
 RANGE = 0.05

@@ -14,13 +14,13 @@ from ithaca.model.interface_aio import ClusterLog
 from ithaca.proof.history import Fault, HistoryWriter, Plan, Trim
 from ithaca.torture.catalogue import INJECTORS
 from ithaca.torture.client import TIMEOUT_S, patient
+from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, Shape, server_names
 from ithaca.torture.crowd import Cast, Crowd
 from ithaca.torture.disks import LoopDisk
 from ithaca.torture.injectors import NotFired, Scene
 from ithaca.torture.plan import Strike, make_plan, rounds_of, targets_of
 from ithaca.torture.proxy import Network
 from ithaca.torture.sightings import range_of, seen
-from ithaca.torture.tormented import POLL_S, Shape, Tormented, server_names
 
 TRIM_AFTER = 0.7
 """When the log is trimmed, as a part of the plan's time."""
@@ -75,7 +75,7 @@ class Run:
         names = server_names(shape)
         self.disks = {name: LoopDisk(home / "data" / name) for name in names} if options.needs_disks else {}
         data = {name: self.disks[name].server if self.disks else home / "data" / name for name in names}
-        self.cluster = Tormented(home / "cluster", shape, data)
+        self.cluster = ClusterUnderTest(home / "cluster", shape, data)
         self._members: list[str] = []
         self.crowd = Crowd(home / "clients", self.cluster.bootstrap, options.seed, options.cast)
         self._network = Network(options.seed)

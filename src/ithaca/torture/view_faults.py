@@ -7,11 +7,11 @@ from typing import ClassVar
 import ithaca.aio
 from ithaca.model.interface_aio import Admin, ClusterLog
 from ithaca.torture.client import TIMEOUT_S
+from ithaca.torture.cluster_under_test import ClusterUnderTest, Shape
 from ithaca.torture.injectors import Injector, Scene, Struck
 from ithaca.torture.plan import Fault, Strike
 from ithaca.torture.process_faults import ended
 from ithaca.torture.proxy import party
-from ithaca.torture.tormented import Shape, Tormented
 
 
 class AddShard(Injector):
@@ -94,5 +94,5 @@ async def _add(scene: Scene, admin: Admin) -> tuple[int, list[str]]:
     return shard, names
 
 
-def _connected(cluster: Tormented) -> AbstractAsyncContextManager[ClusterLog]:
+def _connected(cluster: ClusterUnderTest) -> AbstractAsyncContextManager[ClusterLog]:
     return ithaca.aio.connect(cluster.bootstrap, timeout=TIMEOUT_S)

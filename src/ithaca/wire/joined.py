@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ithaca.wire.batch import Columns
-from ithaca.wire.view import Stretch
+from ithaca.wire.positioned import Stretch
 
 Offsets = NDArray[np.int32]
 

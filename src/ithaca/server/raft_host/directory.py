@@ -6,7 +6,7 @@ meta      the server's number and whether it ever took part, in the format of `s
 raft.log  in the format of `storage.raftlog`
 ```
 
-A server that lost its Raft log must not start anew under the same number: it has forgotten its votes, and might
+A server that lost its Raft log must not start again under the same number: it has forgotten its votes, and might
 give them twice. So `meta` says that there is a log as soon as there is one, and from then on it is never made again.
 """
 

@@ -18,7 +18,7 @@ from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Hello
-from ithaca.protocol.members import RaftSays
+from ithaca.protocol.members import RaftMessage
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, dial
 
@@ -37,7 +37,7 @@ class LinkOwner(Protocol):
     def told_removed(self, by: ServerId) -> None:
         """Another orderer refuses this one, since it was removed."""
 
-    def hear(self, says: RaftSays) -> None:
+    def hear(self, says: RaftMessage) -> None:
         """The other side has answered over the link, since it does not know where this server is."""
 
 
@@ -63,7 +63,7 @@ class RaftLinks:
                 self._tasks[task] = server
                 task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
-    def send(self, to: ServerId, says: RaftSays) -> bool:
+    def send(self, to: ServerId, says: RaftMessage) -> bool:
         """Says whether there is a link, be it up or not."""
         link = self._links.get(to)
         if link is None:
@@ -95,7 +95,7 @@ class _Link:
         self.called = asyncio.Event()
         """Set when there is no reason to wait before dialling."""
 
-    def send(self, says: RaftSays) -> None:
+    def send(self, says: RaftMessage) -> None:
         connection = self._connection
         if connection is not None and connection.is_writable:
             connection.send(says)
@@ -140,7 +140,7 @@ class _Link:
 
     def on_message(self, connection: Connection, received: Received) -> None:
         message = received.message
-        if not isinstance(message, RaftSays) or message.message.sender != self._server:
+        if not isinstance(message, RaftMessage) or message.message.sender != self._server:
             raise ProtocolError(f"orderer {self._server} says what only others say: {type(message).__name__}")
         self._owner.hear(message)
 

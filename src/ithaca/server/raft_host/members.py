@@ -77,7 +77,7 @@ class MemberChanges:
             waiter.failed(
                 InvalidInput(
                     f"orderer {server} cannot be added: numbers up to {configuration.last} were used, and no number is "
-                    f"used again; start it anew as orderer {configuration.last + 1} with an empty directory"
+                    f"used again; start it again as orderer {configuration.last + 1} with an empty directory"
                 )
             )
         elif server > configuration.last + ORDERER_NUMBER_LEAP_MAX:

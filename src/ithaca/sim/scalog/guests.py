@@ -92,7 +92,7 @@ class Guest:
         await asyncio.gather(
             self._visit(who, random),
             self._come_back(who, random, log),
-            self._begin_anew(who, random, log),
+            self._begin_again(who, random, log),
             self._expire(random, other),
         )
 
@@ -168,7 +168,7 @@ class Guest:
                 await asyncio.sleep(_AGAIN_S)
         await asyncio.sleep(_AGAIN_S)
 
-    async def _begin_anew(self, who: Process, random: Random, log: ClusterLog) -> None:
+    async def _begin_again(self, who: Process, random: Random, log: ClusterLog) -> None:
         """A name that expires now and then, under whoever has it open."""
         while self._world.is_loaded:
             numbers = self._world.recorder.new_session()

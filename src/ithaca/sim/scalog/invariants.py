@@ -252,7 +252,7 @@ class Invariants:
         if disk is not host.disk:
             held = set()
         there = set() if server is None else self._lanes_of(host, server)
-        if server is not None and any(found.lane is None for found in server.store.set_aside):
+        if server is not None and any(found.lane is None for found in server.store.quarantined):
             there |= held  # nobody can say which lanes they were
         for lane in sorted(held - there):
             if self._counts_on(host, lane):
@@ -264,8 +264,8 @@ class Invariants:
         self._copies[host.name] = host.disk, there
 
     def _lanes_of(self, host: Host, server: ReplicaServer) -> set[LaneId]:
-        """The lanes that a replica has, and those that it has set aside for their damage."""
-        aside = {found.lane for found in server.store.set_aside if found.lane is not None}
+        """The lanes that a replica has, and those that it has quarantined for their damage."""
+        aside = {found.lane for found in server.store.quarantined if found.lane is not None}
         return {*server.store.lanes, *self._packed_lengths(host, server), *aside}
 
     def _packed_lengths(self, host: Host, server: ReplicaServer) -> dict[LaneId, int]:
@@ -333,12 +333,15 @@ class Invariants:
 
     def _are_woken(self, host: Host, server: ReplicaServer) -> None:
         """Nobody waits for what is there."""
-        for waits, limit in ((server.shelf.readers, server.core.readable), (server.shelf.streams, server.core.tail)):
+        for waits, limit in (
+            (server.read_view.readers, server.core.readable),
+            (server.read_view.streams, server.core.tail),
+        ):
             if waits.first is not None and waits.first < limit:
                 raise Violation("woken", f"{host.name} lets somebody wait for {waits.first}, and is at {limit}")
 
     def _has_what_it_synced(self, host: Host, server: ReplicaServer) -> None:
-        """A lane that a replica opens anew has what it had synced, unless damage was found and it was set aside.
+        """A lane that a replica opens again has what it had synced, unless damage was found and it was quarantined.
 
         Damage and a power loss together may look like a write that was torn. A lane that was closed is cut to what is
         ordered of it, and a replica may be killed while it does that.
@@ -347,7 +350,7 @@ class Invariants:
         life, before = self._had.get(disk, (host.lives, {}))
         now = {lane: durable for lane, _, durable, _ in server.core.lanes()}
         if life != host.lives:
-            aside = {found.lane for found in server.store.set_aside}
+            aside = {found.lane for found in server.store.quarantined}
             for lane, durable in now.items():
                 if durable < self._kept(lane, before.get(lane, 0)) and lane not in aside and not host.flip_is_hidden:
                     said = f"{host.name} had synced {before[lane]} records of lane {lane}"

@@ -1,6 +1,6 @@
 """The disks of all simulated servers, as a reader on the same machine sees them: by path, and only to read.
 
-Each read opens its file anew: a server that was killed, or whose disk was lost or replaced, takes nothing along but
+Each read opens its file again: a server that was killed, or whose disk was lost or replaced, takes nothing along but
 what it took along on its disk.
 """
 

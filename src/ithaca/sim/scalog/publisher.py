@@ -1,7 +1,7 @@
 """A client of a simulated cluster that prepares parts and publishes them: killed in between, told nothing, repeating.
 
 What it was about to publish outlives its processes, as a program's own records do: the same records under the same
-key, in parts that it has still or prepares anew, until it is told where they are.
+key, in parts that it has still or prepares again, until it is told where they are.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.ordering.entries import ExpireSession, MoveSession, OpenSession
 from ithaca.engines.scalog.ordering.outcomes import SessionOpened
@@ -95,7 +95,7 @@ class Publisher:
             prepared = {at: await self._prepared(random, log, *current.rows[at]) for at in _shuffled(random, current)}
             current.parts = [part for _, part in sorted(prepared.items())]
             if self._is_troubled and random.random() < 0.25:
-                await self._dawdle(random.uniform(0, 4))  # for some to expire, and for servers to start anew
+                await self._dawdle(random.uniform(0, 4))  # for some to expire, and for servers to start again
         is_aborted = self._is_troubled and random.random() < 0.15
         if is_aborted:
             await log.abort(current.parts)
@@ -104,7 +104,7 @@ class Publisher:
         except PartGone:
             current.parts = []  # whether an earlier try was heard is told by the next one
             if current.is_once and current.tries > 1:
-                self._current = None  # but not without a writer: what is prepared anew is published anew
+                self._current = None  # but not without a writer: what is prepared again is published again
             if is_aborted and current.tries == 1 and random.random() < 0.5:
                 self._current = None  # it is given up for good, and must be nowhere
                 self._world.count("publication given up")

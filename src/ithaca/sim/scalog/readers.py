@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.client.read.scan import AsyncScan
@@ -19,7 +19,7 @@ from ithaca.sim.process import Process
 from ithaca.sim.violation import Violation
 from ithaca.sim.workload import AGAIN_S, KEYS, connected
 from ithaca.wire.keys import hash_key
-from ithaca.wire.view import Stretch
+from ithaca.wire.positioned import Stretch
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
@@ -69,7 +69,7 @@ class Reader:
                         recorder.marked(number, subscription.position)
                         self._reached[is_filtered] = max(self._reached[is_filtered], subscription.position)
                         if random.random() < 0.02 and not self._world.is_healing:
-                            break  # and begins anew; once all is mended, it must get on by itself
+                            break  # and begins again; once all is mended, it must get on by itself
             except IthacaError as error:
                 self._world.met(error, "subscribe")
                 await asyncio.sleep(AGAIN_S)

@@ -35,7 +35,7 @@ def with_storage_trouble(configuration: "Configuration") -> "Configuration":
         faults.append(FILL)
     if configuration.pool:
         limits["LEARNER_UNASKED_S"] = random.choice((4, 20))
-        limits["COPIES_SET_ASIDE_MAX"] = _MANY  # nobody is there to delete any
+        limits["COPIES_QUARANTINED_MAX"] = _MANY  # nobody is there to delete any
         if random.random() < 0.6:
             faults.append(RENAME)
     return replace(configuration, limits=limits, faults=tuple(sorted(faults)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order, parse_bootstrap
 from ithaca.engines.scalog.client.read.reading import Reading
@@ -40,7 +40,7 @@ class Context:
         """Raise unless the handle can be used."""
         if self.is_forked:
             raise ForkedHandle(
-                f"the handle of the cluster at {self.bootstrap} was inherited through a fork: connect anew there"
+                f"the handle of the cluster at {self.bootstrap} was inherited through a fork: connect again there"
             )
         if self.is_closed:
             raise LogClosed(f"the handle of the cluster at {self.bootstrap} was closed")

@@ -1,4 +1,4 @@
-"""Connections by address: shared by all that a handle does, dialled on demand, and dialled anew when one ends."""
+"""Connections by address: shared by all that a handle does, dialled on demand, and dialled again when one ends."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.client.intake import Slot
-from ithaca.client.patience import Deadline, Pauses
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
 from ithaca.engines.scalog.client.append.appends import Appends
@@ -80,13 +80,13 @@ class AsyncClusterLog(interface_aio.ClusterLog):
     # Appending
 
     @property
-    def is_crowded(self) -> bool:
+    def is_full(self) -> bool:
         """Whether so many bytes are under way that nothing more should be taken."""
-        return self._appends.is_crowded
+        return self._appends.is_full
 
-    async def relieved(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait while it is crowded; `Overloaded` when that takes too long."""
-        await self._appends.relieved()
+        await self._appends.wait_for_room()
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         """Append one record, which `wire.build.checked_record` has checked; never waits."""
@@ -135,7 +135,7 @@ class AsyncClusterLog(interface_aio.ClusterLog):
     async def _append(self, value: Buffer, key: Buffer | None) -> "asyncio.Future[Receipt]":
         self._context.check()
         plain, plain_key = checked_record(value, key)
-        if self._appends.is_crowded:
+        if self._appends.is_full:
             await self._room()
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._appends.take_record(plain, plain_key, future)
@@ -152,8 +152,8 @@ class AsyncClusterLog(interface_aio.ClusterLog):
         return future
 
     async def _room(self) -> None:
-        if self._appends.is_crowded:
-            await self._appends.relieved()
+        if self._appends.is_full:
+            await self._appends.wait_for_room()
             self._context.check()
 
     async def flush(self, *, timeout: float | None = None) -> None:
@@ -283,7 +283,7 @@ class AsyncClusterLog(interface_aio.ClusterLog):
             await asyncio.gather(*(self._replica_trimmed(address, first) for address in addresses))
 
     async def _replica_trimmed(self, address: Address, first: int) -> None:
-        deadline, pauses = Deadline(TRIM_SEEN_TIMEOUT_S), Pauses()
+        deadline, pauses = Deadline(TRIM_SEEN_TIMEOUT_S), Backoff()
         while not deadline.passed:
             try:
                 link = await self._context.links.link(address, max(deadline.left_s, 0.001))

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.orderer_search import orderers_known_to_replicas
 from ithaca.engines.scalog.messages.appending import FinishPart, GetPart, PartIs
@@ -26,7 +26,7 @@ from ithaca.engines.scalog.messages.order import (
     GetView,
     Propose,
     SessionIs,
-    TailIs,
+    TailReply,
     ViewIs,
 )
 from ithaca.engines.scalog.messages.requests import Request, entry_of, request_of
@@ -42,7 +42,7 @@ from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
-from ithaca.runtime.machine import chance
+from ithaca.runtime.machine import rng
 
 
 def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
@@ -56,7 +56,7 @@ def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
         raise InvalidInput('bootstrap is empty: name the address of an orderer, such as "127.0.0.1:7600"')
     for text in texts:
         if not isinstance(text, str):
-            raise InvalidInput(f'bootstrap has {text!r}, which is no address such as "127.0.0.1:7600"')
+            raise InvalidInput(f'bootstrap has {text!r}, which is not an address such as "127.0.0.1:7600"')
     return tuple(dict.fromkeys(parse_address(text.strip()) for text in texts))
 
 
@@ -87,7 +87,7 @@ class Order:
         if self.configuration is not None and answer.configuration.log != self.configuration.log:
             raise ProtocolError(
                 f"the orderers answer for log {answer.configuration.log}, and this handle belongs to log "
-                f"{self.configuration.log}: connect anew"
+                f"{self.configuration.log}: connect again"
             )
         self.configuration = answer.configuration
         self._links.log = answer.configuration.log
@@ -105,10 +105,10 @@ class Order:
             await self.refresh(deadline, newest)
         return self.view
 
-    async def tail(self, deadline: Deadline) -> TailIs:
+    async def tail(self, deadline: Deadline) -> TailReply:
         """Where the log ends, as it was at some time after this call began."""
         answer = await self._ask(GetTail(), deadline)
-        if not isinstance(answer, TailIs):
+        if not isinstance(answer, TailReply):
             raise ProtocolError(f"an orderer answered GetTail with {type(answer).__name__}")
         return answer
 
@@ -133,7 +133,7 @@ class Order:
 
     async def said_at(self, address: Address, deadline: Deadline) -> dict[str, Any]:
         """What the server at this address says of itself."""
-        pauses = Pauses()
+        pauses = Backoff()
         while True:
             try:
                 return _said(await self._ask_at(address, GetStatus(), deadline))
@@ -191,7 +191,7 @@ class Order:
     async def _ask(self, message: Message, deadline: Deadline, *, to_leader: bool = True) -> Message:
         problems: dict[Address, IthacaError] = {}
         is_unknown = False
-        pauses = Pauses()
+        pauses = Backoff()
         while True:
             places = deque(self._places(to_leader))
             tried: set[Address] = set()
@@ -237,8 +237,8 @@ class Order:
     def _places(self, to_leader: bool) -> list[Address]:
         """Those that are there now as far as is known, each time in another order; then those it began with."""
         places, others = list(self._orderers.addresses), list(self._bootstrap)
-        chance().shuffle(places)
-        chance().shuffle(others)
+        rng().shuffle(places)
+        rng().shuffle(others)
         places += others
         if to_leader and self._leader is not None:
             places.insert(0, self._leader)

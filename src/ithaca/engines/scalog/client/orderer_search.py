@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.links import Links
 from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
@@ -15,14 +15,14 @@ from ithaca.model.errors import IthacaError
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, REPLICAS_ASKED_FOR_ORDERERS_MAX
 from ithaca.model.view import Address, Orderers, View
 from ithaca.protocol.greeting import GetStatus, StatusIs
-from ithaca.runtime.machine import chance
+from ithaca.runtime.machine import rng
 
 
 async def orderers_known_to_replicas(links: Links, view: View, deadline: Deadline) -> Orderers:
     """The newest list that some of the replicas name; none when they name none."""
     addresses = [replica.address for shard in view.shards for replica in shard.replicas]
     newest = Orderers()
-    for address in chance().sample(addresses, min(len(addresses), REPLICAS_ASKED_FOR_ORDERERS_MAX)):
+    for address in rng().sample(addresses, min(len(addresses), REPLICAS_ASKED_FOR_ORDERERS_MAX)):
         if deadline.passed:
             break
         named = await _named_by(links, address, deadline)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.links import Link, Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.model.errors import (
@@ -19,7 +19,7 @@ from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard, View
 from ithaca.protocol.codec import Message, Received
-from ithaca.runtime.machine import chance
+from ithaca.runtime.machine import rng
 
 Answer = TypeVar("Answer")
 
@@ -55,7 +55,7 @@ class Replicas:
         """Where the replicas of a shard are, the preferred one first."""
         found = find_shard(self._order.view, shard)
         places = [replica.address for replica in found.replicas] if found is not None else []
-        chance().shuffle(places)
+        rng().shuffle(places)
         preferred = self._preferred.get(shard)
         if preferred in places:
             places.remove(preferred)
@@ -89,7 +89,7 @@ class Replicas:
         `Corrupt` when what is asked for is damaged at every one of them: time does not help then. `wait_s` is how
         long the replica itself may wait before it answers; `last` is asked when no other could answer.
         """
-        pauses = Pauses()
+        pauses = Backoff()
         problems: dict[Address, IthacaError] = {}
         while True:
             places = sorted(self.places(shard), key=lambda address: address == last)

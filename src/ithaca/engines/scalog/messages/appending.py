@@ -39,14 +39,14 @@ class NextSeqIs(msgspec.Struct, frozen=True, array_like=True):
     next_seq: Counted
 
 
-class GetPlaced(msgspec.Struct, frozen=True, array_like=True):
+class GetSessionTail(msgspec.Struct, frozen=True, array_like=True):
     """What a closed lane holds of a session, asked of any replica that has the lane up to its length."""
 
     lane: LaneId
     producer_id: Counted
 
 
-class PlacedAre(msgspec.Struct, frozen=True, array_like=True):
+class SessionTailReply(msgspec.Struct, frozen=True, array_like=True):
     """The session's last batches there: (first number, records, position or 0); empty when it has none."""
 
     placed: tuple[tuple[Counted, Counted, Natural], ...]

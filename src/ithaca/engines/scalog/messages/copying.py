@@ -26,7 +26,7 @@ class GetRuns(msgspec.Struct, frozen=True, array_like=True):
     stop: Natural
 
 
-class RunsAre(msgspec.Struct, frozen=True, array_like=True):
+class RunsReply(msgspec.Struct, frozen=True, array_like=True):
     """(LSN, position, count, time) each; they may end early. If the first is behind what was asked for, then all that
     is before it was trimmed."""
 

@@ -4,8 +4,8 @@
 |------|---------------|-----------------------|-----------------------------|--------------------|
 | 10   | GetView       | anyone → orderer      | ViewIs                      |                    |
 | 11   | ViewIs        | back                  |                             |                    |
-| 12   | GetTail       | client → leader       | TailIs                      |                    |
-| 13   | TailIs        | back                  |                             |                    |
+| 12   | GetTail       | client → leader       | TailReply                      |                    |
+| 13   | TailReply        | back                  |                             |                    |
 | 14   | Propose       | client of version 1 → leader | Applied              |                    |
 | 15   | Applied       | back                  |                             |                    |
 | 16   | GetSession    | client → leader       | SessionIs                   |                    |
@@ -31,8 +31,8 @@
 | 31   | Acks          | replica → client      |                             |                    |
 | 32   | GetNextSeq    | client → home replica | NextSeqIs                   |                    |
 | 33   | NextSeqIs     | back                  |                             |                    |
-| 34   | GetPlaced     | client → replica      | PlacedAre                   |                    |
-| 35   | PlacedAre     | back                  |                             |                    |
+| 34   | GetSessionTail     | client → replica      | SessionTailReply                   |                    |
+| 35   | SessionTailReply     | back                  |                             |                    |
 | 36   | AppendPart    | client → replica      | PartSynced                  | one batch          |
 | 37   | PartSynced    | back                  |                             |                    |
 | 38   | FinishPart    | client → leader       | Applied                     |                    |
@@ -52,12 +52,12 @@
 | 47   | TimeIs        | back                  |                             |                    |
 | 92   | SeekBytes     | leader → replica      | KeptFrom                    |                    |
 | 93   | KeptFrom      | back                  |                             |                    |
-| 48   | GetPlaces     | client → replica      | PlacesAre                   |                    |
-| 49   | PlacesAre     | back                  |                             |                    |
+| 48   | LocateRecords     | client → replica      | RecordLocations                   |                    |
+| 49   | RecordLocations     | back                  |                             |                    |
 | 50   | FollowLane    | replica → replica     | a stream of LaneBatches, Finished |              |
 | 51   | LaneBatches   | back                  |                             | batches            |
-| 52   | GetRuns       | replica → replica     | RunsAre                     |                    |
-| 53   | RunsAre       | back                  |                             |                    |
+| 52   | GetRuns       | replica → replica     | RunsReply                     |                    |
+| 53   | RunsReply       | back                  |                             |                    |
 | 54   | Enlist        | spare → leader        | Enlisted, when it is needed |                    |
 | 55   | Enlisted      | back                  |                             |                    |
 | 56   | Admit         | client → leader       | AdmissionIs                 |                    |
@@ -100,13 +100,13 @@ from ithaca.engines.scalog.messages.appending import (
     FinishPart,
     GetNextSeq,
     GetPart,
-    GetPlaced,
+    GetSessionTail,
     NextSeqIs,
     PartIs,
     PartSynced,
-    PlacedAre,
+    SessionTailReply,
 )
-from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, LaneBatches, RunsAre
+from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, LaneBatches, RunsReply
 from ithaca.engines.scalog.messages.listing import GetSessions, GetWriters, SessionsAre, WritersAre
 from ithaca.engines.scalog.messages.order import (
     AdmissionIs,
@@ -117,10 +117,10 @@ from ithaca.engines.scalog.messages.order import (
     GetView,
     Propose,
     SessionIs,
-    TailIs,
+    TailReply,
     ViewIs,
 )
-from ithaca.engines.scalog.messages.places import GetPlaces, PlacesAre
+from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.engines.scalog.messages.reading import (
     Behind,
     Deliver,
@@ -163,7 +163,7 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     10: GetView,
     11: ViewIs,
     12: GetTail,
-    13: TailIs,
+    13: TailReply,
     14: Propose,
     15: Applied,
     16: GetSession,
@@ -177,8 +177,8 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     31: Acks,
     32: GetNextSeq,
     33: NextSeqIs,
-    34: GetPlaced,
-    35: PlacedAre,
+    34: GetSessionTail,
+    35: SessionTailReply,
     36: AppendPart,
     37: PartSynced,
     38: FinishPart,
@@ -198,12 +198,12 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     47: TimeIs,
     92: SeekBytes,
     93: KeptFrom,
-    48: GetPlaces,
-    49: PlacesAre,
+    48: LocateRecords,
+    49: RecordLocations,
     50: FollowLane,
     51: LaneBatches,
     52: GetRuns,
-    53: RunsAre,
+    53: RunsReply,
     54: Enlist,
     55: Enlisted,
     56: Admit,

@@ -58,7 +58,7 @@ class GetTail(msgspec.Struct, frozen=True, array_like=True):
     """Linearizable: through the leader's read index."""
 
 
-class TailIs(msgspec.Struct, frozen=True, array_like=True):
+class TailReply(msgspec.Struct, frozen=True, array_like=True):
     """Where the order stands; `time_us` is what its time would be with a cut that is proposed now."""
 
     tail: Counted

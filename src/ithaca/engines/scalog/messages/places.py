@@ -15,7 +15,7 @@ _Natural = Annotated[int, Meta(ge=0)]
 _Counted = Annotated[int, Meta(ge=1)]
 
 
-class GetPlaces(msgspec.Struct, frozen=True, array_like=True):
+class LocateRecords(msgspec.Struct, frozen=True, array_like=True):
     """Where the shard's records of the positions `[start, stop)` lie, for a reader on this machine."""
 
     machine: Annotated[str, Meta(min_length=1, max_length=MACHINE_NAME_BYTES_MAX)]
@@ -23,7 +23,7 @@ class GetPlaces(msgspec.Struct, frozen=True, array_like=True):
     stop: _Counted
 
 
-class PlacesAre(msgspec.Struct, frozen=True, array_like=True):
+class RecordLocations(msgspec.Struct, frozen=True, array_like=True):
     """The directory of the lanes, and device and inode to know it by; then what is in it.
 
     A stretch is a lane, an LSN of it, the position there, and how many records follow. The shard has no others below

@@ -6,7 +6,7 @@ or slower, towards the *agreed* clock: the latest time that a majority of the vo
 falls, never stands still, and passes about as fast as time does, however far from all clocks it is.
 
 Every orderer that knows how the time moves tells the others, with each of its messages. A leader goes on from there,
-by its own monotonic clock. If nobody knew, since too many have started anew, the leader's first time may leap, ahead
+by its own monotonic clock. If nobody knew, since too many have started again, the leader's first time may leap, ahead
 only, to the agreed clock: there is nothing else to tell how long nobody led.
 """
 

@@ -43,7 +43,7 @@ class Leader:
             return None
         ready = self._ready()
         moved = self._state.lanes.growing(LaneLengths.of_keys(ready), self._state.shards.version)
-        # What would order nothing is let go: it is ordered or closed, or its shard will report anew.
+        # What would order nothing is let go: it is ordered or closed, or its shard will report again.
         self._moved = {key: length for key, length in self._moved.items() if key not in ready}
         if not len(moved) and not self._is_grace_cut_due(time_us):
             return None

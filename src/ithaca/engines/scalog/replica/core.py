@@ -28,7 +28,6 @@ from ithaca.engines.scalog.replica.events import (
     ForgetSession,
     Held,
     ListSessions,
-    NobodyHas,
     OrderJoined,
     OrderLost,
     PartAppended,
@@ -39,6 +38,7 @@ from ithaca.engines.scalog.replica.events import (
     RunsSynced,
     Settle,
     ShardReclaimed,
+    SourcesExhausted,
     Synced,
     Tick,
     Truncated,
@@ -113,7 +113,7 @@ class ReplicaCore:
             Created: self._created,
             Truncated: self._truncated,
             RunsFetched: self._runs_fetched,
-            NobodyHas: self._nobody_has,
+            SourcesExhausted: self._nobody_has,
             RunsSynced: self._runs_synced,
             DiskFull: self._disk_full,
         }
@@ -218,7 +218,7 @@ class ReplicaCore:
         return "catching up"
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing that is ordered of the shard is missing here, as far as is known."""
         is_there = self.state in ("serving", "finalized")
         return is_there and not any(copy.is_behind for copy in self._lanes.values())
@@ -306,7 +306,7 @@ class ReplicaCore:
             self._appends.sessions.only(each for each in summary.sessions if each.home == self.own_lane)
         self._runs_known()
         for copy in self._lanes.values():
-            self._settling.pursue(copy)
+            self._settling.reconcile(copy)
         self._list_sessions(summary)
         self._reporting.follow(summary.shard, self._now_us, is_new=True)
         self._readable.look_again()
@@ -426,7 +426,7 @@ class ReplicaCore:
         if event.lane not in self._lanes:
             copy = self._lanes[event.lane] = LaneCopy(event.lane)
             copy.is_open = True
-            self._settling.pursue(copy)
+            self._settling.reconcile(copy)
 
     def _lane_closed(self, event: LaneClosed) -> None:
         copy = self._lanes.get(event.lane)
@@ -436,7 +436,7 @@ class ReplicaCore:
             self._rejoin(f"lane {event.lane} was closed at {event.length}, which is not where it ended here")
             return
         self._close(copy)
-        self._settling.pursue(copy)
+        self._settling.reconcile(copy)
         self._report_lanes()
 
     def _close(self, copy: LaneCopy) -> None:
@@ -474,7 +474,7 @@ class ReplicaCore:
             copy = self._lanes[event.part.lane] = LaneCopy(event.part.lane)
             copy.is_open = True
             self._staging.opened(event.part)
-            self._settling.pursue(copy)
+            self._settling.reconcile(copy)
             self._report_lanes()
 
     def _part_sealed(self, event: PartSealed) -> None:
@@ -486,7 +486,7 @@ class ReplicaCore:
         elif copy.is_open:
             copy.sealed = event.length
             self._close(copy)
-            self._settling.pursue(copy)
+            self._settling.reconcile(copy)
             self._report_lanes()
 
     def _part_dropped(self, event: PartDropped) -> None:
@@ -522,7 +522,7 @@ class ReplicaCore:
         """Something about the lane has changed: what does it need next?"""
         self._positions.drain(copy)
         self._readable.note(copy)
-        self._settling.pursue(copy)
+        self._settling.reconcile(copy)
         self._runs_known()
         self._readable.look_again()
 
@@ -531,7 +531,7 @@ class ReplicaCore:
         if copy is not None:
             self._settling.take(copy, event.batch)
 
-    def _nobody_has(self, event: NobodyHas) -> None:
+    def _nobody_has(self, event: SourcesExhausted) -> None:
         copy = self._lanes.get(event.lane)
         if copy is not None:
             self._settling.give_up(copy)
@@ -546,7 +546,7 @@ class ReplicaCore:
         if copy.is_open:
             self._reporting.moved(self._now_us)
         else:
-            self._settling.pursue(copy)
+            self._settling.reconcile(copy)
         if self._readable.is_behind(copy):
             self._readable.note(copy)
             self._readable.look_again()
@@ -570,7 +570,7 @@ class ReplicaCore:
         else:
             self._settling.follow(event.now)
             for copy in self._lanes.values():
-                self._settling.pursue(copy)
+                self._settling.reconcile(copy)
             self._reporting.follow(event.now, self._now_us)
 
     @property
@@ -623,7 +623,7 @@ class ReplicaCore:
             else:
                 self._drop_settled(lane)
         for copy in self._readable.lanes_behind():
-            self._settling.pursue(copy)
+            self._settling.reconcile(copy)
         self._runs_known()
         self._readable.look_again()
 
@@ -631,7 +631,7 @@ class ReplicaCore:
         copy = self._lanes.get(event.lane)
         if copy is not None:
             copy.lost = lost.merged(copy.lost, event.start, event.stop)
-            self._settling.pursue(copy)
+            self._settling.reconcile(copy)
             self._readable.look_again()
         elif event.lane in self._settled:
             self._lost[event.lane] = lost.merged(self._lost.get(event.lane, ()), event.start, event.stop)

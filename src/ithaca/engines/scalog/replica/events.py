@@ -126,7 +126,7 @@ class RunsFetched(NamedTuple):
     time_us: int
 
 
-class NobodyHas(NamedTuple):
+class SourcesExhausted(NamedTuple):
     """`Fetch` has asked every peer some times, and none has sent more of the lane; it goes on asking."""
 
     lane: LaneId
@@ -158,7 +158,7 @@ Event = (
     | Created
     | Truncated
     | RunsFetched
-    | NobodyHas
+    | SourcesExhausted
     | RunsSynced
     | DiskFull
 )
@@ -198,8 +198,8 @@ class Truncate(NamedTuple):
 class Follow(NamedTuple):
     """Get the lane's batches from its primary as it accepts them, from `ReplicaCore.received(lane)` on.
 
-    The shell dials again and again, until `Unfollow`, asking `received` anew each time; what comes is
-    stepped as `Replicated`. Where the lane is followed or fetched already, this starts it anew, a moment later.
+    The shell dials again and again, until `Unfollow`, asking `received` again each time; what comes is
+    stepped as `Replicated`. Where the lane is followed or fetched already, this starts it again, a moment later.
     """
 
     lane: LaneId
@@ -219,7 +219,7 @@ class Fetch(NamedTuple):
     """Get the batches of a closed lane up to `stop`, from any of these, in the way of `Follow`.
 
     Ends by itself when `received(lane)` has reached `stop`. While no peer sends any more, the shell says so
-    (`NobodyHas`), and goes on asking.
+    (`SourcesExhausted`), and goes on asking.
     """
 
     lane: LaneId
@@ -330,7 +330,7 @@ class Advanced(NamedTuple):
 
 
 class Rejoin(NamedTuple):
-    """The stream of news has a gap: join the order anew."""
+    """The stream of news has a gap: join the order again."""
 
     reason: str
 

@@ -2,7 +2,7 @@
 
 The ordering layer says which sessions live in the own lane (`engines.scalog.ordering.sessions`); the lane is new with
 each start of the replica, so that what is known of a session here is what it brought along and what was accepted since,
-all of it in memory. `storage.sessions` keeps the same for lanes on the disk, for `GetPlaced`.
+all of it in memory. `storage.sessions` keeps the same for lanes on the disk, for `GetSessionTail`.
 """
 
 from collections import OrderedDict, deque
@@ -161,7 +161,7 @@ class HomeSessions:
             name = self._expired.get(producer_id)
             if name is not None:
                 raise SessionExpired(
-                    f"session {name!r} has expired: open it anew, and find out which of its records are there "
+                    f"session {name!r} has expired: open it again, and find out which of its records are there "
                     "before going on"
                 )
             raise WrongLane(

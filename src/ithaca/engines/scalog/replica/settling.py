@@ -1,6 +1,6 @@
 """What each lane needs next on this disk: to be made, followed, cut, completed, or to learn its positions.
 
-`pursue` looks at a lane as it is and asks for what is missing, so it may be called at any time, twice too.
+`reconcile` looks at a lane as it is and asks for what is missing, so it may be called at any time, twice too.
 """
 
 from collections.abc import Iterable
@@ -53,7 +53,7 @@ class Settling:
                 self._effects.append(Unfollow(copy.lane))
                 copy.source, copy.fetching_to = None, 0
 
-    def pursue(self, copy: LaneCopy) -> None:
+    def reconcile(self, copy: LaneCopy) -> None:
         """Ask for what the lane needs next; when that is there, this is to be called again."""
         if self._is_over or copy.is_busy or not (copy.is_open or copy.is_closed):
             return
@@ -101,7 +101,7 @@ class Settling:
                 self._make_up(copy, batch)
                 return
         if batch.base_lsn != copy.received or batch.kind == SNAPSHOT:
-            # Something of the stream was not taken: it is to start anew, where this copy ends. What is fetched of the
+            # Something of the stream was not taken: it is to start again, where this copy ends. What is fetched of the
             # positions goes on: it may be they that say that what is before was trimmed.
             self._effects.append(copy.source)
             self._learn_positions(copy)

@@ -135,5 +135,5 @@ def _overloaded(event: PartAppended, size: int) -> Overloaded:
 def part_gone(lane: LaneId) -> PartGone:
     return PartGone(
         f"part {lane} takes no more: it was finished, aborted or has expired, or its replica was removed or started "
-        "anew before it was finished: prepare it anew"
+        "again before it was finished: prepare it again"
     )

@@ -4,7 +4,7 @@ from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.model.limit_use import Uses
 from ithaca.model.limits import (
-    COPIES_SET_ASIDE_MAX,
+    COPIES_QUARANTINED_MAX,
     FRAMES_BYTES_MAX,
     INCARNATION_MAX,
     LANE_PENDING_BYTES_MAX,
@@ -103,4 +103,4 @@ def replica_uses(core: ReplicaCore) -> Uses:
 
 def aside_uses(copies: int) -> Uses:
     """Copies of shards that are kept for people."""
-    return {"copies_set_aside": (copies, COPIES_SET_ASIDE_MAX)}
+    return {"copies_quarantined": (copies, COPIES_QUARANTINED_MAX)}

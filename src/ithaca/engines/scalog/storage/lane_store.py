@@ -3,12 +3,12 @@
 ```
 <directory>/<shard>-<replica>-<incarnation>/   a lane: its segments, `synced` and `runs`
                                    .../dropped  the lane is being removed: what is left of it counts for nothing
-                                   .../damaged  the lane is damaged, and is set aside at the next opening
+                                   .../damaged  the lane is damaged, and is quarantined at the next opening
             pack-…                              small lanes that are settled, many in a file (`packs`)
 ```
 
 A directory that a crash left without any file that an open lane has was being made, and holds nothing. A lane
-that is damaged is set aside (`set_aside`), and not one of the store's: whoever opened it starts without it.
+that is damaged is quarantined (`quarantine`), and not one of the store's: whoever opened it starts without it.
 
 Files are opened when they are needed. Of the lanes that nobody writes at most `lanes_open_max` stay open.
 
@@ -23,13 +23,13 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
 
-from ithaca.engines.scalog.storage import packing, set_aside
+from ithaca.engines.scalog.storage import packing, quarantine
 from ithaca.engines.scalog.storage.held_lane import HeldLane, HeldLength, PackedHeld, StoredLane
 from ithaca.engines.scalog.storage.pack import PackedAt, PackWriter
 from ithaca.engines.scalog.storage.packs import Packs
+from ithaca.engines.scalog.storage.quarantine import lane_of
 from ithaca.engines.scalog.storage.runs import Runs
 from ithaca.engines.scalog.storage.runs_file import Run
-from ithaca.engines.scalog.storage.set_aside import lane_of
 from ithaca.engines.scalog.storage.settled import SettledLanes
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, Fenced, StorageError, StorageFull
@@ -66,7 +66,7 @@ class LaneStore:
         segment_bytes: int = SEGMENT_BYTES_MAX,
         lanes_open_max: int | None = None,
     ) -> None:
-        """Look at every lane that is in no pack, and set aside those that are damaged."""
+        """Look at every lane that is in no pack, and quarantine those that are damaged."""
         self._disk = disk
         self.directory = directory
         self._durability: Durability = durability
@@ -87,9 +87,9 @@ class LaneStore:
         self.first = FIRST
         """Positions below were trimmed."""
         self.damaged: dict[LaneId, str] = {}
-        """What was found damaged since, and is set aside at the next opening: what was said of it."""
+        """What was found damaged since, and is quarantined at the next opening: what was said of it."""
         self._packs = Packs(disk, directory)
-        self.set_aside = set_aside.set_aside_before(disk, directory) + self._packs.set_aside
+        self.quarantined = quarantine.quarantined_before(disk, directory) + self._packs.quarantined
         """The lanes that are not here because they were damaged."""
         self._found: dict[LaneId, HeldLength] = {}
         found = sorted(filter(None, map(lane_of, disk.list(directory))))
@@ -98,7 +98,7 @@ class LaneStore:
         for lane in packed:
             self._remove(lane)
         for lane in found:
-            if lane not in self.settled and self._is_whole(lane):
+            if lane not in self.settled and self._is_complete(lane):
                 self._look_at(lane)
 
     @property
@@ -243,7 +243,7 @@ class LaneStore:
         return [each for each in held if each.is_settled and not each.is_large and each.lane_id not in self.damaged]
 
     def mark_damaged(self, error: Corrupt) -> LaneId | None:
-        """Have the lane whose file an error names set aside at the next opening; None if that is known, or no lane."""
+        """Quarantine the lane whose file an error names at the next opening; None if that is known, or no lane."""
         within = error.file.removeprefix(f"{self.directory}/")
         if within == error.file:
             return None
@@ -256,7 +256,7 @@ class LaneStore:
             if packed is not None:
                 self._packs.mark_damaged(lane, str(error))
             else:
-                set_aside.mark(self._disk, self._path(lane), str(error))
+                quarantine.mark(self._disk, self._path(lane), str(error))
         return lane
 
     def note(self, runs: tuple[LaneRun, ...], time_us: int) -> None:
@@ -278,7 +278,7 @@ class LaneStore:
                 if held.opened_runs is not None:
                     held.opened_runs.sync()
 
-    def _is_whole(self, lane: LaneId) -> bool:
+    def _is_complete(self, lane: LaneId) -> bool:
         """Whether there is a lane; what is left of one that was dropped, or was not made to the end, goes."""
         names = self._disk.list(self._path(lane))
         if DROPPED not in names and any(not name.endswith(NEW_SUFFIX) for name in names):
@@ -292,17 +292,17 @@ class LaneStore:
         self._put(held)
         try:
             with _naming(lane):
-                set_aside.check_unmarked(self._disk, self._path(lane))
+                quarantine.check_unmarked(self._disk, self._path(lane))
                 self._found[lane] = held.length()  # which reads the newest runs
                 if held.runs.end_lsn:
                     self.ordered[lane] = held
         except Corrupt as error:
             self._take(lane)
             with _naming(lane):
-                self.set_aside.append(set_aside.set_aside(self._disk, self.directory, lane, error))
+                self.quarantined.append(quarantine.quarantine(self._disk, self.directory, lane, error))
 
     def _hindered(self, lane: LaneId, error: Corrupt) -> Corrupt:
-        """What does not check out stays where it is, and is set aside at the next opening."""
+        """What does not check out stays where it is, and is quarantined at the next opening."""
         found = self.mark_damaged(error)
         if found is None:
             self.damaged[lane] = str(error)

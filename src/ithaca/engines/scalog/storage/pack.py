@@ -178,15 +178,15 @@ def _faults(data: bytes, entries: Entries, directory: int) -> list[tuple[int, st
     """Which entries of the directory cannot be right, and why; all at once, since there may be very many."""
     starts = range(0, len(entries) * ENTRY_BYTES, ENTRY_BYTES)
     checksums = np.array([crc32c(data[start + 8 : start + ENTRY_BYTES]) for start in starts], np.uint32)
-    is_whole = (checksums == entries["crc"]) & (entries["magic"] == _ENTRY_MAGIC)
-    is_sound = is_whole & _can_be(entries, directory)
+    is_complete = (checksums == entries["crc"]) & (entries["magic"] == _ENTRY_MAGIC)
+    is_sound = is_complete & _can_be(entries, directory)
     keys = entries["key"]
     before = np.concatenate(([-1], np.maximum.accumulate(np.where(is_sound, keys, -1))))[:-1]
     is_next = keys > before
     faults: list[tuple[int, str]] = []
     for at in np.flatnonzero(~(is_sound & is_next)).tolist():
         why = "says what cannot be" if is_next[at] else "is not the next one"
-        faults.append((at, why if is_whole[at] else "does not match its checksum"))
+        faults.append((at, why if is_complete[at] else "does not match its checksum"))
     return faults
 
 

@@ -4,7 +4,7 @@
 <directory>/pack-<n, 12 digits>            a pack (`engines.scalog.storage.pack`)
             pack-<n>.new                   one that is being written: it counts for nothing
             pack-<n>.damaged               lanes of it that were found damaged: [lane, reason] each (`checked_file`)
-            pack-<n>.damaged-1             a pack that was set aside with lanes that are damaged, as it was found
+            pack-<n>.damaged-1             a pack that was quarantined with lanes that are damaged, as it was found
 ```
 
 A lane is in one place. Where a crash has left it in two, the pack of the highest number has it, and after that the
@@ -24,7 +24,7 @@ import numpy as np
 from ithaca.engines.scalog.storage import pack
 from ithaca.engines.scalog.storage.pack import Entries, PackedAt, PackWriter, packed_at
 from ithaca.engines.scalog.storage.packed_lane import PackedLane
-from ithaca.engines.scalog.storage.set_aside import SetAside
+from ithaca.engines.scalog.storage.quarantine import Quarantined
 from ithaca.engines.scalog.storage.settled import SettledLanes
 from ithaca.model.cut import lane_key, lane_of
 from ithaca.model.errors import Corrupt
@@ -53,7 +53,7 @@ class Packs:
         self._files_lock = Lock()
         self.settled = SettledLanes()
         """What is in them; another object with each change."""
-        self.set_aside: list[SetAside] = []
+        self.quarantined: list[Quarantined] = []
         """What was found damaged when they were opened."""
         self._open()
 
@@ -153,7 +153,7 @@ class Packs:
         return None
 
     def mark_damaged(self, lane: LaneId, reason: str) -> None:
-        """Have a lane set aside at the next opening, durably."""
+        """Have a lane quarantined at the next opening, durably."""
         found = self.settled.find(lane)
         assert found is not None
         number = found[0]
@@ -187,14 +187,14 @@ class Packs:
         try:
             found = pack.load(self._disk, path)
         except Corrupt as error:
-            self._set_aside(number)
-            self.set_aside.append(SetAside(None, f"{name}{_DAMAGED}-1", error))
+            self._quarantine(number)
+            self.quarantined.append(Quarantined(None, f"{name}{_DAMAGED}-1", error))
             return
-        self.set_aside += (SetAside(None, name, error) for error in found.damaged)
+        self.quarantined += (Quarantined(None, name, error) for error in found.damaged)
         marks = _marks_of(self._disk, path)
         for key, reason in marks:
             damage = Corrupt(f"lane {lane_of(key)} is damaged: found while it was read: {reason}", file=path)
-            self.set_aside.append(SetAside(lane_of(key), name, damage))
+            self.quarantined.append(Quarantined(lane_of(key), name, damage))
         if marks:
             self._marks[number] = marks
         left_out = known | {key for key, _ in marks}
@@ -226,9 +226,9 @@ class Packs:
                 if self._marks.pop(number, None) is None:
                     self._disk.remove(self._path(number))
                 else:
-                    self._set_aside(number)
+                    self._quarantine(number)
 
-    def _set_aside(self, number: int) -> None:
+    def _quarantine(self, number: int) -> None:
         path = self._path(number)
         self._disk.rename(path, f"{path}{_DAMAGED}-1")
         self._disk.sync_directory(self._directory)

@@ -5,7 +5,7 @@ hears of it, and never falls: a directory that holds lanes and no `meta` is refu
 directory is the time, not 1: a replica whose disk was wiped must not be taken for the one it was before. Where the
 clock went back meanwhile, the ordering layer says which boot it knows, and the replica starts again behind it.
 
-A directory of which nobody needs the replica becomes nobody's again (`set_aside`). What it holds is moved, with a copy
+A directory of which nobody needs the replica becomes nobody's again (`quarantine`). What it holds is moved, with a copy
 of its `meta`, and never deleted: that is for people to do.
 
 ```
@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.model.errors import ConfigError, Corrupt, LogError, StorageFull
-from ithaca.model.limits import BOOT_MAX, COPIES_SET_ASIDE_MAX
+from ithaca.model.limits import BOOT_MAX, COPIES_QUARANTINED_MAX
 from ithaca.model.view import Address
 from ithaca.storage import checked_file, directory_lock
 from ithaca.storage.disk import Disk
@@ -109,7 +109,7 @@ def skip_boots(disk: Disk, directory: str, boot: int) -> None:
     _store(disk, directory, msgspec.structs.replace(known, boot=max(known.boot, boot)))
 
 
-def set_aside(disk: Disk, directory: str, *, now_us: int) -> str | None:
+def quarantine(disk: Disk, directory: str, *, now_us: int) -> str | None:
     """Make the directory nobody's again, and keep what it holds beside it; the name of that, None if there is nothing.
 
     Goes on where a crash ended it. `StorageFull` when as much is kept already as may be, or the disk is full.
@@ -133,7 +133,7 @@ def set_aside(disk: Disk, directory: str, *, now_us: int) -> str | None:
 
 
 def kept_aside(disk: Disk, directory: str) -> list[str]:
-    """What was set aside here, and nobody has deleted."""
+    """What was quarantined here, and nobody has deleted."""
     return [name for name in disk.list(directory) if _is_aside(name)]
 
 
@@ -143,9 +143,9 @@ def _is_aside(name: str) -> bool:
 
 def _name(disk: Disk, directory: str, known: ReplicaMeta, now_us: int) -> str:
     kept = kept_aside(disk, directory)
-    if len(kept) >= COPIES_SET_ASIDE_MAX:
+    if len(kept) >= COPIES_QUARANTINED_MAX:
         raise StorageFull(
-            f"{directory} keeps {len(kept)} copies that were set aside, and no more than {COPIES_SET_ASIDE_MAX}: "
+            f"{directory} keeps {len(kept)} copies that were quarantined, and no more than {COPIES_QUARANTINED_MAX}: "
             f"delete those that you do not need ({', '.join(kept)})"
         )
     at = datetime.fromtimestamp(now_us / 1e6, UTC)

@@ -162,7 +162,7 @@ class RunsFile:
         return last.pages
 
     def replace(self) -> None:
-        """Write `runs` anew, and give the new file the name."""
+        """Write `runs` again, and give the new file the name."""
         self._check_fence()
         last = self.last._replace(number=self.last.number + 1, pages_before=self.last.pages)
         try:
@@ -241,7 +241,7 @@ class RunsFile:
 
     def _mark(self) -> None:
         number = self.last.number.to_bytes(8, "little")
-        with suppress(OSError):  # it is sooner or later written anew
+        with suppress(OSError):  # it is sooner or later written again
             self._file.write(_MARK_AT, [crc32c(number).to_bytes(8, "little"), number])
 
     def _sync(self, file: File) -> None:
@@ -257,7 +257,7 @@ class RunsFile:
     def _fence(self, error: OSError) -> Fenced:
         self.fenced = Fenced(
             f"syncing {self._path} failed ({error.strerror}), so nothing is accepted any more; what was synced "
-            "is safe: look after the disk, then open it anew"
+            "is safe: look after the disk, then open it again"
         )
         return self.fenced
 

@@ -213,7 +213,7 @@ class ShardCursor:
                 self._idle.append(source)
 
     def _restart(self) -> None:
-        """Begin the merge anew with the lanes that there are now."""
+        """Begin the merge again with the lanes that there are now."""
         store = self._store
         self._version = store.version  # before the lanes: if they change now, it starts once more
         # In this order: a lane is in a pack before it leaves the others.

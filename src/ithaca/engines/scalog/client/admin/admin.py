@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.admin.names import NameAdmin
 from ithaca.engines.scalog.client.admin.orderers import OrdererAdmin
 from ithaca.engines.scalog.client.admin.replicas import ReplicaAdmin
@@ -38,7 +38,7 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, interface_aio.Admin):
         addresses = _checked_addresses(replicas, masking)
         if shard is not None and not 0 <= shard <= SHARD_NUMBER_MAX:
             raise InvalidInput(f"shard is {shard}: use 0 to {SHARD_NUMBER_MAX}")
-        deadline, pauses, least = Deadline(self._context.timeout_s), Pauses(), 0
+        deadline, pauses, least = Deadline(self._context.timeout_s), Backoff(), 0
         while True:
             view = await self._order.fresh_view(deadline)
             known = _same_shard(view, addresses, masking)
@@ -105,7 +105,7 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, interface_aio.Admin):
 
     async def _finalized(self, shard: int, deadline: Deadline) -> None:
         """Wait until it is, or even reclaimed."""
-        pauses = Pauses()
+        pauses = Backoff()
         while True:
             known = find_shard(await self._order.fresh_view(Deadline(self._context.timeout_s)), shard)
             if known is None or known.phase == "finalized":

@@ -1,7 +1,7 @@
 """Names that the ordering layer keeps, as a handle asks for them: sessions are listed and expired, writers listed and
 forgotten. Every call may be repeated."""
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.messages.listing import ListedSession
@@ -29,7 +29,7 @@ class NameAdmin:
 
     async def expire_session(self, name: str) -> None:
         self._context.check()
-        deadline, pauses = Deadline(self._context.timeout_s), Pauses()
+        deadline, pauses = Deadline(self._context.timeout_s), Backoff()
         was_asked = False
         while True:
             _, sessions = await self._listed_sessions(deadline)
@@ -56,7 +56,7 @@ class NameAdmin:
 
     async def forget_writer(self, writer: str) -> None:
         self._context.check()
-        deadline, pauses = Deadline(self._context.timeout_s), Pauses()
+        deadline, pauses = Deadline(self._context.timeout_s), Backoff()
         was_asked = False
         while True:
             _, writers = await self._listed_writers(deadline)

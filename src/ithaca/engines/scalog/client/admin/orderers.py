@@ -1,6 +1,6 @@
 """Orderers that come and go, as a handle asks for it. Every call may be repeated: it says what shall be so."""
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.order import Order
 from ithaca.model.addresses import parse_address
@@ -20,7 +20,7 @@ class OrdererAdmin:
     async def add_orderer(self, address: str) -> int:
         self._context.check()
         place = parse_address(address)
-        deadline, pauses = Deadline(self._context.timeout_s), Pauses()
+        deadline, pauses = Deadline(self._context.timeout_s), Backoff()
         number = _member_at(await self._order.members(GetMembers(), deadline), place)
         if number is None:
             _refuse_taken(await self._order.fresh_view(deadline), place)

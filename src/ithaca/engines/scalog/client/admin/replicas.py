@@ -7,7 +7,7 @@ The leader does the work and is asked how far it is, so that a new leader goes o
 import asyncio
 from typing import Any
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.admin.status import ask_server
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.replicas import find_shard, no_such_shard
@@ -34,7 +34,7 @@ class ReplicaAdmin:
 
     async def _remove(self, shard: int, replica: int, successor: Address | None, *, force: bool) -> None:
         """One that is to be replaced is not removed for a successor that stands in for another already."""
-        deadline, pauses = Deadline(self._context.timeout_s), Pauses()
+        deadline, pauses = Deadline(self._context.timeout_s), Backoff()
         while True:
             known = await self._shard(shard)
             if known.find(replica) is None and replica <= known.replica_last:
@@ -82,7 +82,7 @@ class ReplicaAdmin:
 
     async def _until(self, shard: int, at: Address, states: tuple[str, ...], timeout: float | None) -> AdmissionIs:
         """Ask until the server at the address is so far; one that nobody sees is waited for as any answer is."""
-        pauses = Pauses()
+        pauses = Backoff()
         deadline = None if timeout is None else Deadline(timeout)
         absent = Deadline(self._context.timeout_s)
         while True:
@@ -116,7 +116,7 @@ class ReplicaAdmin:
         """What is ordered is on f+1 replicas, so that all but f must lack nothing if this one goes."""
         others = [each for each in shard.replicas if each.replica != replica]
         said = await asyncio.gather(*(ask_server(self._context.links, each.address, "replica") for each in others))
-        if sum(map(_is_whole, said)) < shard.size - shard.f:
+        if sum(map(_is_complete, said)) < shard.size - shard.f:
             pairs = zip(others, said, strict=True)
             states = ", ".join(f"{each.replica} is {status.get('state')}" for each, status in pairs) or "there are none"
             raise InvalidInput(
@@ -134,7 +134,7 @@ class ReplicaAdmin:
             raise ProtocolError(f"an orderer does not say who has joined: {error!r}") from error
 
 
-def _is_whole(said: dict[str, Any]) -> bool:
+def _is_complete(said: dict[str, Any]) -> bool:
     """Whether a replica says that it lacks nothing that is ordered of its shard."""
     lanes = said.get("lanes", ())
     return said["state"] in _WHOLE and all(lane["durable"] >= lane["ordered"] for lane in lanes)

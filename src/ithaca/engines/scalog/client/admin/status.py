@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.model.decoding import UNDECODABLE

@@ -10,8 +10,8 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.client.intake import Slot
-from ithaca.client.patience import Deadline, Pauses
 from ithaca.engines.scalog.client.append.accumulator import Accumulator, Owner, Single, Waiting, Whole, bytes_of, refuse
 from ithaca.engines.scalog.client.append.deadlines import Deadlines
 from ithaca.engines.scalog.client.append.home import Homes
@@ -28,7 +28,7 @@ from ithaca.model.limits import EXPIRE_TIMEOUT_S, VIEW_AGE_S_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Compression
 from ithaca.model.view import View
-from ithaca.runtime.machine import chance, new_uuid
+from ithaca.runtime.machine import new_uuid, rng
 from ithaca.wire.batch import Batch
 
 
@@ -52,7 +52,7 @@ class Appends:
         self._inflight_bytes_max = inflight_bytes_max
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
-        self._lanes = Lanes(policy, self._loop.time, chance())
+        self._lanes = Lanes(policy, self._loop.time, rng())
         self.homes = Homes(order, replicas, self._lanes.any, self._lanes.in_shard, timeout_s)
         self._owner = Owner(self._unreachable, self._moved, self._failed, self.settled, seen.add, self._put_again)
         self._accumulators: dict[LaneId, Accumulator] = {}
@@ -143,10 +143,10 @@ class Appends:
             self._start(self._retire(accumulator))
 
     @property
-    def is_crowded(self) -> bool:
+    def is_full(self) -> bool:
         return self._inflight_bytes > self._inflight_bytes_max
 
-    async def relieved(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait while too many bytes are under way; `Overloaded` when that takes too long."""
         if not await self._fallen_to(self._inflight_bytes_max, self._timeout_s):
             raise Overloaded(
@@ -181,7 +181,7 @@ class Appends:
 
     async def _open(self, accumulator: Accumulator) -> None:
         """Open a session for the accumulator; if its lane cannot have one, its records go elsewhere."""
-        name, pauses = f"{ANONYMOUS}{new_uuid().hex}", Pauses()
+        name, pauses = f"{ANONYMOUS}{new_uuid().hex}", Backoff()
         while True:
             try:
                 session = await self.homes.opened(name, Deadline(self._timeout_s), accumulator.lane)
@@ -280,7 +280,7 @@ class Appends:
 
     async def _look(self) -> None:
         """Until there is a view in which everything that waits has a lane."""
-        pauses = Pauses()
+        pauses = Backoff()
         while True:
             self._looked_s = self._loop.time()
             try:

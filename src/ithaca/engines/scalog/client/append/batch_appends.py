@@ -54,8 +54,8 @@ class BatchAppends(_Connected):
     async def _put(self, batch: Batch) -> None:
         while self._pending and self._pending[0].done():
             self._receipts.append(await self._pending.popleft())
-        if self._log.is_crowded:
-            await self._log.relieved()
+        if self._log.is_full:
+            await self._log.wait_for_room()
         slot: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self._log.take_batch(batch, slot)
         self._pending.append(slot)

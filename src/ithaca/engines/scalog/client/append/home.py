@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.links import Link
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import Replicas, find_replica, find_shard, is_open
-from ithaca.engines.scalog.messages.appending import GetPlaced, PlacedAre
+from ithaca.engines.scalog.messages.appending import GetSessionTail, SessionTailReply
 from ithaca.engines.scalog.ordering.entries import MoveSession, OpenSession
 from ithaca.engines.scalog.ordering.outcomes import Refused, Session, SessionMoved, SessionOpened
 from ithaca.engines.scalog.replica.sessions import Carried, decode_carried, encode_carried, merged_carried
@@ -83,7 +83,7 @@ class Homes:
         known = await self._order.session(session.producer_id, deadline)
         if known is None:
             raise SessionExpired(
-                f"session {session.name!r} has expired: open it anew, and find out which of its records are there"
+                f"session {session.name!r} has expired: open it again, and find out which of its records are there"
             )
         if known.epoch != session.epoch:
             raise SessionFenced(
@@ -102,11 +102,11 @@ class Homes:
         """The last batches of the session that are ordered, once its home is closed and complete."""
 
         def take(received: Received) -> tuple[tuple[int, int, int], ...]:
-            if not isinstance(received.message, PlacedAre):
-                raise ProtocolError(f"a replica answered GetPlaced with {type(received.message).__name__}")
+            if not isinstance(received.message, SessionTailReply):
+                raise ProtocolError(f"a replica answered GetSessionTail with {type(received.message).__name__}")
             return received.message.placed
 
-        question = GetPlaced(session.home, session.producer_id)
+        question = GetSessionTail(session.home, session.producer_id)
         writer = find_replica(self._order.view, session.home)  # it may be why the lane is closed
         last = None if writer is None else writer.address
         placed = await self._replicas.ask(session.home.shard, question, deadline, take, last=last)
@@ -126,7 +126,7 @@ class Homes:
 
     async def _chosen(self, deadline: Deadline) -> LaneId:
         """A live lane, waited for if there is none."""
-        pauses = Pauses()
+        pauses = Backoff()
         while (lane := self._choose(self._order.view)) is None:
             if deadline.passed:
                 raise Unavailable("no shard of the cluster has a lane that is open: are its replicas running?")

@@ -7,7 +7,7 @@ the part is still there is known to the ordering layer alone: it is asked when t
 import asyncio
 from collections.abc import Callable, Iterable
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import Replicas, find_replica
@@ -99,8 +99,8 @@ class AsyncPartWriter(interface_aio.PartWriter):
     async def send(self, batch: Batch, timeout_s: float) -> None:
         """Send a batch that belongs to no producer, once there is room for it."""
         deadline = Deadline(timeout_s)
-        if self._appends.is_crowded:
-            await self._appends.relieved()
+        if self._appends.is_full:
+            await self._appends.wait_for_room()
         while self._is_busy(batch.total_bytes):
             await self._one_sent(deadline)
         self._check_open()
@@ -169,7 +169,7 @@ class AsyncPartWriter(interface_aio.PartWriter):
 
     async def _send(self, lsn: int, batch: Batch, deadline: Deadline, before: "asyncio.Task[None] | None") -> None:
         """What was refused goes again behind what is `before` it: a replica takes nothing out of turn."""
-        pauses, message = Pauses(), AppendPart(self.lane, self._token, lsn)
+        pauses, message = Backoff(), AppendPart(self.lane, self._token, lsn)
         while True:
             try:
                 attempt_s = max(0.001, min(ATTEMPT_TIMEOUT_S, deadline.left_s))
@@ -203,6 +203,6 @@ async def renew_parts(order: Order, names: tuple[PartName, ...], ttl_s: float, d
 def gone(*lanes: LaneId) -> PartGone:
     names = ", ".join(map(str, lanes))
     return PartGone(
-        f"part {names} is not there any more: it was aborted, has expired, or its replica was started anew before it "
-        "was finished: prepare it anew; nothing was published"
+        f"part {names} is not there any more: it was aborted, has expired, or its replica was started again before it "
+        "was finished: prepare it again; nothing was published"
     )

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter, gone, renew_parts
 from ithaca.engines.scalog.client.append.producer import unknown_copy
@@ -56,7 +56,7 @@ class Parts:
 
     async def open(self, shard: int | None, ttl: float, deadline: Deadline) -> AsyncPartWriter:
         check_ttl(ttl)
-        context, token, pauses = self._context, new_uuid().bytes, Pauses()
+        context, token, pauses = self._context, new_uuid().bytes, Backoff()
         reason = "no lane is open"
         while True:
             home = self._appends.lane_for(shard)

@@ -16,7 +16,7 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
-from ithaca.client.patience import Pauses
+from ithaca.client.deadline import Backoff
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.outgoing import Outgoing
 from ithaca.engines.scalog.client.links import Link
@@ -74,7 +74,7 @@ class Producer:
         self._sent = 0  # of the queue, from its head on, over the present link
         self._link: Link | None = None
         self._must_settle = False  # whether the home is to be looked up before the next attempt
-        self._pauses = Pauses()
+        self._pauses = Backoff()
         self._is_troubled = False
         self._recovery: asyncio.Task[None] | None = None
         self._stall: asyncio.TimerHandle | None = None

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.outgoing import Outgoing
@@ -67,8 +67,8 @@ class AsyncClusterSession(interface_aio.Session):
         self._check()
         if seq is not None:
             check_seq(seq)
-        if self._appends.is_crowded:
-            await self._appends.relieved()
+        if self._appends.is_full:
+            await self._appends.wait_for_room()
             self._check()
         session = self._producer.session
         producer = (session.producer_id, session.epoch, self.next_seq if seq is None else seq)
@@ -111,7 +111,7 @@ class AsyncClusterSession(interface_aio.Session):
 async def open_session(homes: Homes, name: str, deadline: Deadline) -> tuple[Session, int]:
     """The session under a new epoch, which its home knows of, and the number that continues it."""
     session = await homes.opened(name, deadline)
-    pauses = Pauses()
+    pauses = Backoff()
     while True:
         try:
             link = await homes.link(session.home)

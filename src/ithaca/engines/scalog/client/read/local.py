@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from heapq import merge
 from operator import itemgetter
 
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
-from ithaca.engines.scalog.messages.places import GetPlaces, PlacesAre
+from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.engines.scalog.storage.packs import PackedLanes
 from ithaca.engines.scalog.storage.shard_reader import Stretch as Place
 from ithaca.model.errors import Corrupt, IthacaError, ProtocolError
@@ -25,7 +25,7 @@ from ithaca.runtime.machine import local_disk, machine_name, place_of
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.segment import first_lsns
 from ithaca.wire.batch import DATA, Batch
-from ithaca.wire.view import PositionedBatch, Stretch
+from ithaca.wire.positioned import PositionedBatch, Stretch
 
 _log = logging.getLogger("ithaca.local")
 
@@ -145,7 +145,7 @@ async def local_range(context: Context, start: int, stop: int, shards: frozenset
         view = await context.order.fresh_view(deadline)
         for each in view.shards:
             if shards is None or each.shard in shards:
-                asked = await _places_of(context, each.shard, GetPlaces(machine, start, stop), deadline)
+                asked = await _places_of(context, each.shard, LocateRecords(machine, start, stop), deadline)
                 if asked is None:
                     return None
                 directories[each.shard], places = asked
@@ -160,7 +160,7 @@ async def local_range(context: Context, start: int, stop: int, shards: frozenset
 
 
 async def _places_of(
-    context: Context, shard: int, question: GetPlaces, deadline: Deadline
+    context: Context, shard: int, question: LocateRecords, deadline: Deadline
 ) -> tuple[str, list[Place]] | None:
     """The directory of one replica, and where the shard's records lie in it."""
     for address in context.replicas.places(shard):
@@ -172,15 +172,15 @@ async def _places_of(
 
 
 async def _asked(
-    context: Context, address: Address, question: GetPlaces, deadline: Deadline
+    context: Context, address: Address, question: LocateRecords, deadline: Deadline
 ) -> tuple[str, list[Place]]:
     link = await context.replicas.link(address)
     places: list[Place] = []
     start = question.start
     while True:
-        answer = (await link.request(GetPlaces(question.machine, start, question.stop), deadline.left_s)).message
-        if not isinstance(answer, PlacesAre) or not start < answer.up_to:
-            raise ProtocolError(f"{address} answered GetPlaces with {type(answer).__name__}, and nothing new")
+        answer = (await link.request(LocateRecords(question.machine, start, question.stop), deadline.left_s)).message
+        if not isinstance(answer, RecordLocations) or not start < answer.up_to:
+            raise ProtocolError(f"{address} answered LocateRecords with {type(answer).__name__}, and nothing new")
         if place_of(answer.directory) != (answer.directory, answer.device, answer.inode):
             raise ProtocolError(f"{answer.directory} is another directory here than at {address}")
         places += [Place(*stretch) for stretch in answer.stretches]

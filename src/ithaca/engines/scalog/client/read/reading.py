@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from ithaca.client.patience import Deadline, Pauses
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.read.seen import SeenRanges
 from ithaca.engines.scalog.client.replicas import Replicas, find_shard
-from ithaca.engines.scalog.messages.order import TailIs
+from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.engines.scalog.messages.reading import Behind, Elsewhere, Found, Read, SeekTime, TimeIs
 from ithaca.model.errors import Corrupt, NoSuchShard, NotWritten, PositionError, ProtocolError, Trimmed, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX
@@ -54,7 +54,7 @@ class Reading:
             record = await self._ask(hint, position, 0, deadline)
             if record is not None:
                 return record
-        pauses, patience_s = Pauses(), 0.0
+        pauses, patience_s = Backoff(), 0.0
         while True:
             if position <= _POSITION_MAX:
                 record = await self._ask_all(position, patience_s, deadline)
@@ -78,7 +78,7 @@ class Reading:
             await self._order.fresh_view(deadline)
             self._replicas.check_shard(shard)
 
-    def _check(self, tail: TailIs, position: int, waiting: Deadline) -> None:
+    def _check(self, tail: TailReply, position: int, waiting: Deadline) -> None:
         """Raise what the leader's word makes of the position."""
         self.trimmed(tail.first)
         self.check_not_trimmed(position)

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Self
 
+from ithaca.client.deadline import Deadline
 from ithaca.client.merge import Merge, Piece
-from ithaca.client.patience import Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.read.stream import ShardStream
-from ithaca.engines.scalog.messages.order import TailIs
+from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.engines.scalog.messages.reading import Filter
 from ithaca.model import interface, interface_aio
 from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
@@ -20,7 +20,7 @@ from ithaca.model.records import KeyFilter, Record, Start
 from ithaca.model.view import View
 from ithaca.runtime.checks import time_us_of
 from ithaca.runtime.read_ahead import ReadAhead
-from ithaca.wire.view import AnyPositioned
+from ithaca.wire.positioned import AnyPositioned
 
 Streams = dict[int, ShardStream]
 
@@ -169,7 +169,7 @@ class AsyncClusterRecords(interface_aio.Records):
             self._follow(order.view)
         return self._ahead
 
-    async def _settled(self, tail: TailIs, deadline: Deadline) -> tuple[int, int | None]:
+    async def _settled(self, tail: TailReply, deadline: Deadline) -> tuple[int, int | None]:
         """Where to start, and where to stop."""
         assert isinstance(self._start, int)
         stop = tail.tail if self._stop is None else min(self._stop, tail.tail)
@@ -330,7 +330,7 @@ class AsyncClusterSubscription(AsyncClusterRecords, interface_aio.Subscription):
             found = self._ahead.take(max_records, self._ahead.fill)
         return found
 
-    async def _settled(self, tail: TailIs, deadline: Deadline) -> tuple[int, int | None]:
+    async def _settled(self, tail: TailReply, deadline: Deadline) -> tuple[int, int | None]:
         if isinstance(self._start, datetime):
             return await self._context.reading.seek(time_us_of(self._start), deadline), None
         if self._start == "earliest":

@@ -17,7 +17,7 @@ from ithaca.engines.scalog.client.read.records import AsyncClusterRecords
 from ithaca.model.errors import IthacaError
 from ithaca.model.interface import Batch
 from ithaca.model.records import KeyFilter
-from ithaca.wire.view import PositionedBatch, ScatteredBatch, Stretch
+from ithaca.wire.positioned import PositionedBatch, ScatteredBatch, Stretch
 
 _log = logging.getLogger("ithaca.scan")
 

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
+from ithaca.client.deadline import Backoff, Deadline
 from ithaca.client.merge import Piece
-from ithaca.client.patience import Deadline, Pauses
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import ASK_ANOTHER, Replicas, damaged_everywhere
@@ -24,7 +24,7 @@ from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import Failure, Finished
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import DATA, NOOPS, Batch, lane_seed, parse
-from ithaca.wire.view import PositionedBatch, ScatteredBatch
+from ithaca.wire.positioned import PositionedBatch, ScatteredBatch
 
 
 class Sink(Protocol):
@@ -72,7 +72,7 @@ class ShardStream:
         self._failures: dict[Address, IthacaError] = {}
         """Why replicas did not go on, since something was delivered last."""
         self._seeds: dict[LaneId, int] = {}
-        self._pauses = Pauses()
+        self._pauses = Backoff()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     def consumed(self, size: int) -> None:

@@ -3,7 +3,7 @@
 Nothing is kept but who has joined over which connection, and the reports and signs of life of the present turn of the
 loop, the newest of each replica. Reports are never added up: which of them count is for the ordering layer to say, and
 a minimum would outlive a change of the shard's members. When the link upwards ends, so does every connection of whoever
-has joined: they join anew, here or elsewhere, and their reports say everything again.
+has joined: they join again, here or elsewhere, and their reports say everything again.
 """
 
 import asyncio
@@ -132,9 +132,9 @@ class Relay:
             self._plan_passing()
 
     def _signs_of_many(self, connection: Connection, received: Received, message: SignsOfLife) -> None:
-        for shard, replica, is_whole in message.signs:
+        for shard, replica, is_complete in message.signs:
             if self.streams.has_joined(connection, shard, replica):  # else it was on its way
-                self._signs[shard, replica] = is_whole
+                self._signs[shard, replica] = is_complete
                 self._plan_passing()
 
     def _plan_passing(self) -> None:
@@ -154,7 +154,7 @@ class Relay:
         else:
             if self._reports:
                 self._pass_reports(up)
-            signs, self._signs = [(*member, is_whole) for member, is_whole in self._signs.items()], {}
+            signs, self._signs = [(*member, is_complete) for member, is_complete in self._signs.items()], {}
             for start in range(0, len(signs), REPORTS_TOGETHER_MAX):
                 up.send(SignsOfLife(tuple(signs[start : start + REPORTS_TOGETHER_MAX])))
 
@@ -209,7 +209,7 @@ class Relay:
         self._up = up
 
     def detached(self) -> None:
-        """Whoever is below must join anew."""
+        """Whoever is below must join again."""
         self._up = None
         asked, self._asked = self._asked, {}
         self._joining.clear()

@@ -177,7 +177,7 @@ class Aggregators:
         return None if found is None or found.number == known.via else found.address
 
     def _move_aggregator(self) -> bool:
-        """Send one aggregator to one of the level above; whoever is below it joins anew."""
+        """Send one aggregator to one of the level above; whoever is below it joins again."""
         for each in self._attached.values():
             parent = self._choose(each.number, each.level + 1, _fresh(each)) if each.is_direct else None
             if parent is not None:

@@ -56,6 +56,6 @@ class CarriedRequests:
     def _signs_of_life(self, connection: Connection, received: Received, message: SignsOfLife) -> None:
         leading = self._answers.leading
         if leading is not None:
-            for shard, replica, is_whole in message.signs:
+            for shard, replica, is_complete in message.signs:
                 if self._streams.has_joined(connection, shard, replica):
-                    leading.heard(shard, replica, is_whole)
+                    leading.heard(shard, replica, is_complete)

@@ -56,11 +56,11 @@ class Failures:
         """Whether there is anything to watch for."""
         return self._answer != "none"
 
-    def heard(self, shard: int, replica: int, is_whole: bool | None = None) -> None:
+    def heard(self, shard: int, replica: int, is_complete: bool | None = None) -> None:
         """A sign of life; a report says nothing about what else is there."""
         self._liveness.heard((shard, replica))
-        if is_whole is not None:
-            (self._whole.add if is_whole else self._whole.discard)((shard, replica))
+        if is_complete is not None:
+            (self._whole.add if is_complete else self._whole.discard)((shard, replica))
 
     def look(self) -> None:
         """Look who is silent, and answer that."""

@@ -85,7 +85,7 @@ class JoinRequests:
                 self._answer(connection, request, message, lane)
                 self._aggregators.joined(message)
                 if self._answers.leading is not None:
-                    self._answers.leading.heard(message.shard, message.replica, is_whole=False)
+                    self._answers.leading.heard(message.shard, message.replica, is_complete=False)
 
         self._answers.submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
 
@@ -120,7 +120,7 @@ class JoinRequests:
     # Parts
 
     def _join_learner(self, connection: Connection, request: Received, message: Join) -> None:
-        """It joins at the leader, which adds it; once it is a replica, it joins anew, perhaps through an aggregator."""
+        """It joins at the leader, which adds it; once it is a replica, it joins again, perhaps through an aggregator."""
         assert self._answers.leading is not None
         if message.via:
             self._answers.fail(connection, request, Unavailable("a learner joins at the leader itself"))

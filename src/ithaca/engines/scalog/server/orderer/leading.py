@@ -116,9 +116,9 @@ class Leading:
             for report in accepted:
                 self._add_learner(leader, report)
 
-    def heard(self, shard: int, replica: int, is_whole: bool) -> None:
+    def heard(self, shard: int, replica: int, is_complete: bool) -> None:
         """A replica has given a sign of life, and said whether it lacks nothing."""
-        self._failures.heard(shard, replica, is_whole)
+        self._failures.heard(shard, replica, is_complete)
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ithaca.engines.scalog.messages.appending import FinishPart, GetPart, PartIs
 from ithaca.engines.scalog.messages.listing import GetSessions, GetWriters, SessionsAre, WritersAre, listed
-from ithaca.engines.scalog.messages.order import Admit, GetSession, GetTail, GetView, Propose, SessionIs, TailIs
+from ithaca.engines.scalog.messages.order import Admit, GetSession, GetTail, GetView, Propose, SessionIs, TailReply
 from ithaca.engines.scalog.messages.reporting import Enlist, Join, ReportIs, SignOfLife
 from ithaca.engines.scalog.messages.requests import REQUESTS, RelocateSession, Request, entry_of, request_of
 from ithaca.engines.scalog.ordering.entries import decode_entry, encode_entry
@@ -125,7 +125,7 @@ class Requests:
         def answer(index: int) -> None:
             state = self._answers.state
             time_us = self._time_us()
-            connection.answer(request, TailIs(state.tail, state.first, time_us, state.shards.version))
+            connection.answer(request, TailReply(state.tail, state.first, time_us, state.shards.version))
 
         self._answers.read(connection, request, answer)
 

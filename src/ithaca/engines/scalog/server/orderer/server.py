@@ -29,7 +29,7 @@ from ithaca.model.limits import ORDERER_NUMBER_MAX
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
-from ithaca.protocol.members import OrderersAre, RaftSays
+from ithaca.protocol.members import OrderersAre, RaftMessage
 from ithaca.raft.events import Role, RoleChanged, Settings, Unreachable
 from ithaca.raft.messages import AnyMessage, Configuration, ServerId
 from ithaca.runtime.connection import Connection, Peer
@@ -158,7 +158,7 @@ class OrdererServer:
     # What Raft calls
 
     def send(self, to: ServerId, message: AnyMessage) -> None:
-        says = RaftSays(message, self._clock.said())
+        says = RaftMessage(message, self._clock.said())
         if not self._links.send(to, says):
             for connection in self._peers.get(to, ()):
                 connection.send(says)
@@ -238,7 +238,7 @@ class OrdererServer:
         if self._driver is not None:
             self._driver.step(Unreachable(server))
 
-    def hear(self, says: RaftSays) -> None:
+    def hear(self, says: RaftMessage) -> None:
         if self._driver is not None:
             self._clock.heard(says.message.sender, says.clocks)  # first: with this vote it may become the leader
             self._driver.receive(says.message)
@@ -324,14 +324,14 @@ class OrdererServer:
 class _RaftPeer:
     """Another orderer, which dialled this one: it speaks, and is answered over this server's own link to it."""
 
-    def __init__(self, server: ServerId, hear: Callable[[RaftSays], None], connections: set[Connection]) -> None:
+    def __init__(self, server: ServerId, hear: Callable[[RaftMessage], None], connections: set[Connection]) -> None:
         self._server = server
         self._hear = hear
         self._connections = connections
 
     def on_message(self, connection: Connection, received: Received) -> None:
         message = received.message
-        if not isinstance(message, RaftSays):
+        if not isinstance(message, RaftMessage):
             raise ProtocolError(f"orderer {self._server} sent {type(message).__name__} over its link")
         if message.message.sender != self._server:
             raise ProtocolError(f"orderer {self._server} speaks as server {message.message.sender}")

@@ -34,7 +34,7 @@ class Learner:
     connection: Connection | None
     asked_s: float
     """When somebody was last known to want it."""
-    is_whole: bool = False
+    is_complete: bool = False
     """Whether it has synced all that was due of its shard a moment ago: under load it never has all."""
     due: dict[LaneId, int] | None = None
     """How much was due when it last reported."""
@@ -43,7 +43,7 @@ class Learner:
         """It has reported, and this is due now: what is ordered, and the sealed parts."""
         before, self.due = self.due, due
         lengths = dict(report.lengths)
-        self.is_whole = before is not None and all(
+        self.is_complete = before is not None and all(
             lengths.get(lane, 0) >= length for lane, length in before.items() if lane in due
         )
 
@@ -200,7 +200,7 @@ class Spares:
             return AddressInUse(f"the server at {address} is learning shard {learner.shard}")
         if learner is None or learner.connection is None:
             return AdmissionIs("absent")
-        return AdmissionIs("whole" if learner.is_whole else "learning", learner.replica)
+        return AdmissionIs("whole" if learner.is_complete else "learning", learner.replica)
 
     # Learners that nobody asks for any more
 

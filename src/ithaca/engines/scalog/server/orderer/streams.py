@@ -216,7 +216,7 @@ class NewsStreams:
             connection.send(Left(shard, replica))
         else:
             self.leave(connection)
-            connection.abort(Unavailable(f"replica {replica} of shard {shard} has joined anew"))
+            connection.abort(Unavailable(f"replica {replica} of shard {shard} has joined again"))
 
     def _forget(self, shard: int, replica: int) -> None:
         stream = self._shards[shard]

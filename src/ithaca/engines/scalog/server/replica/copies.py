@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, LaneBatches, RunsAre
+from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, LaneBatches, RunsReply
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, IthacaError
 from ithaca.model.limits import LANE_PENDING_BYTES_MAX, RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
@@ -161,7 +161,7 @@ class Copies:
             try:
                 while start < stop:
                     answer = (await connection.request(GetRuns(lane, start, stop))).message
-                    if not isinstance(answer, RunsAre) or not answer.runs:
+                    if not isinstance(answer, RunsReply) or not answer.runs:
                         break
                     runs = [(LaneRun(lane, lsn, at, count), time_us) for lsn, at, count, time_us in answer.runs]
                     start = runs[-1][0].lsn + runs[-1][0].count

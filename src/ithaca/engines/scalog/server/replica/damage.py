@@ -1,8 +1,8 @@
 """What does not check out on a replica's disk: said in the log, in metrics and in the status, and marked.
 
-Damage that is found when the replica starts has its lane set aside, and the lane comes back from a peer. Damage
-that a reader or a peer meets later is that request's answer, and they go on elsewhere; the lane is marked, to be set
-aside at the next start. The replica does not give it up before: of the lane all else can still be read here, and
+Damage that is found when the replica starts has its lane quarantined, and the lane comes back from a peer. Damage
+that a reader or a peer meets later is that request's answer, and they go on elsewhere; the lane is marked, to be
+quarantined at the next start. The replica does not give it up before: of the lane all else can still be read here, and
 perhaps only here.
 """
 
@@ -24,7 +24,7 @@ class Damage:
         self._store = store
         self._core = core
         self._metrics = metrics
-        for found in store.set_aside:
+        for found in store.quarantined:
             if found.error is not None:
                 metrics.damaged("starting")
                 _log.error("%s; it is kept as %s, and fetched from a peer", found.error, found.name)
@@ -40,7 +40,9 @@ class Damage:
             _log.error("%s; and that cannot be noted: %s", error, failure)
             return
         if lane is not None:
-            _log.error("lane %s is damaged: %s; at the next start it is set aside and fetched from a peer", lane, error)
+            _log.error(
+                "lane %s is damaged: %s; at the next start it is quarantined and fetched from a peer", lane, error
+            )
 
     def status(self) -> list[dict[str, Any]]:
         """Lanes that are damaged, or were and are kept aside; `repaired` says whether all of the lane is here again."""
@@ -55,6 +57,6 @@ class Damage:
                 "kept": found.name,
                 "reason": None if found.error is None else str(found.error),
             }
-            for found in self._store.set_aside
+            for found in self._store.quarantined
         ]
         return marked + aside

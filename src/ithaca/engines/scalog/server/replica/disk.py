@@ -20,7 +20,7 @@ from ithaca.wire.batch import Batch
 _log = logging.getLogger("ithaca.engines.scalog.replica.disk")
 
 
-class LaneKeeper:
+class LaneDisk:
     """Performs what the core wants of the disk. What takes time is done in the background, one after the other."""
 
     def __init__(

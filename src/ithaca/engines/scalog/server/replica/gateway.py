@@ -10,9 +10,16 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ithaca.engines.scalog.messages.appending import Append, AppendPart, GetNextSeq, GetPlaced, NextSeqIs, PlacedAre
-from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, RunsAre
-from ithaca.engines.scalog.messages.places import GetPlaces, PlacesAre
+from ithaca.engines.scalog.messages.appending import (
+    Append,
+    AppendPart,
+    GetNextSeq,
+    GetSessionTail,
+    NextSeqIs,
+    SessionTailReply,
+)
+from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, RunsReply
+from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.engines.scalog.messages.reading import Behind, KeptFrom, Read, SeekBytes, SeekTime, Subscribe, TimeIs
 from ithaca.engines.scalog.server.replica.feed import send_stored
 from ithaca.engines.scalog.server.replica.streams import Stream
@@ -60,9 +67,9 @@ class GatewayPeer:
             Subscribe: self._subscribe,
             SeekTime: self._seek_time,
             SeekBytes: self._seek_bytes,
-            GetPlaces: self._places,
+            LocateRecords: self._places,
             GetNextSeq: self._next_seq,
-            GetPlaced: self._placed,
+            GetSessionTail: self._placed,
             GetRuns: self._runs,
             FollowLane: self._follow,
             GetStatus: self._status,
@@ -120,7 +127,7 @@ class GatewayPeer:
 
     def _read(self, connection: Connection, received: Received, message: Read) -> None:
         async def answer() -> None:
-            found, payload = await self._server.shelf.read(message.position, message.wait_ms / 1000)
+            found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000)
             connection.answer(received, found, payload)
 
         self._start(connection, received, answer)
@@ -128,16 +135,16 @@ class GatewayPeer:
     def _subscribe(self, connection: Connection, received: Received, message: Subscribe) -> None:
         server = self._server
         connection.allow_slow_reader()
-        stream = Stream(server.shelf, connection, message, server.metrics.sent)
+        stream = Stream(server.read_view, connection, message, server.metrics.sent)
         self._start(connection, received, stream.run)
 
     def _seek_time(self, connection: Connection, received: Received, message: SeekTime) -> None:
         async def answer() -> None:
-            shelf = self._server.shelf
-            if not await shelf.wait_readable(message.tail - 1, _SEEK_WAIT_S):
-                connection.answer(received, Behind(shelf.order.tail))
+            read_view = self._server.read_view
+            if not await read_view.wait_readable(message.tail - 1, _SEEK_WAIT_S):
+                connection.answer(received, Behind(read_view.order.tail))
                 return
-            connection.answer(received, TimeIs(seek_time(shelf.store, message.time_us, message.tail)))
+            connection.answer(received, TimeIs(seek_time(read_view.store, message.time_us, message.tail)))
 
         self._start(connection, received, answer)
 
@@ -145,15 +152,15 @@ class GatewayPeer:
         open_lanes = {lane for lane, is_open, _, _ in self._server.core.lanes() if is_open}
         connection.answer(received, KeptFrom(position_beyond(self._server.store, open_lanes, message.bytes_max)))
 
-    def _places(self, connection: Connection, received: Received, message: GetPlaces) -> None:
+    def _places(self, connection: Connection, received: Received, message: LocateRecords) -> None:
         async def answer() -> None:
             if message.machine != machine_name():
                 raise Unsupported("the reader is not on this replica's machine: subscribe instead")
-            shelf, store = self._server.shelf, self._server.store
-            if not await shelf.wait_readable(message.stop - 1, _SEEK_WAIT_S):
+            read_view, store = self._server.read_view, self._server.store
+            if not await read_view.wait_readable(message.stop - 1, _SEEK_WAIT_S):
                 raise Unavailable(f"what is ordered below position {message.stop} is not all here yet: ask another")
             found, up_to = places(store, message.start, message.stop, RUNS_ANSWERED_MAX)
-            connection.answer(received, PlacesAre(*place_of(store.directory), tuple(found), up_to))
+            connection.answer(received, RecordLocations(*place_of(store.directory), tuple(found), up_to))
 
         self._start(connection, received, answer)
 
@@ -161,14 +168,14 @@ class GatewayPeer:
         next_seq = self._server.core.next_seq(message.lane, message.producer_id, message.epoch)
         connection.answer(received, NextSeqIs(next_seq))
 
-    def _placed(self, connection: Connection, received: Received, message: GetPlaced) -> None:
+    def _placed(self, connection: Connection, received: Received, message: GetSessionTail) -> None:
         lane = message.lane
         if not self._server.core.has_every_batch(lane) or self._held(lane).lane.state.has_holes:
             raise Unavailable(f"lane {lane} is not closed and complete at this replica yet: ask again, or another")
         held = self._held(lane)
         placed = held.lane.state.sessions.placed_of(message.producer_id)
         items = [(each.first_seq, each.count, _position_of(held.runs, each.base_lsn)) for each in placed]
-        connection.answer(received, PlacedAre(tuple(items)))
+        connection.answer(received, SessionTailReply(tuple(items)))
 
     def _runs(self, connection: Connection, received: Received, message: GetRuns) -> None:
         known, runs = self._held(message.lane).runs, []
@@ -177,7 +184,7 @@ class GatewayPeer:
             runs.append((run.lsn, run.position, run.count, run.time_us))
             if len(runs) >= RUNS_ANSWERED_MAX:
                 break
-        connection.answer(received, RunsAre(tuple(runs)))
+        connection.answer(received, RunsReply(tuple(runs)))
 
     def _follow(self, connection: Connection, received: Received, message: FollowLane) -> None:
         server = self._server

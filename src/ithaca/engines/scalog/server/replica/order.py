@@ -44,7 +44,7 @@ class Follower(Protocol):
 
     def order_lost(self) -> None: ...
 
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether this replica lacks nothing of its shard, but for what is on its way."""
 
 
@@ -79,7 +79,7 @@ class OrderLink:
         """Join, and join again whenever the link ends; raises only what makes joining pointless.
 
         A shard may be registered after its replicas have started, so that is waited for. Returns when nothing is left
-        of the shard, or the replica was removed from it. One whose lane was closed must start anew to get another.
+        of the shard, or the replica was removed from it. One whose lane was closed must start again to get another.
         """
         while True:
             had_joined = await self._attend(self._route.next())
@@ -112,7 +112,7 @@ class OrderLink:
                 self._watch.waits()
 
     def leave(self, reason: str) -> None:
-        """End the link; it will be joined anew."""
+        """End the link; it will be joined again."""
         if self._connection is not None:
             self._connection.abort(Unavailable(reason))
 
@@ -153,7 +153,7 @@ class OrderLink:
 
     def _give_sign(self) -> None:
         if self._connection is not None and self._sign_every_s is not None:
-            self._connection.send(SignOfLife(self._follower.is_whole()))
+            self._connection.send(SignOfLife(self._follower.is_complete()))
             self._next_sign = asyncio.get_running_loop().call_later(self._sign_every_s, self._give_sign)
 
     # What the connection calls

@@ -34,7 +34,6 @@ from ithaca.engines.scalog.replica.events import (
     ForgetSession,
     Held,
     ListSessions,
-    NobodyHas,
     NoteRuns,
     OrderJoined,
     OrderLost,
@@ -49,6 +48,7 @@ from ithaca.engines.scalog.replica.events import (
     Settle,
     ShardReclaimed,
     SkipRuns,
+    SourcesExhausted,
     Synced,
     SyncRuns,
     Tick,
@@ -60,14 +60,14 @@ from ithaca.engines.scalog.replica.settled import SettledCopies
 from ithaca.engines.scalog.server.limit_uses import aside_uses, disk_uses, process_uses, replica_uses
 from ithaca.engines.scalog.server.replica.copies import Copies, Wanted
 from ithaca.engines.scalog.server.replica.damage import Damage
-from ithaca.engines.scalog.server.replica.disk import LaneKeeper
+from ithaca.engines.scalog.server.replica.disk import LaneDisk
 from ithaca.engines.scalog.server.replica.feed import OwnLaneFeed
 from ithaca.engines.scalog.server.replica.gateway import GatewayPeer
 from ithaca.engines.scalog.server.replica.identity import Identity
 from ithaca.engines.scalog.server.replica.order import OrderLink
 from ithaca.engines.scalog.server.replica.parts import PartFeeds
 from ithaca.engines.scalog.server.replica.status import ReplicaPlaced, replica_status
-from ithaca.engines.scalog.server.replica.streams import Shelf
+from ithaca.engines.scalog.server.replica.streams import ReadView
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.cluster_config import ClusterFile
@@ -156,16 +156,16 @@ class ReplicaServer:
             AnswerStaged: self._answer_staged,
             Refuse: self._refuse,
             SendReport: lambda effect: self._order.report(effect.report),
-            ForgetSession: lambda effect: self._keeper.forget_session(effect.lane, effect.producer_id),
-            ListSessions: lambda effect: self._keeper.list_sessions(*effect),
+            ForgetSession: lambda effect: self._lane_disk.forget_session(effect.lane, effect.producer_id),
+            ListSessions: lambda effect: self._lane_disk.list_sessions(*effect),
             NoteRuns: self._note_runs,
             SkipRuns: lambda effect: self.store.lanes[effect.lane].runs.skip_to(effect.lsn),
-            SyncRuns: lambda effect: self._keeper.sync_runs(effect.cut),
+            SyncRuns: lambda effect: self._lane_disk.sync_runs(effect.cut),
             Advanced: self._advanced,
-            CreateLane: lambda effect: self._keeper.create(effect.lane),
+            CreateLane: lambda effect: self._lane_disk.create(effect.lane),
             DropLane: self._drop,
             Settle: self._settle,
-            Truncate: lambda effect: self._keeper.truncate(effect.lane, effect.length),
+            Truncate: lambda effect: self._lane_disk.truncate(effect.lane, effect.length),
             Follow: lambda effect: self._copies.pull(Wanted(effect.lane, (effect.primary,), None)),
             Fetch: lambda effect: self._copies.pull(Wanted(effect.lane, effect.peers, effect.stop)),
             FetchRuns: lambda effect: self._copies.fetch_runs(effect.lane, effect.start, effect.stop, effect.peers),
@@ -209,10 +209,10 @@ class ReplicaServer:
             boot = self._identity.boot
             self.core = ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
             self.damage = Damage(self.store, self.core, self.metrics)
-            self.shelf = Shelf(self.store, self.core)
+            self.read_view = ReadView(self.store, self.core)
             self.feed: OwnLaneFeed | None = None
             self.part_feeds = PartFeeds()
-            self._keeper = LaneKeeper(self.store, self.step, self.fail, self.metrics, self.damage.met)
+            self._lane_disk = LaneDisk(self.store, self.step, self.fail, self.metrics, self.damage.met)
             self._copies = Copies(self, self._hello)
             failures = self._file.failures
             self._order = OrderLink(
@@ -258,7 +258,7 @@ class ReplicaServer:
         try:
             await self._copies.close()
             await listener.close()
-            await self._keeper.close()
+            await self._lane_disk.close()
         finally:
             if self._timer is not None:
                 self._timer.cancel()
@@ -298,7 +298,7 @@ class ReplicaServer:
                 self._synced_at.append((event.length, monotonic_s()))
             self._copies.written(event.lane)
             if self.core.is_settled(event.lane):
-                self._keeper.retire(event.lane)
+                self._lane_disk.retire(event.lane)
         self._finish_turn()
 
     def _take(self, event: Event) -> None:
@@ -310,7 +310,7 @@ class ReplicaServer:
                 performers[type(effect)](effect)
         except Exception as error:
             self._has_parted = True
-            self.shelf.close(Unavailable(f"replica {self._name} ends: ask another"))
+            self.read_view.close(Unavailable(f"replica {self._name} ends: ask another"))
             self.fail(_failure(event, error))
 
     def _finish_turn(self) -> None:
@@ -322,7 +322,7 @@ class ReplicaServer:
                 connection.send(Acks(tuple(items), leaving))
         if self._has_advanced:
             self._has_advanced = False
-            self.shelf.advanced()
+            self.read_view.advanced()
         deadline_us = self.core.deadline_us
         if deadline_us is not None and (self._timer is None or deadline_us < self._timer_us):
             if self._timer is not None:
@@ -340,7 +340,7 @@ class ReplicaServer:
             self.feed.add(effect.batch)
         elif effect.lane.is_part:
             self.part_feeds.add(effect.lane, effect.batch)
-        self._keeper.write(effect.lane, effect.batch)
+        self._lane_disk.write(effect.lane, effect.batch)
 
     def _acknowledge(self, effect: Acknowledge) -> None:
         asked = effect.request.connection
@@ -377,7 +377,7 @@ class ReplicaServer:
         self._has_advanced = True
         if effect.first > self.store.first:
             self.store.first = Position(effect.first)
-            self._keeper.trim(effect.first)
+            self._lane_disk.trim(effect.first)
 
     def _note_runs(self, effect: NoteRuns) -> None:
         self.store.note(effect.runs, effect.time_us)
@@ -389,18 +389,18 @@ class ReplicaServer:
     def _drop(self, effect: DropLane) -> None:
         self._copies.stop(effect.lane)
         self.part_feeds.ended(effect.lane)
-        self._keeper.drop(effect.lane)
+        self._lane_disk.drop(effect.lane)
         self.metrics.drop_lane(effect.lane)
 
     def _settle(self, effect: Settle) -> None:
-        self._keeper.settle(effect.lane)
+        self._lane_disk.settle(effect.lane)
         self.metrics.drop_lane(effect.lane)
 
     def _unfollow(self, effect: Unfollow) -> None:
         self._copies.stop(effect.lane)
         self.part_feeds.ended(effect.lane)
         if self.core.is_settled(effect.lane):
-            self._keeper.retire(effect.lane)
+            self._lane_disk.retire(effect.lane)
 
     # What clients send
 
@@ -444,7 +444,7 @@ class ReplicaServer:
             return
         _log.error("%s; what this replica holds is kept in %s", error, self._directory)
         self.step(event)
-        self.shelf.close(Unavailable(answer))
+        self.read_view.close(Unavailable(answer))
 
     @property
     def _is_unneeded_spare(self) -> bool:
@@ -461,8 +461,8 @@ class ReplicaServer:
         if self.core.state == "reclaimed" and self._is_unneeded_spare:
             self.fail(NoSuchReplica(f"shard {self._shard} was trimmed whole before this server had copied it"))
 
-    def is_whole(self) -> bool:
-        return self.core.is_whole
+    def is_complete(self) -> bool:
+        return self.core.is_complete
 
     def order_lost(self) -> None:
         self.step(OrderLost())
@@ -477,10 +477,10 @@ class ReplicaServer:
         self.step(Replicated(lane, batch))
 
     def queued_bytes(self, lane: LaneId) -> int:
-        return self._keeper.queued_bytes(lane)
+        return self._lane_disk.queued_bytes(lane)
 
     def nobody_has(self, lane: LaneId) -> None:
-        self.step(NobodyHas(lane))
+        self.step(SourcesExhausted(lane))
 
     def runs_fetched(self, lane: LaneId, runs: list[tuple[LaneRun, int]]) -> None:
         for run, time_us in runs:
@@ -492,7 +492,7 @@ class ReplicaServer:
         connections = 0 if self._listener is None else self._listener.connection_count
         place = ReplicaPlaced(self._shard, self._replica, self._identity.boot, self.address, self._identity.log)
         said = replica_status(place, self.core, self.damage.status(), self._order.newest, connections)
-        return said | {"set_aside": self._identity.kept_aside, "limits": self._limit_uses()}
+        return said | {"quarantined": self._identity.kept_aside, "limits": self._limit_uses()}
 
     def _limit_uses(self) -> Uses:
         uses = process_uses(self._listener) | disk_uses(self._disk, self._directory) | replica_uses(self.core)
@@ -503,7 +503,7 @@ class ReplicaServer:
         metrics.observe_limits(self._limit_uses)
         metrics.connections.set_function(lambda: listener.connection_count)
         metrics.pending_bytes.set_function(lambda: core.pending_bytes)
-        metrics.write_queue_bytes.set_function(self._keeper.all_queued_bytes)
+        metrics.write_queue_bytes.set_function(self._lane_disk.all_queued_bytes)
         metrics.tail.set_function(lambda: core.tail)
         metrics.readable.set_function(lambda: core.readable)
 

@@ -3,8 +3,8 @@
 What it became is in the `meta` of its directory (`engines.scalog.storage.replica_meta`), so that the next start goes on
 as that replica. A spare whose disk was lost asks again, and is told the same, if the view has a replica at its address.
 
-One that is not needed after all is a spare again by itself. What it copied is set aside, not deleted: whether somebody
-counts on it is for people to say.
+One that is not needed after all is a spare again by itself. What it copied is quarantined, not deleted: whether
+somebody counts on it is for people to say.
 """
 
 import asyncio
@@ -116,8 +116,8 @@ class SpareServer:
             "role": "spare",
             "pid": process_id(),
             "address": str(self.address),
-            "state": "setting aside" if self._is_clearing else "waiting",
-            "set_aside": self._kept_aside,
+            "state": "quarantining" if self._is_clearing else "waiting",
+            "quarantined": self._kept_aside,
             "limits": process_uses(self._listener)
             | disk_uses(self._disk, self._directory)
             | aside_uses(len(self._kept_aside)),
@@ -156,7 +156,7 @@ class SpareServer:
         told = ""
         while True:
             try:
-                name = await asyncio.to_thread(replica_meta.set_aside, self._disk, self._directory, now_us=wall_us())
+                name = await asyncio.to_thread(replica_meta.quarantine, self._disk, self._directory, now_us=wall_us())
                 break
             except StorageFull as error:
                 if str(error) != told:

@@ -44,7 +44,7 @@ class Order(Protocol):
     def lost(self, lane: LaneId) -> Ranges: ...
 
 
-class Shelf:
+class ReadView:
     """What can be read here, and who waits for more of it."""
 
     def __init__(self, store: LaneStore, order: Order) -> None:
@@ -141,8 +141,10 @@ class Shelf:
 class Stream:
     """One subscription: everything of this shard from a position on, in order, with watermarks."""
 
-    def __init__(self, shelf: Shelf, connection: Connection, request: Subscribe, sent: Callable[[int], object]) -> None:
-        self._shelf = shelf
+    def __init__(
+        self, read_view: ReadView, connection: Connection, request: Subscribe, sent: Callable[[int], object]
+    ) -> None:
+        self._read_view = read_view
         self._connection = connection
         self._stop = request.stop
         self._where = key_filter(request.where) if request.where is not None else None
@@ -154,17 +156,17 @@ class Stream:
 
     async def run(self) -> None:
         """Until the stop, or until the connection ends; raises what ends the stream."""
-        order, connection, shelf = self._shelf.order, self._connection, self._shelf
-        shelf.check_not_trimmed(self._start)
+        order, connection, read_view = self._read_view.order, self._connection, self._read_view
+        read_view.check_not_trimmed(self._start)
         loop = asyncio.get_running_loop()
-        cursor = ShardCursor(shelf.store, self._start)
+        cursor = ShardCursor(read_view.store, self._start)
         while connection.is_open:
-            shelf.check_open()
+            read_view.check_open()
             limit = order.readable if self._stop is None else min(order.readable, self._stop)
             if cursor.position < limit:
-                shelf.check_not_trimmed(cursor.position)
+                read_view.check_not_trimmed(cursor.position)
                 view = order.view_version
-                entries = await shelf.entries(cursor, limit)
+                entries = await read_view.entries(cursor, limit)
                 if self._where is None:
                     items = [Delivered(lane, position, low, high) for lane, _, position, low, high in entries]
                     payload = [buffer for entry in entries for buffer in entry.batch.buffers()]
@@ -181,15 +183,15 @@ class Stream:
             elif (cursor.position, order.view_version) != self._told:
                 left_s = self._told_at + WATERMARK_INTERVAL_S - loop.time()
                 if left_s > 0:
-                    await shelf.wait_ordered(cursor.position, left_s)
+                    await read_view.wait_ordered(cursor.position, left_s)
                 else:
                     self._say([], [], cursor.position, order.view_version)
             else:
-                await shelf.wait_ordered(cursor.position)
+                await read_view.wait_ordered(cursor.position)
 
     async def _catch_up(self, position: int) -> None:
         """Wait for what is ordered and not here, but not for long: another replica may have it."""
-        if not await self._shelf.wait_readable(position, _CATCH_UP_S):
+        if not await self._read_view.wait_readable(position, _CATCH_UP_S):
             raise Unavailable(f"what is ordered from position {position} on is not all here yet: ask another replica")
 
     def _say(self, items: list[Delivered], payload: list[Buffer], up_to: int, view: int) -> None:
@@ -206,7 +208,7 @@ class Stream:
         payload: list[Buffer] = []
         size = 0
         for lane, batch, position, low, high in entries:
-            while found := await self._shelf.filtering.select(batch, low, high, where):
+            while found := await self._read_view.filtering.select(batch, low, high, where):
                 chosen, rows, stop = found
                 if items and size + chosen.total_bytes > DELIVER_BYTES_MAX:
                     self._say(items, payload, position + low, view)

@@ -1,4 +1,4 @@
-"""The cluster that is tormented: its directory, its keeper, and how it is.
+"""The cluster under test: its directory, its keeper, and how it is.
 
 ```
 RUN/cluster/cluster.toml      what the servers read: the addresses are those of the proxies
@@ -68,7 +68,7 @@ class Shape:
         return (self.replicas - 1) // 2 if self.masking else self.replicas - 1
 
 
-class Tormented:
+class ClusterUnderTest:
     """One cluster. All of it happens in the main thread: the keeper ends with the thread that started it."""
 
     def __init__(self, directory: Path, shape: Shape, servers: Mapping[str, Path]) -> None:
@@ -87,7 +87,7 @@ class Tormented:
         self._unused = [place.name for place in spares_of(private)]
         self.stand_ins: dict[str, str] = {}
         """The spares that have taken the place of another server, or are struck in its place: see `Finalize`."""
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._lane_disk: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -111,10 +111,10 @@ class Tormented:
 
     def start(self) -> None:
         """Start the keeper, which starts the servers."""
-        assert self._keeper is None
+        assert self._lane_disk is None
         output = open_log(self.directory, SUPERVISOR_LOG)
         try:
-            self._keeper = subprocess.Popen(
+            self._lane_disk = subprocess.Popen(
                 [sys.executable, "-P", "-m", "ithaca.torture.keeper", str(self.directory)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -127,7 +127,7 @@ class Tormented:
 
     async def stop(self) -> None:
         """Ask every server to stop, and wait until all are gone."""
-        keeper, self._keeper = self._keeper, None
+        keeper, self._lane_disk = self._lane_disk, None
         if keeper is None:
             return
         keeper.terminate()
@@ -140,7 +140,7 @@ class Tormented:
 
     async def kill(self) -> list[int]:
         """SIGKILL to every process at once, the keeper first, so that it restarts none; who was killed."""
-        keeper, self._keeper = self._keeper, None
+        keeper, self._lane_disk = self._lane_disk, None
         if keeper is None:
             return []
         pids = [keeper.pid, *(child.pid for child in self.children().values() if child.pid is not None)]
@@ -181,7 +181,7 @@ class Tormented:
         """Wait until nothing is wrong; `NotHealed` when that takes too long."""
         deadline = time.monotonic() + HEAL_S
         while problems := (await self.status()).problems():
-            if self._keeper is None or self._keeper.poll() is not None:
+            if self._lane_disk is None or self._lane_disk.poll() is not None:
                 raise NotHealed(f"the keeper is gone: see {self.directory}/logs/{SUPERVISOR_LOG}.log")
             if time.monotonic() > deadline:
                 raise NotHealed(f"not healthy {HEAL_S:.0f} s after the last fault: {'; '.join(problems)}")

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ithaca.client.patience import Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.model.errors import Unavailable
 from ithaca.model.view import Address
 
 FOR_S = 0.6
 TRIES_MAX = 12
-"""Pauses double from 20 ms on: no machine is so fast that there are more, and without pauses there are hundreds."""
+"""Backoff double from 20 ms on: no machine is so fast that there are more, and without pauses there are hundreds."""
 
 
 class Door:

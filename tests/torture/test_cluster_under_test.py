@@ -11,13 +11,13 @@ from ithaca.cluster.layout import servers_of
 from ithaca.model.cluster_config import load_cluster
 from ithaca.model.errors import InvalidInput
 from ithaca.torture.catalogue import INJECTORS, chosen
+from ithaca.torture.cluster_under_test import ClusterUnderTest, Shape, is_running, process_state, server_names
 from ithaca.torture.process_faults import Clock
-from ithaca.torture.tormented import Shape, Tormented, is_running, process_state, server_names
 
 
-def made(directory: Path, shape: Shape) -> Tormented:
+def made(directory: Path, shape: Shape) -> ClusterUnderTest:
     data = {name: directory / "data" / name for name in server_names(shape)}
-    cluster = Tormented(directory / "cluster", shape, data)
+    cluster = ClusterUnderTest(directory / "cluster", shape, data)
     cluster.make()
     return cluster
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
-from ithaca.runtime.machine import chance
+from ithaca.runtime.machine import rng
 
 
 class Deadline:
@@ -26,8 +26,8 @@ class Deadline:
         return self._loop.time() >= self._at_s
 
 
-class Pauses:
-    """Pauses that double, each cut short at random so that many clients do not come back at once."""
+class Backoff:
+    """Backoff that double, each cut short at random so that many clients do not come back at once."""
 
     __slots__ = ("_next_s",)
 
@@ -39,6 +39,6 @@ class Pauses:
 
     async def pause(self, deadline: Deadline | None = None) -> None:
         """Sleep for the next pause, but not beyond the deadline."""
-        pause_s = self._next_s * chance().uniform(0.5, 1)
+        pause_s = self._next_s * rng().uniform(0.5, 1)
         self._next_s = min(2 * self._next_s, RECONNECT_PAUSE_S_MAX)
         await asyncio.sleep(pause_s if deadline is None else min(pause_s, deadline.left_s))

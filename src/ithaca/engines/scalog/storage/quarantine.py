@@ -1,11 +1,11 @@
-"""Lanes whose synced bytes do not check out: marked while somebody reads them, set aside when the store is opened.
+"""Lanes whose synced bytes do not check out: marked while somebody reads them, quarantined when the store is opened.
 
 ```
 <shard>-<replica>-<incarnation>/damaged      bytes of the lane were found damaged: what was said of them, as text
-<shard>-<replica>-<incarnation>.damaged-<n>  the n-th time that this lane was set aside: its directory as it was
+<shard>-<replica>-<incarnation>.damaged-<n>  the n-th time that this lane was quarantined: its directory as it was
 ```
 
-A lane is never repaired in place: what is set aside stays as it was found, nothing here reads or removes it, and a
+A lane is never repaired in place: what is quarantined stays as it was found, nothing here reads or removes it, and a
 new lane of the same name takes its place, filled from a peer. So damage is never taken for a shorter lane.
 """
 
@@ -20,8 +20,8 @@ _SUFFIX = ".damaged-"
 _REASON_BYTES_MAX = 4096
 
 
-class SetAside(NamedTuple):
-    """A lane that was set aside."""
+class Quarantined(NamedTuple):
+    """A lane that was quarantined."""
 
     lane: LaneId | None
     """None of a pack, if nobody can say which of its lanes they were."""
@@ -32,7 +32,7 @@ class SetAside(NamedTuple):
 
 
 def lane_of(name: str) -> LaneId | None:
-    """The lane whose directory has this name; None for other names, those of lanes that were set aside included."""
+    """The lane whose directory has this name; None for other names, those of lanes that were quarantined included."""
     parts = name.split("-")
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):
         return None
@@ -41,7 +41,7 @@ def lane_of(name: str) -> LaneId | None:
 
 
 def mark(disk: Disk, path: str, reason: str) -> None:
-    """Have a lane set aside when it is opened next, durably; it may be read and written until then."""
+    """Have a lane quarantined when it is opened next, durably; it may be read and written until then."""
     file = disk.open(f"{path}/{MARK}", create=True)
     file.truncate(0)
     file.write(0, [reason.encode()[:_REASON_BYTES_MAX]])
@@ -56,22 +56,22 @@ def check_unmarked(disk: Disk, path: str) -> None:
         raise Corrupt(f"found while it was read: {said or 'what was damaged is not known any more'}")
 
 
-def set_aside(disk: Disk, directory: str, lane: LaneId, error: Corrupt) -> SetAside:
+def quarantine(disk: Disk, directory: str, lane: LaneId, error: Corrupt) -> Quarantined:
     """Give the directory of a damaged lane another name, durably."""
     numbers = [number for known, _, number in _found(disk, directory) if known == lane]
     name = f"{lane}{_SUFFIX}{max(numbers, default=0) + 1}"
     disk.rename(f"{directory}/{lane}", f"{directory}/{name}")
     disk.sync_directory(directory)
-    return SetAside(lane, name, error)
+    return Quarantined(lane, name, error)
 
 
-def set_aside_before(disk: Disk, directory: str) -> list[SetAside]:
-    """The lanes that were set aside earlier, and are still kept."""
-    return [SetAside(lane, name, None) for lane, name, _ in _found(disk, directory)]
+def quarantined_before(disk: Disk, directory: str) -> list[Quarantined]:
+    """The lanes that were quarantined earlier, and are still kept."""
+    return [Quarantined(lane, name, None) for lane, name, _ in _found(disk, directory)]
 
 
 def _found(disk: Disk, directory: str) -> list[tuple[LaneId, str, int]]:
-    """Lane, name and number of each lane that was set aside, in order."""
+    """Lane, name and number of each lane that was quarantined, in order."""
     found = []
     for name in disk.list(directory):
         stem, separator, number = name.partition(_SUFFIX)
