@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from ithaca.cluster.layout import ServerPlace
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.status import ClusterStatus, ServerStatus, cluster_status, places_of
 from ithaca.model.errors import Unavailable
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ithaca.cluster.layout import ServerPlace
 from ithaca.cluster.status import ClusterStatus, ServerStatus
 from ithaca.engines.scalog.client.admin.status import judged
 from ithaca.model.limit_use import LIMITS, limit_warnings
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address, View
 
 _DOCS = Path(__file__).parents[2] / "docs" / "operations.md"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ithaca.bench.emulate_shards import REPLICAS
 from ithaca.client.deadline import Deadline
-from ithaca.cluster.layout import ServerPlace, local_cluster, serve_command, servers_of
+from ithaca.cluster.layout import local_cluster, serve_command, servers_of
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.ports import free_ports
@@ -24,6 +24,7 @@ from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import ProtocolError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.process import SUPERVISOR
 

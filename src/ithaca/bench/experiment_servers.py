@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ithaca.bench.measure import Progress
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, serve_command, servers_of, spares_of
+from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import open_log
 from ithaca.cluster.log_reader import LogReader
@@ -28,6 +28,7 @@ from ithaca.model.cluster_config import ReplicaPlace, ShardPlace
 from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, IthacaError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.process import SUPERVISOR
 

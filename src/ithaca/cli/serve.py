@@ -9,8 +9,8 @@ import typer
 from ithaca.cli.options import examples
 
 if TYPE_CHECKING:
-    from ithaca.cluster.layout import ServerPlace
     from ithaca.model.cluster_config import ClusterFile
+    from ithaca.model.server_place import ServerPlace
     from ithaca.model.view import Address
 
 SERVE_EXAMPLES = examples(
@@ -71,8 +71,8 @@ def serve(
 
 
 def _spare(address: str) -> "ServerPlace":
-    from ithaca.cluster.layout import ServerPlace
     from ithaca.model.addresses import parse_address
+    from ithaca.model.server_place import ServerPlace
 
     return ServerPlace("spare", 0, parse_address(address))
 
@@ -112,26 +112,13 @@ def _refuse_exposed(address: "Address") -> None:
 
 
 def _run(file: "ClusterFile", place: "ServerPlace", directory: str, listen_at: "Address") -> int:
+    from ithaca.engines.registry import engine
     from ithaca.server.process import run_server
 
-    if place.role == "aggregator":
-        from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
-
-        return run_server(
-            lambda: AggregatorServer(file, place.number, listen_at=listen_at), "aggregator", str(place.number)
-        )
-    if place.role == "spare":
-        from ithaca.engines.scalog.server.replica.spare import SpareServer
-
-        spare = place.address
-        return run_server(lambda: SpareServer(file, spare, directory, listen_at=listen_at), "replica", str(spare))
-    if place.shard is None:
-        from ithaca.engines.scalog.server.orderer.server import OrdererServer
-
-        number = place.number
-        return run_server(lambda: OrdererServer(file, number, directory, listen_at=listen_at), "orderer", str(number))
-    from ithaca.engines.scalog.server.replica.server import ReplicaServer
-
-    shard = place.shard
-    name = f"{shard}/{place.number}"
-    return run_server(lambda: ReplicaServer(file, shard, place.number, directory, listen_at=listen_at), "replica", name)
+    names = {"replica": f"{place.shard}/{place.number}", "spare": str(place.address)}
+    role = "replica" if place.role == "spare" else place.role
+    return run_server(
+        lambda: engine(file.engine).make_server(file, place, directory, listen_at=listen_at),
+        role,
+        names.get(place.role, str(place.number)),
+    )

@@ -12,9 +12,9 @@ from ithaca.cli.output import emit_json
 from ithaca.cli.target import is_written, parse_bootstrap
 
 if TYPE_CHECKING:
-    from ithaca.cluster.layout import ServerPlace
     from ithaca.cluster.state import ChildState
     from ithaca.cluster.status import ClusterStatus
+    from ithaca.model.server_place import ServerPlace
 
 STATUS_EXAMPLES = examples(
     "ithaca status",

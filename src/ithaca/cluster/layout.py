@@ -1,42 +1,14 @@
 """The servers of a cluster: what each is called, where it listens, how it is started."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from ithaca.cluster.ports import LOOPBACK
 from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
-
-
-@dataclass(frozen=True, slots=True)
-class ServerPlace:
-    """One server of a cluster. `number` is an orderer's, an aggregator's, a spare's or, within its shard, a replica's.
-
-    A spare keeps its name when it has become a replica.
-    """
-
-    role: Literal["orderer", "replica", "aggregator", "spare"]
-    number: int
-    address: Address
-    shard: int | None = None
-
-    @property
-    def name(self) -> str:
-        """Of its directory and its log."""
-        return f"{self.role}-{self.number}" if self.shard is None else f"shard-{self.shard}-replica-{self.number}"
-
-    @property
-    def arguments(self) -> list[str]:
-        """How `ithaca serve` is told which one it is."""
-        if self.role == "spare":
-            return ["--spare", str(self.address)]
-        if self.shard is None:
-            return [f"--{self.role}", str(self.number)]
-        return ["--replica", f"{self.shard}/{self.number}"]
 
 
 def servers_of(file: ClusterFile) -> list[ServerPlace]:

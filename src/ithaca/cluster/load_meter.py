@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ithaca.cluster.autoscale_policy import Sample, ShardLoad
-from ithaca.cluster.layout import ServerPlace
 from ithaca.cluster.server_metrics import ask_metrics
 from ithaca.cluster.status import ask_status, cluster_status, places_of
 from ithaca.model.errors import IthacaError, Unavailable
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
 _BYTES = "ithaca_replica_received_bytes_total"

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import ithaca.engines.scalog.client.log
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, orderers_of
+from ithaca.cluster.layout import bootstrap_of, orderers_of
 from ithaca.cluster.local import FILE, cluster_file
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
@@ -32,6 +32,7 @@ from ithaca.model.cluster_text import dump_orderer
 from ithaca.model.errors import ConfigError, DeadlineExceeded
 from ithaca.model.interface import OrdererInfo
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
 _HEADER = re.compile(r"^\s*\[")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import ithaca.engines.scalog.client.log
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, spares_of
+from ithaca.cluster.layout import bootstrap_of, spares_of
 from ithaca.cluster.local import FILE, cluster_file
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.shards import append_text, listening, one_at_a_time, running_supervisor
@@ -23,6 +23,7 @@ from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cluster_text import dump_place
 from ithaca.model.errors import InvalidInput, IthacaError
 from ithaca.model.interface_aio import Admin
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
 T = TypeVar("T")

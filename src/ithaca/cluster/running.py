@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ithaca.cluster.layout import ServerPlace, servers_of, spares_of
+from ithaca.cluster.layout import servers_of, spares_of
 from ithaca.cluster.local import cluster_file, programs_of
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.status import WELL, ClusterStatus, cluster_status
@@ -17,6 +17,7 @@ from ithaca.cluster.supervisor import Program, Supervisor, Tell
 from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.errors import Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
+from ithaca.model.server_place import ServerPlace
 
 SUPERVISOR_LOG = "supervisor"
 _STATUS_POLL_S = 0.1

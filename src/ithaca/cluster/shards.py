@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import ithaca.engines.scalog.client.log
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, orderers_of, servers_of
+from ithaca.cluster.layout import bootstrap_of, orderers_of, servers_of
 from ithaca.cluster.local import FILE, cluster_file, supervisor_pid
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
@@ -25,6 +25,7 @@ from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, l
 from ithaca.model.cluster_text import dump_shard
 from ithaca.model.errors import ConfigError, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
 _POLL_S = 0.05

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from ithaca.cluster.layout import ServerPlace
 from ithaca.engines.scalog.messages.order import GetView, ViewIs
 from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limit_use import limit_warnings
 from ithaca.model.limits import CLOCK_WARNED_S, STATUS_TIMEOUT_S
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, StatusIs
 from ithaca.runtime.connection import Connection, OnlyAnswers, dial

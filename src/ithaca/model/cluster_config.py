@@ -3,6 +3,7 @@
 ```toml
 [cluster]
 name = "local"                  # for people
+engine = "scalog"               # how records get their places in the order
 durability = "fsync"            # or "os"
 order_interval_us = 0           # the least time between two cuts
 segment_bytes = 268435456       # roll segments at this size
@@ -54,6 +55,7 @@ from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from ithaca.model.addresses import parse_address
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy, answer_problem, detection_problem, failure_policy
 from ithaca.model.failure_config import RULES as FAILURE_RULES
@@ -139,6 +141,7 @@ class ClusterFile:
     """Servers that wait to become replicas, or did."""
     removed: tuple[Address, ...] = ()
     """Servers that are not run any more."""
+    engine: EngineName = DEFAULT_ENGINE
 
     def orderer(self, server: int) -> OrdererPlace:
         """One orderer; `ConfigError` when the file has no such."""
@@ -166,6 +169,7 @@ class ClusterFile:
 _ADDRESS: Final = Text(300)
 _CLUSTER: Final[Mapping[str, Rule]] = {
     "name": Text(CLUSTER_NAME_CHARS_MAX),
+    "engine": Choice(get_args(EngineName)),
     "durability": Choice(get_args(Durability)),
     "order_interval_us": Number(0, ORDERING_INTERVAL_US_MAX),
     "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),
@@ -250,6 +254,7 @@ class _Parser:
         removed = tuple(self._removed(*each) for each in self._places("removed"))
         return ClusterFile(
             name=settings.get("name", "cluster"),
+            engine=settings.get("engine", DEFAULT_ENGINE),
             durability=settings.get("durability", "fsync"),
             order_interval_us=settings.get("order_interval_us", 0),
             segment_bytes=settings.get("segment_bytes", SEGMENT_BYTES_MAX),

@@ -15,6 +15,7 @@ def dump_cluster(file: ClusterFile) -> str:
     lines = [
         "[cluster]",
         f"name = {json.dumps(file.name, ensure_ascii=False)}",
+        f'engine = "{file.engine}"',
         f'durability = "{file.durability}"',
         f"order_interval_us = {file.order_interval_us}",
         f"segment_bytes = {file.segment_bytes}",

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from ithaca.model.engine import EngineName
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import (
     HOST_CHARACTERS_MAX,
@@ -22,7 +23,6 @@ from ithaca.model.limits import (
 )
 from ithaca.model.positions import LaneId
 
-Engine = Literal["scalog", "belfast", "corfu", "raft"]
 ShardPhase = Literal["live", "finalizing", "finalized"]
 
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -33,7 +33,7 @@ class ClusterConfiguration(msgspec.Struct, frozen=True, array_like=True):
     """What a log is; the first two are fixed when it is created."""
 
     log: UUID
-    engine: Engine
+    engine: EngineName
     order_interval_us: int = 0
     """The least time between two cuts; 0 sets no bound."""
     pipeline_cuts: int = ORDERING_PIPELINE_CUTS

@@ -3,9 +3,9 @@
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.cluster.layout import ServerPlace
 from ithaca.engines.scalog.server.replica.server import ReplicaServer
 from ithaca.engines.scalog.server.replica.spare import SpareServer
+from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import Server
 from ithaca.sim.disk import SimDisk
 from ithaca.sim.inode import Inode

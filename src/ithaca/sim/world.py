@@ -14,13 +14,10 @@ from signal import SIGTERM
 from typing import Any
 
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+from ithaca.engines.registry import engine
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.messages.aggregation import ReportsAre
 from ithaca.engines.scalog.messages.reporting import ReportIs
-from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
-from ithaca.engines.scalog.server.orderer.server import OrdererServer
-from ithaca.engines.scalog.server.replica.server import ReplicaServer
-from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.model.errors import IthacaError
 from ithaca.model.view import Address, View
 from ithaca.protocol.codec import known_types
@@ -218,19 +215,13 @@ class World:
     def _made(self, host: Host) -> Server:
         place = host.place
         assert place is not None
-        if place.role == "aggregator":
-            host.server = AggregatorServer(self.whole_file, place.number)
-        elif place.role == "spare":
-            address = Address(host.called, place.address.port)
-            host.server = SpareServer(self.whole_file, address, host.directory, disk=host.disk)
-        elif place.shard is None:
+        file, settings = self.whole_file, None
+        if place.role == "spare":
+            place = replace(place, address=Address(host.called, place.address.port))
+        elif place.role == "orderer":
             founded = any(each.server == place.number for each in self.file.orderers)
-            file = self.file if founded else self._order_file
-            host.server = OrdererServer(
-                file, place.number, host.directory, disk=host.disk, settings=self.configuration.raft()
-            )
-        else:
-            host.server = ReplicaServer(self.whole_file, place.shard, place.number, host.directory, disk=host.disk)
+            file, settings = self.file if founded else self._order_file, self.configuration.raft()
+        host.server = engine(file.engine).make_server(file, place, host.directory, disk=host.disk, settings=settings)
         return host.server
 
     def fenced(self, host: Host) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, servers_of, spares_of
+from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
 from ithaca.cluster.orderers import remove_orderer_table
 from ithaca.cluster.ports import LOOPBACK, free_ports
@@ -21,17 +21,15 @@ from ithaca.cluster.running import healthy
 from ithaca.cluster.shards import append_shard, append_text
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.temporary import Shape, shaped
+from ithaca.engines.registry import engine
 from ithaca.engines.scalog.client.log import connect
-from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
-from ithaca.engines.scalog.server.orderer.server import OrdererServer
-from ithaca.engines.scalog.server.replica.server import ReplicaServer
-from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
 from ithaca.model.cluster_text import dump_cluster, dump_orderer
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
 from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.records import Durability
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.process import Server
 from ithaca.testing.mortal_disk import MortalDisk
@@ -265,15 +263,7 @@ class Cluster:
             raise InvalidInput(f"{place.name} runs already: stop or kill it first")
         disk = MortalDisk()
         directory = str(self.directory / place.name)
-        server: Server
-        if place.role == "aggregator":
-            server = AggregatorServer(self.file, place.number)
-        elif place.role == "spare":
-            server = SpareServer(self.file, place.address, directory, disk=disk)
-        elif place.shard is None:
-            server = OrdererServer(self.file, place.number, directory, disk=disk)
-        else:
-            server = ReplicaServer(self.file, place.shard, place.number, directory, disk=disk)
+        server = engine(self.file.engine).make_server(self.file, place, directory, disk=disk)
         await server.start()
         watching = asyncio.create_task(self._watch(place.name, server))
         self._running[place.name] = _Running(server, disk, watching)

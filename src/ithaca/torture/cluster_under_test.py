@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ithaca.cluster.layout import ServerPlace, bootstrap_of, serve_command, servers_of, spares_of
+from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
 from ithaca.cluster.log_files import open_log
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.running import SUPERVISOR_LOG
@@ -35,6 +35,7 @@ from ithaca.model.cluster_config import ClusterFile
 from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.limits import MIB, SERVER_STOP_TIMEOUT_S
 from ithaca.model.records import Durability
+from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import SUPERVISOR
 from ithaca.torture.keeper import save_programs
 

@@ -120,7 +120,7 @@ class JoinRequests:
     # Parts
 
     def _join_learner(self, connection: Connection, request: Received, message: Join) -> None:
-        """It joins at the leader, which adds it; once it is a replica, it joins again, perhaps through an aggregator."""
+        """It joins at the leader, which adds it; once it is a replica, it joins again, maybe through an aggregator."""
         assert self._answers.leading is not None
         if message.via:
             self._answers.fail(connection, request, Unavailable("a learner joins at the leader itself"))

@@ -280,7 +280,7 @@ def _missing(file: ClusterFile, state: OrderingState) -> list[OrderingEntry]:
     entries: list[OrderingEntry] = []
     known = state.configuration
     if known is None:
-        entries.append(Configure(ClusterConfiguration(new_uuid(), "scalog", file.order_interval_us)))
+        entries.append(Configure(ClusterConfiguration(new_uuid(), file.engine, file.order_interval_us)))
     elif known.order_interval_us != file.order_interval_us:
         entries.append(Configure(replace(known, order_interval_us=file.order_interval_us)))
     for shard in file.shards:
