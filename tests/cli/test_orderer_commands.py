@@ -51,7 +51,7 @@ def test_orderers_of_a_local_cluster(directory: Path) -> None:
 
 def test_an_orderer_that_was_left_half_added_is_completed(directory: Path) -> None:
     port = max(address.port for address in cluster_file(directory).addresses()) + 1
-    append_text(directory / "cluster.toml", dump_orderer(OrdererPlace(2, Address("127.0.0.1", port), joins=True)))
+    append_text(directory / "cluster.toml", dump_orderer(OrdererPlace(2, Address("127.0.0.1", port), joining=True)))
     assert b"orderer 2 was added" in ithaca("orderer", "add", "--dir", directory).stdout
     assert roles("--dir", directory) == [(1, True), (2, True)]
 
@@ -62,7 +62,7 @@ def test_an_orderer_that_was_started_by_hand(directory: Path, tmp_path: Path) ->
     elsewhere = tmp_path / "cluster.toml"
     elsewhere.write_bytes((directory / "cluster.toml").read_bytes())
     address = Address("127.0.0.1", max(each.port for each in file.addresses()) + 1)
-    append_text(elsewhere, dump_orderer(OrdererPlace(7, address, joins=True)))
+    append_text(elsewhere, dump_orderer(OrdererPlace(7, address, joining=True)))
     assert "name the address" in ithaca("orderer", "add", "-b", bootstrap, status=2).stderr.decode()
     command = [*COMMAND, "serve", "--config", str(elsewhere), "--dir", str(tmp_path / "seven"), "--orderer", "7"]
     server = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment())

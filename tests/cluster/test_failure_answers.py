@@ -12,7 +12,7 @@ from tests.cluster.test_shards import Load, load
 
 import ithaca
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
-from ithaca.model.failure_config import Answer, FailurePolicy
+from ithaca.model.failure_config import Action, FailurePolicy
 from ithaca.testing import Cluster
 
 DETECTION_MS = 700
@@ -20,7 +20,7 @@ DETECTION_MS = 700
 
 @contextmanager
 def loaded(
-    tmp_path: Path, answer: Answer, *, replicas: int = 2, masking: bool = False, spares: int = 0
+    tmp_path: Path, answer: Action, *, replicas: int = 2, masking: bool = False, spares: int = 0
 ) -> Iterator[tuple[TemporaryCluster, Load, ithaca.ClusterLog]]:
     """A cluster of one shard under load, which is checked at the end."""
     failures = FailurePolicy(answer, DETECTION_MS)

@@ -1,5 +1,6 @@
 """Cluster files: what they say, and that each mistake is named by its line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -169,13 +170,23 @@ def test_who_can_be_reached_from_elsewhere(host: str, expected: bool) -> None:
     assert is_loopback(Address(host, 1)) is expected
 
 
+def test_a_cluster_has_one_engine(tmp_path: Path) -> None:
+    plain = load_cluster(write(tmp_path, SMALL))
+    assert plain.engine == "scalog"
+    assert load_cluster(write(tmp_path, '[cluster]\nengine = "corfu"\n' + SMALL)) == replace(plain, engine="corfu")
+    assert load_cluster(write(tmp_path, dump_cluster(replace(plain, engine="raft")))).engine == "raft"
+    with pytest.raises(ConfigError, match=r"toml:2: engine is 'scallog'.*did you mean scalog"):
+        load_cluster(write(tmp_path, '[cluster]\nengine = "scallog"\n' + SMALL))
+
+
 def test_a_log_is_founded_by_an_odd_number_of_orderers_and_may_have_any_later(tmp_path: Path) -> None:
     two = SMALL + '[[orderer]]\nserver = 2\naddress = "a:1"\n'
     with pytest.raises(ConfigError, match=r"there are 2 orderers: an even number survives no .*use 1 or 3"):
         check_founders(load_cluster(write(tmp_path, two)))
-    joined = load_cluster(write(tmp_path, two + "joins = true\n"))
+    joined = load_cluster(write(tmp_path, two + "joining = true\n"))
+    assert load_cluster(write(tmp_path, two + "joins = true\n")) == joined, "its former name"
     assert check_founders(joined) == {1: at(7600)}
-    assert joined.orderer(2) == OrdererPlace(2, Address("a", 1), joins=True)
+    assert joined.orderer(2) == OrdererPlace(2, Address("a", 1), joining=True)
     assert load_cluster(write(tmp_path, dump_cluster(joined))) == joined
     with pytest.raises(ConfigError, match=r"no orderer 3 in the cluster's file, only \[1, 2\]"):
         joined.orderer(3)

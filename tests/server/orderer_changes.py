@@ -14,7 +14,7 @@ from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre
 
 def with_spares(file: ClusterFile, count: int) -> ClusterFile:
     last = file.orderers[-1].server
-    places = [OrdererPlace(last + each, at, joins=True) for each, at in enumerate(free_addresses(count), 1)]
+    places = [OrdererPlace(last + each, at, joining=True) for each, at in enumerate(free_addresses(count), 1)]
     return replace(file, orderers=(*file.orderers, *places))
 
 

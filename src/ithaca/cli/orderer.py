@@ -34,7 +34,7 @@ def add(
     """Add an orderer to a cluster that runs. Add two: an even number survives no more.
 
     To the one in the directory: it is started and written into cluster.toml.
-    With --bootstrap: it runs already, started by ithaca serve with joins = true
+    With --bootstrap: it runs already, started by ithaca serve with joining = true
     and an empty directory, and waits at the address.
     """
     remote = remote_cluster(context, bootstrap)

@@ -61,7 +61,7 @@ async def _add(directory: Path, progress: Tell) -> int:
         if place is None:
             number = _next_number(directory, file, members)
             (port,) = next_ports(1, max(address.port for address in file.addresses()))
-            place = OrdererPlace(number, Address(LOOPBACK, port), joins=True)
+            place = OrdererPlace(number, Address(LOOPBACK, port), joining=True)
             file = append_text(directory / FILE, dump_orderer(place))
         os.kill(pid, RELOAD_SIGNAL)
         await listening([ServerPlace("orderer", place.server, place.address)], progress)
@@ -88,7 +88,7 @@ async def _left_over(file: ClusterFile, members: tuple[OrdererInfo, ...]) -> Ord
     """An orderer of the file that does not vote yet, because somebody was interrupted."""
     voting = {each.orderer for each in members if each.votes}
     for place in file.orderers:
-        if place.joins and place.server not in voting and await state_of(place.address) != "removed":
+        if place.joining and place.server not in voting and await state_of(place.address) != "removed":
             return place
     return None
 

@@ -23,7 +23,7 @@ from ithaca.cluster.supervisor import Tell
 from ithaca.model.cluster_config import ClusterFile, check_founders
 from ithaca.model.cluster_text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, Unavailable
-from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
+from ithaca.model.failure_config import NO_ACTION, FailurePolicy
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
 from ithaca.model.view import Address
@@ -43,7 +43,7 @@ class Shape:
     segment_bytes: int = SEGMENT_BYTES_MAX
     masking: bool = False
     spares: int = 0
-    failures: FailurePolicy = NO_ANSWER
+    failures: FailurePolicy = NO_ACTION
     aggregators: int = 0
 
 

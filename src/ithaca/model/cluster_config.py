@@ -11,7 +11,7 @@ segment_bytes = 268435456       # roll segments at this size
 [[orderer]]                     # an odd number of them to begin with
 server = 1
 address = "127.0.0.1:7600"
-joins = false                   # true: it was not there when the log was founded, and waits to be added
+joining = false                 # true: it was not there when the log was founded, and waits to be added
 
 [[shard]]
 shard = 0
@@ -24,7 +24,7 @@ address = "127.0.0.1:7606"
 level = 1                       # 1 takes replicas, 2 takes aggregators of level 1, and so on
 
 [failures]                      # what is done about a replica that is silent (`model.failure_config`)
-answer = "none"                 # or "mask", "replace", "finalize-and-add"
+action = "none"                 # or "mask", "replace", "finalize-and-add"
 detection_ms = 3000             # silent for so long
 
 [retention]                     # what is older, or more, is trimmed; without it nothing is
@@ -57,7 +57,14 @@ from typing import Any, Final, get_args
 from ithaca.model.addresses import parse_address
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
-from ithaca.model.failure_config import NO_ANSWER, FailurePolicy, answer_problem, detection_problem, failure_policy
+from ithaca.model.failure_config import (
+    NO_ACTION,
+    FailurePolicy,
+    action_key,
+    action_problem,
+    detection_problem,
+    failure_policy,
+)
 from ithaca.model.failure_config import RULES as FAILURE_RULES
 from ithaca.model.idle_config import RULES as IDLE_RULES
 from ithaca.model.idle_config import idle_s
@@ -85,11 +92,11 @@ from ithaca.model.view import Address
 
 @dataclass(frozen=True, slots=True)
 class OrdererPlace:
-    """One server of the ordering layer. One that `joins` waits to be added; all others found the log together."""
+    """One server of the ordering layer. One that is `joining` waits to be added; all others found the log together."""
 
     server: int
     address: Address
-    joins: bool = False
+    joining: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +137,7 @@ class ClusterFile:
     orderers: tuple[OrdererPlace, ...]
     shards: tuple[ShardPlace, ...]
     aggregators: tuple[AggregatorPlace, ...] = ()
-    failures: FailurePolicy = NO_ANSWER
+    failures: FailurePolicy = NO_ACTION
     retention: Retention | None = None
     """Its `bytes` are those of a shard, on each of its replicas."""
     session_idle_s: int | None = None
@@ -177,7 +184,8 @@ _CLUSTER: Final[Mapping[str, Rule]] = {
 _ORDERER: Final[Mapping[str, Rule]] = {
     "server": Number(1, ORDERER_NUMBER_MAX),
     "address": _ADDRESS,
-    "joins": Flag(),
+    "joining": Flag(),
+    "joins": Flag(),  # its former name
 }
 _SHARD: Final[Mapping[str, Rule]] = {"shard": Number(0, SHARD_NUMBER_MAX), "replicas": Texts(), "masking": Flag()}
 _AGGREGATOR: Final[Mapping[str, Rule]] = {
@@ -215,7 +223,7 @@ def load_cluster(path: str | os.PathLike[str]) -> ClusterFile:
 
 def check_founders(file: ClusterFile) -> dict[int, Address]:
     """The orderers that found a log; `ConfigError` when there is an even number of them. Later there may be."""
-    founders = {place.server: place.address for place in file.orderers if not place.joins}
+    founders = {place.server: place.address for place in file.orderers if not place.joining}
     count = len(founders)
     if count % 2 == 0:
         raise ConfigError(
@@ -279,13 +287,13 @@ class _Parser:
     def _failures(self, shards: list[ShardPlace], spares: int, *, has_aggregators: bool) -> FailurePolicy:
         policy = failure_policy(self._table("failures"))
         shapes = [(shard.shard, shard.masking, len(shard.replicas)) for shard in shards]
-        problem = answer_problem(policy.answer, shapes, spares)
+        problem = action_problem(policy.action, shapes, spares)
         if problem is not None:
-            raise self._error(problem, "failures", "answer")
+            raise self._error(problem, "failures", action_key(self._document["failures"]))
         problem = detection_problem(policy, has_aggregators=has_aggregators)
         if problem is not None:
-            key = "detection_ms" if "detection_ms" in self._document["failures"] else "answer"
-            raise self._error(problem, "failures", key)
+            table = self._document["failures"]
+            raise self._error(problem, "failures", "detection_ms" if "detection_ms" in table else action_key(table))
         return policy
 
     def _check(self, table: dict[str, Any], needed: tuple[str, ...], *path: Key) -> None:
@@ -338,7 +346,7 @@ class _Parser:
     def _orderer(self, place: int, table: dict[str, Any]) -> OrdererPlace:
         server = table["server"]
         address = self._address(table["address"], f"orderer {server}", "orderer", place, "address")
-        return OrdererPlace(server, address, table.get("joins", False))
+        return OrdererPlace(server, address, table.get("joining", table.get("joins", False)))
 
     def _aggregator(self, place: int, table: dict[str, Any]) -> AggregatorPlace:
         number = table["aggregator"]

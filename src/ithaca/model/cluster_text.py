@@ -4,7 +4,7 @@ import json
 from typing import Literal
 
 from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ShardPlace
-from ithaca.model.failure_config import NO_ANSWER
+from ithaca.model.failure_config import NO_ACTION
 from ithaca.model.idle_config import dump_idle
 from ithaca.model.retention_config import dump_retention
 from ithaca.model.view import Address
@@ -20,9 +20,9 @@ def dump_cluster(file: ClusterFile) -> str:
         f"order_interval_us = {file.order_interval_us}",
         f"segment_bytes = {file.segment_bytes}",
     ]
-    if file.failures != NO_ANSWER:
+    if file.failures != NO_ACTION:
         failures = file.failures
-        lines += ["", "[failures]", f'answer = "{failures.answer}"', f"detection_ms = {failures.detection_ms}"]
+        lines += ["", "[failures]", f'action = "{failures.action}"', f"detection_ms = {failures.detection_ms}"]
     if file.retention is not None:
         lines += ["", *dump_retention(file.retention)]
     lines += [*dump_idle("sessions", file.session_idle_s), *dump_idle("writers", file.writer_idle_s)]
@@ -38,8 +38,8 @@ def dump_cluster(file: ClusterFile) -> str:
 
 def dump_orderer(orderer: OrdererPlace) -> str:
     """The text of one orderer, to be put behind what a file says already."""
-    joins = "joins = true\n" if orderer.joins else ""
-    return f'\n[[orderer]]\nserver = {orderer.server}\naddress = "{orderer.address}"\n{joins}'
+    joining = "joining = true\n" if orderer.joining else ""
+    return f'\n[[orderer]]\nserver = {orderer.server}\naddress = "{orderer.address}"\n{joining}'
 
 
 def _dump_aggregator(place: AggregatorPlace) -> str:

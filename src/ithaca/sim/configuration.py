@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
-from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
+from ithaca.model.failure_config import NO_ACTION, FailurePolicy
 from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
 from ithaca.model.records import Compression
 from ithaca.model.view import Address
@@ -101,7 +101,7 @@ class Configuration:
     """Shards whose servers run from the beginning, and wait to be added."""
     aggregators: tuple[int, ...] = ()
     """The level of each."""
-    failures: FailurePolicy = NO_ANSWER
+    failures: FailurePolicy = NO_ACTION
     pool: int = 0
     """Spares that wait to become replicas."""
     publishers: int = 0
@@ -148,7 +148,7 @@ class Configuration:
             orderers=(
                 *(OrdererPlace(server, place()) for server in range(1, self.orderers + 1)),
                 *(
-                    OrdererPlace(self.orderers + each, Address(f"10.0.2.{each}", PORT), joins=True)
+                    OrdererPlace(self.orderers + each, Address(f"10.0.2.{each}", PORT), joining=True)
                     for each in range(1, spare_orderers + 1)
                 ),
             ),

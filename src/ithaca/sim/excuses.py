@@ -84,7 +84,7 @@ def is_explained(host: Host, error: Exception) -> bool:
     if isinstance(error, StorageFull) or number == errno.ENOSPC:
         return host.disk.lacked_space
     if isinstance(error, WrongLane):  # its lane was closed while it was silent
-        return world.configuration.failures.answer != "none" or world.configuration.masking
+        return world.configuration.failures.action != "none" or world.configuration.masking
     if isinstance(error, InvalidInput):  # it forgot how often it was started
         return host.disks > 1
     return False

@@ -26,7 +26,7 @@ from ithaca.engines.scalog.client.log import connect
 from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
 from ithaca.model.cluster_text import dump_cluster, dump_orderer
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
-from ithaca.model.failure_config import NO_ANSWER, FailurePolicy
+from ithaca.model.failure_config import NO_ACTION, FailurePolicy
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace
@@ -71,7 +71,7 @@ class Cluster:
         durability: Durability = "fsync",
         masking: bool = False,
         spares: int = 0,
-        failures: FailurePolicy = NO_ANSWER,
+        failures: FailurePolicy = NO_ACTION,
         aggregators: int = 0,
     ) -> None:
         """`spares` wait to become replicas, named `spare-1` and so on; `failures` is what calls for them."""
@@ -204,7 +204,7 @@ class Cluster:
         ['orderer-2', 'orderer-3']
         """
         self._orderer_last = max(self._orderer_last, *(place.server for place in self.file.orderers)) + 1
-        place = OrdererPlace(self._orderer_last, Address(LOOPBACK, free_ports(1)[0]), joins=True)
+        place = OrdererPlace(self._orderer_last, Address(LOOPBACK, free_ports(1)[0]), joining=True)
         self.file = append_text(self.directory / FILE, dump_orderer(place))
         self._places = self._all_places()
         self.start_server(f"orderer-{place.server}")

@@ -64,7 +64,7 @@ def open_raft_log(
 
 def state_to_begin_with(file: ClusterFile, server: ServerId) -> DurableState:
     """Who founded the group, as the file says; an orderer that joins later knows of nobody, and waits."""
-    if file.orderer(server).joins:
+    if file.orderer(server).joining:
         return DurableState()
     founders = check_founders(file)
     return first_state(*founders, addresses=founders)

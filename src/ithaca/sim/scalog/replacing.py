@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.model.failure_config import Answer, FailurePolicy
+from ithaca.model.failure_config import Action, FailurePolicy
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration
@@ -27,7 +27,7 @@ def with_replacing(configuration: "Configuration") -> "Configuration":
 def replacing(configuration: "Configuration", random: Random) -> "Configuration":
     """Draw spares, an answer and the fault for it."""
     faults = set(configuration.faults)
-    answers: list[Answer] = ["none", "finalize-and-add"]
+    answers: list[Action] = ["none", "finalize-and-add"]
     if configuration.replicas > 1:
         answers += ["replace", "replace"]
         if random.random() < 0.7:

@@ -51,7 +51,7 @@ class OrdererAdmin:
         if state != "waiting":
             raise InvalidInput(
                 f"orderer {said.get('server')} at {address} does not wait to be added, it is {state}: start a new one "
-                "with joins = true and an empty directory"
+                "with joining = true and an empty directory"
             )
         return int(said["server"])
 

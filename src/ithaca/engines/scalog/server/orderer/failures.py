@@ -33,7 +33,7 @@ class Failures:
 
     def __init__(self, file: ClusterFile, state: OrderingState, spares: Spares, submit: Submit) -> None:
         policy = file.failures
-        self._answer = policy.answer
+        self._answer = policy.action
         self._state = state
         self._spares = spares
         self._submit_entry = submit

@@ -220,7 +220,7 @@ class ReplicaServer:
                 Join(self._shard, self._replica, self._identity.boot, address=self._identity.address),
                 self._hello,
                 self,
-                None if failures.answer == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
+                None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
             )
             self._listener = await listen(
                 self._listen_at,
