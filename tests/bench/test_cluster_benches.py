@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import ithaca
-from ithaca.bench.cluster import measured_cluster
-from ithaca.bench.cluster_append import AppendSettings, run_append, run_latency
-from ithaca.bench.cluster_memory import ClusterMemorySettings, run_cluster_memory
-from ithaca.bench.cluster_read import ReadSettings, run_read, run_subscribe
-from ithaca.bench.cluster_shards import run_compare_shards
+from ithaca.bench.cluster.append import AppendSettings, run_append, run_latency
+from ithaca.bench.cluster.memory import ClusterMemorySettings, run_cluster_memory
+from ithaca.bench.cluster.read import ReadSettings, run_read, run_subscribe
+from ithaca.bench.cluster.shards import run_compare_shards
+from ithaca.bench.cluster.target import measured_cluster
 from ithaca.bench.profiles import find_py_spy
 from ithaca.cluster.temporary import Shape, temporary_cluster
 from ithaca.model.limits import KIB, MIB

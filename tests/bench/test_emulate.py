@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from ithaca.bench.emulate import EmulateSettings, run_emulate
-from ithaca.bench.emulate_links import split_frames
-from ithaca.bench.emulate_orderers import cpu_s
-from ithaca.bench.emulate_shards import Durations, EmulatedShard, Growth
-from ithaca.cli.bench_emulate import parse_counts
+from ithaca.bench.emulation.emulate import EmulateSettings, run_emulate
+from ithaca.bench.emulation.links import split_frames
+from ithaca.bench.emulation.orderers import cpu_s
+from ithaca.bench.emulation.shards import Durations, EmulatedShard, Growth
+from ithaca.cli.bench.emulate import parse_counts
 from ithaca.engines.scalog.messages.reporting import Join, News, ReportIs
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, InvalidInput, ProtocolError

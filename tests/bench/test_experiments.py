@@ -7,10 +7,10 @@ from random import Random
 import pytest
 from tests.bench.test_cluster_benches import servers_in
 
-from ithaca.bench.experiment import UNDISTURBED, ExperimentSettings
-from ithaca.bench.failures import FOLLOWER, LEADER, REPLICA, run_failures
-from ithaca.bench.load import Seats
-from ithaca.bench.reconfigure import RECONFIGURED, run_reconfigure
+from ithaca.bench.experiments.experiment import UNDISTURBED, ExperimentSettings
+from ithaca.bench.experiments.failures import FOLLOWER, LEADER, REPLICA, run_failures
+from ithaca.bench.experiments.load import Seats
+from ithaca.bench.experiments.reconfigure import RECONFIGURED, run_reconfigure
 from ithaca.model.errors import InvalidInput
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ithaca.bench.kafka_broker import BrokerPlan, kafka_broker, properties
+from ithaca.bench.spark.kafka_broker import BrokerPlan, kafka_broker, properties
 from ithaca.model.errors import Unavailable
 
 LISTENS = """

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ithaca.bench.loopback import receive_bytes, receive_records, round_trips, start_loopback
+from ithaca.bench.cluster.loopback import receive_bytes, receive_records, round_trips, start_loopback
 
 
 @pytest.mark.parametrize("total_bytes", [1000, 3_000_000])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ithaca.bench.plot import check_can_plot, draw
+from ithaca.bench.experiments.plot import check_can_plot, draw
 from ithaca.model.errors import InvalidInput
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ithaca.bench.timeline import Timeline
+from ithaca.bench.experiments.timeline import Timeline
 
 
 def timeline(*batches: tuple[float, float], seconds: float = 1.0, clients: tuple[int, ...] = ()) -> Timeline:

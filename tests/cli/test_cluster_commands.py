@@ -12,7 +12,7 @@ from ithaca.cluster.layout import local_cluster
 from ithaca.cluster.local import Wanted, locked_cluster
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.state import ChildState, SupervisorState, save_state
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.text import dump_cluster
 
 LOCATED = ["append", "read", "follow", "tail", "trim"]
 

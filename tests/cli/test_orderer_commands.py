@@ -12,8 +12,8 @@ from tests.cluster.supervising import eventually
 from ithaca.cluster.layout import bootstrap_of
 from ithaca.cluster.local import cluster_file
 from ithaca.cluster.shards import append_text
-from ithaca.model.cluster_config import OrdererPlace
-from ithaca.model.cluster_text import dump_orderer
+from ithaca.model.config.cluster import OrdererPlace
+from ithaca.model.config.text import dump_orderer
 from ithaca.model.view import Address
 
 

@@ -12,7 +12,7 @@ from tests.cluster.supervising import eventually
 from ithaca.cluster.layout import bootstrap_of, servers_of
 from ithaca.cluster.local import cluster_file
 from ithaca.cluster.shards import append_shard
-from ithaca.model.cluster_config import ReplicaPlace, ShardPlace, load_cluster
+from ithaca.model.config.cluster import ReplicaPlace, ShardPlace, load_cluster
 from ithaca.model.view import Address
 
 

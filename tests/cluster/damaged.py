@@ -15,7 +15,7 @@ from tests.server.raw_client import RawClient, batch_of
 from ithaca.cluster.local import FILE
 from ithaca.engines.scalog.messages.reading import Deliver, Subscribe
 from ithaca.engines.scalog.storage.runs import Runs
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
 from ithaca.protocol.failures import error_of

@@ -12,7 +12,7 @@ from tests.cluster.test_shards import Load, load
 
 import ithaca
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
-from ithaca.model.failure_config import Action, FailurePolicy
+from ithaca.model.config.failures import Action, FailurePolicy
 from ithaca.testing import Cluster
 
 DETECTION_MS = 700

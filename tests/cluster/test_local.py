@@ -10,7 +10,7 @@ from tests.cluster.free_base import free_base
 from ithaca.cluster.layout import bootstrap_of, local_cluster, serve_command, servers_of
 from ithaca.cluster.local import Wanted, cluster_file, locked_cluster, programs_of, supervisor_pid, take_down
 from ithaca.cluster.ports import free_ports, refuse_taken
-from ithaca.model.cluster_config import ClusterFile, load_cluster
+from ithaca.model.config.cluster import ClusterFile, load_cluster
 from ithaca.model.errors import ConfigError, InvalidInput, LogInUse, NoSuchLog, Unavailable
 from ithaca.model.view import Address
 

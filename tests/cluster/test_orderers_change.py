@@ -15,8 +15,8 @@ from ithaca.cluster.orderers import add_local_orderer, remove_local_orderer, rem
 from ithaca.cluster.running import start_detached
 from ithaca.cluster.state import load_state
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
-from ithaca.model.cluster_config import load_cluster
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.cluster import load_cluster
+from ithaca.model.config.text import dump_cluster
 
 
 def add(cluster: TemporaryCluster) -> int:

@@ -14,8 +14,8 @@ from ithaca.engines.scalog.server.orderer import spares
 from ithaca.engines.scalog.server.replica.copies import Copies
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.model.addresses import parse_address
+from ithaca.model.config.failures import FailurePolicy
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, NoSuchShard, Unavailable
-from ithaca.model.failure_config import FailurePolicy
 from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address

@@ -14,8 +14,8 @@ from ithaca.cluster.local import take_down
 from ithaca.cluster.running import start_detached
 from ithaca.cluster.shards import add_local_shard, append_shard
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
-from ithaca.model.cluster_config import ReplicaPlace, ShardPlace, load_cluster
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.cluster import ReplicaPlace, ShardPlace, load_cluster
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.view import Address
 from ithaca.testing import Cluster
 

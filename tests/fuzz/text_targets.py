@@ -13,9 +13,9 @@ from ithaca.cluster.state import NAME as STATE
 from ithaca.cluster.state import ChildState, SupervisorState, load_state, save_state
 from ithaca.engines.scalog.client.order import parse_bootstrap
 from ithaca.model.addresses import parse_address
-from ithaca.model.cluster_config import ClusterFile, load_cluster
-from ithaca.model.cluster_text import dump_cluster
-from ithaca.model.config import PREFIX, Settings, load_settings
+from ithaca.model.config.cluster import ClusterFile, load_cluster
+from ithaca.model.config.log import PREFIX, Settings, load_settings
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import ConfigError, Corrupt, InvalidInput
 from ithaca.runtime.logs import Line, render
 

@@ -7,7 +7,7 @@ import pytest
 from tests.model.small_cluster import SMALL, write
 
 from ithaca.model.addresses import is_loopback, parse_address
-from ithaca.model.cluster_config import (
+from ithaca.model.config.cluster import (
     AggregatorPlace,
     ClusterFile,
     OrdererPlace,
@@ -16,7 +16,7 @@ from ithaca.model.cluster_config import (
     check_founders,
     load_cluster,
 )
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.view import Address

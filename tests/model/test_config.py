@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ithaca.model.config import Settings, load_settings
+from ithaca.model.config.log import Settings, load_settings
 from ithaca.model.errors import ConfigError, InvalidInput, UnknownCompression
 from ithaca.model.limits import GIB, RETENTION_AGE_S_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN
 

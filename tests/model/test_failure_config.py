@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from tests.model.small_cluster import SMALL, write
 
-from ithaca.model.cluster_config import load_cluster
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.cluster import load_cluster
+from ithaca.model.config.failures import NO_ACTION, FailurePolicy
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import ConfigError
-from ithaca.model.failure_config import NO_ACTION, FailurePolicy
 from ithaca.model.view import Address
 
 AGGREGATOR = '[[aggregator]]\naggregator = 1\naddress = "127.0.0.1:7606"\n'

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.model.small_cluster import SMALL, write
 
-from ithaca.model.cluster_config import load_cluster
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.cluster import load_cluster
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import ConfigError
 from ithaca.model.records import Retention
 

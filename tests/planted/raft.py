@@ -60,7 +60,7 @@ RAFT = (
     Bug(
         "raft-wall-clock",
         "elections are timed by the time of day, which jumps",
-        "ithaca.runtime.raft_driver",
+        "ithaca.runtime.raft.driver",
         """def _now_ms() -> int:
     return monotonic_ns() // 1_000_000
 """,

@@ -22,9 +22,10 @@ from ithaca.raft.messages import (
     EntryKind,
     first_state,
 )
-from ithaca.runtime import raft_disk, raft_driver
 from ithaca.runtime.inline_writes import Patience
-from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.runtime.raft import disk as raft_disk
+from ithaca.runtime.raft import driver as raft_driver
+from ithaca.runtime.raft.driver import RaftDriver, Waiter
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.raftlog import RaftLog
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.server.orderers import DEADLINE_S, Orderers, client, free_addresses
 
-from ithaca.model.cluster_config import ClusterFile, OrdererPlace
+from ithaca.model.config.cluster import ClusterFile, OrdererPlace
 from ithaca.model.errors import Unavailable
 from ithaca.protocol.codec import Message
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre

@@ -17,7 +17,7 @@ from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
-from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId

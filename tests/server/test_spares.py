@@ -30,7 +30,7 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import listen
-from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.runtime.raft.driver import RaftDriver, Waiter
 
 
 class Leader:

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import compute
 
-from ithaca.bench.spark_baseline import MemorySource
+from ithaca.bench.spark.baseline import MemorySource
 from ithaca.spark import SCHEMA
 from ithaca.wire.joined import schema
 
 
 @pytest.mark.parametrize(
-    "name", ["ithaca.bench.spark_kafka", "ithaca.spark.options", "ithaca.spark.planning", "tools.find_java"]
+    "name", ["ithaca.bench.spark.kafka", "ithaca.spark.options", "ithaca.spark.planning", "tools.find_java"]
 )
 def test_examples_hold(name: str) -> None:
     found = doctest.testmod(import_module(name))

@@ -12,9 +12,9 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from ithaca.bench.measure import Latency, Sample, summarize
-from ithaca.bench.spark import KAFKA, REMOTE, SCAN, compared_with_kafka
-from ithaca.bench.spark_kafka import BROKER_PACKAGE, resolve
-from ithaca.cli.bench_report import print_rates
+from ithaca.bench.spark.kafka import BROKER_PACKAGE, resolve
+from ithaca.bench.spark.scan import KAFKA, REMOTE, SCAN, compared_with_kafka
+from ithaca.cli.bench.report import print_rates
 from ithaca.model.errors import Unavailable
 from tests.cli.command import COMMAND, environment
 from tests.cli.processes import left_behind

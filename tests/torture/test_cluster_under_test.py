@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from ithaca.cluster.layout import servers_of
-from ithaca.model.cluster_config import load_cluster
+from ithaca.model.config.cluster import load_cluster
 from ithaca.model.errors import InvalidInput
-from ithaca.torture.catalogue import INJECTORS, chosen
 from ithaca.torture.cluster_under_test import ClusterUnderTest, Shape, is_running, process_state, server_names
-from ithaca.torture.process_faults import Clock
+from ithaca.torture.faults.catalogue import INJECTORS, chosen
+from ithaca.torture.faults.process import Clock
 
 
 def made(directory: Path, shape: Shape) -> ClusterUnderTest:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ithaca.torture.disk_faults import Power
+from ithaca.torture.faults.disk import Power
 
 SCRIPT = """
 import errno, os, sys

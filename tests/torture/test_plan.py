@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ithaca.torture.catalogue import INJECTORS
+from ithaca.torture.faults.catalogue import INJECTORS
 from ithaca.torture.plan import Fault, Strike, Targets, make_plan, order_roles, rounds_of, targets_of
 
 FAULTS = [injector.fault for injector in INJECTORS.values()]

@@ -12,9 +12,9 @@ from ithaca.model.interface_aio import Session
 from ithaca.model.records import Buffer, Receipt
 from ithaca.proof.history import HistoryWriter
 from ithaca.proof.payload import decode
-from ithaca.torture.batches import COUNTS, KEYS, batch_of
-from ithaca.torture.client import Client, Errand, Finish
-from ithaca.torture.session_producer import SessionProducer, left_open
+from ithaca.torture.clients.batches import COUNTS, KEYS, batch_of
+from ithaca.torture.clients.client import Client, Errand, Finish
+from ithaca.torture.clients.session_producer import SessionProducer, left_open
 
 
 def errand(directory: Path, life: int) -> Errand:

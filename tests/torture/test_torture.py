@@ -16,10 +16,10 @@ from ithaca.proof.checker import check
 from ithaca.proof.dump import dump_replica
 from ithaca.proof.history import AnyEvent, Append, Fault, Final, Plan, Read, read_history
 from ithaca.storage.disk import OsDisk
-from ithaca.torture.catalogue import availability
 from ithaca.torture.cluster_under_test import Shape
 from ithaca.torture.crowd import Cast
-from ithaca.torture.disk_faults import Power
+from ithaca.torture.faults.catalogue import availability
+from ithaca.torture.faults.disk import Power
 from ithaca.torture.outcome import torture
 from ithaca.torture.run import Options
 

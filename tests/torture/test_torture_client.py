@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ithaca.torture import client as clients
-from ithaca.torture.client import Client, Errand, Progress
+from ithaca.torture.clients import client as clients
+from ithaca.torture.clients.client import Client, Errand, Progress
 
 
 def test_progress_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import ithaca.aio
 from ithaca.proof.history import Publish, read_history
 from ithaca.proof.payload import decode
 from ithaca.testing import Cluster
-from ithaca.torture.client import Client, Errand, Finish
-from ithaca.torture.publisher import publish
+from ithaca.torture.clients.client import Client, Errand, Finish
+from ithaca.torture.clients.publisher import publish
 
 
 async def test_publications_are_whole_and_in_the_history(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ithaca.model.view import Address
-from ithaca.torture import view_faults
 from ithaca.torture.cluster_under_test import ClusterUnderTest
+from ithaca.torture.faults import view as view_faults
+from ithaca.torture.faults.view import Finalize
 from ithaca.torture.plan import Strike
 from ithaca.torture.proxy import Network
-from ithaca.torture.view_faults import Finalize
 
 NAMES = ["shard-0-replica-0", "shard-0-replica-1", "shard-1-replica-0", "spare-1", "spare-2", "spare-3", "spare-4"]
 

@@ -6,13 +6,8 @@ the median over the rounds is what is printed. Read `measure` first; `ceiling` i
 `replicated` the bare client with two servers, `embedded` the log against the ceiling, `memory` what the log
 holds on to, `place` where it all happens.
 
-A cluster: `cluster` is the one that is measured, `producers` and `reader` the processes that work on it,
-`cluster_append`, `cluster_shards`, `cluster_read` and `cluster_memory` the measurements, `loopback` the ceiling
-for reading, `profiles` where the time goes. `children` starts processes and ends them.
-
-Experiments on a cluster that runs: `experiment` first, then `reconfigure` and `failures`; `experiment_servers` are the
-servers that are killed, `load` the open-loop load, `timeline` what came of it, `answer` what is done about a replica
-that failed, `plot` a picture of it all.
+`cluster` measures a cluster, `experiments` disturbs one that runs, `emulation` has many shards that are not there,
+`spark` reads with Spark. `profiles` shows where the time goes, `children` starts processes and ends them.
 
 Invariants:
 

@@ -6,26 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import (
-    autoscale,
-    bench,
-    check_history,
-    cluster,
-    consume,
-    demo,
-    logs,
-    orderer,
-    produce,
-    publish,
-    serve,
-    session,
-    shard,
-    sim,
-    status,
-    torture,
-    upkeep,
-    writer,
-)
+from ithaca.cli import check_history, consume, demo, produce, publish, sim, torture, upkeep
+from ithaca.cli.bench import bench
+from ithaca.cli.cluster import autoscale, logs, orderer, serve, session, shard, status, up, writer
 from ithaca.model.errors import IthacaError
 
 app = typer.Typer(
@@ -62,8 +45,8 @@ app.command(epilog=upkeep.TAIL_EXAMPLES)(upkeep.tail)
 app.command(epilog=upkeep.TRIM_EXAMPLES)(upkeep.trim)
 app.command(epilog=upkeep.STATS_EXAMPLES)(upkeep.stats)
 app.command(epilog=upkeep.VERIFY_EXAMPLES)(upkeep.verify)
-app.command(epilog=cluster.UP_EXAMPLES)(cluster.up)
-app.command(epilog=cluster.DOWN_EXAMPLES)(cluster.down)
+app.command(epilog=up.UP_EXAMPLES)(up.up)
+app.command(epilog=up.DOWN_EXAMPLES)(up.down)
 app.command(epilog=status.STATUS_EXAMPLES)(status.status)
 app.command(epilog=logs.LOGS_EXAMPLES)(logs.logs)
 app.command(epilog=autoscale.AUTOSCALE_EXAMPLES)(autoscale.autoscale)

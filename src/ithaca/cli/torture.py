@@ -100,8 +100,8 @@ def torture(
     import random
 
     from ithaca.model.errors import InvalidInput
-    from ithaca.torture.catalogue import chosen
     from ithaca.torture.cluster_under_test import Shape
+    from ithaca.torture.faults.catalogue import chosen
     from ithaca.torture.outcome import torture as run
     from ithaca.torture.run import Options
 
@@ -131,7 +131,7 @@ def _check_shape(replicas: int, orderers: int, masking: bool) -> None:
 
 
 def _print_faults(as_json: bool) -> None:
-    from ithaca.torture.catalogue import INJECTORS, availability
+    from ithaca.torture.faults.catalogue import INJECTORS, availability
 
     for name, reason in availability().items():
         about = " ".join((INJECTORS[name].__doc__ or "").split("\n\n")[0].split())

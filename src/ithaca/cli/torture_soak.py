@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ithaca.bench.plot import check_can_plot
+from ithaca.bench.experiments.plot import check_can_plot
 from ithaca.cli.output import emit
 from ithaca.torture.soak.picture import draw
 from ithaca.torture.soak.run import SoakOptions, SoakOutcome, report, soak, steps_of

@@ -1,7 +1,7 @@
 """A cluster on this machine: its servers as processes, kept running, looked after and taken down.
 
 ```
-D/cluster.toml      what the cluster is (`model.cluster_config`); written once, then only read
+D/cluster.toml      what the cluster is (`model.config.cluster`); written once, then only read
 D/lock              held by the supervisor
 D/supervisor.json   its process, and each server's: process id, state, restarts
 D/orderer-1/ ...    the data of each server, D/shard-0-replica-1/ and so on

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from ithaca.cluster.ports import LOOPBACK
-from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace

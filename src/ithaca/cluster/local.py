@@ -14,8 +14,8 @@ from ithaca.cluster.layout import local_cluster, serve_command, servers_of, spar
 from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
 from ithaca.model.addresses import is_loopback
-from ithaca.model.cluster_config import ClusterFile, load_cluster
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.cluster import ClusterFile, load_cluster
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchLog
 from ithaca.model.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.model.records import Durability

@@ -27,8 +27,8 @@ from ithaca.cluster.shards import (
     state_of,
 )
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
-from ithaca.model.cluster_config import ClusterFile, OrdererPlace
-from ithaca.model.cluster_text import dump_orderer
+from ithaca.model.config.cluster import ClusterFile, OrdererPlace
+from ithaca.model.config.text import dump_orderer
 from ithaca.model.errors import ConfigError, DeadlineExceeded
 from ithaca.model.interface import OrdererInfo
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S

@@ -19,8 +19,8 @@ from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.shards import append_text, listening, one_at_a_time, running_supervisor
 from ithaca.cluster.status import ask_status
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
-from ithaca.model.cluster_config import ClusterFile
-from ithaca.model.cluster_text import dump_place
+from ithaca.model.config.cluster import ClusterFile
+from ithaca.model.config.text import dump_place
 from ithaca.model.errors import InvalidInput, IthacaError
 from ithaca.model.interface_aio import Admin
 from ithaca.model.server_place import ServerPlace

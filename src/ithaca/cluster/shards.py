@@ -21,8 +21,8 @@ from ithaca.cluster.running import healthy
 from ithaca.cluster.state import load_state
 from ithaca.cluster.status import ask_status
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
-from ithaca.model.cluster_config import ClusterFile, ReplicaPlace, ShardPlace, load_cluster
-from ithaca.model.cluster_text import dump_shard
+from ithaca.model.config.cluster import ClusterFile, ReplicaPlace, ShardPlace, load_cluster
+from ithaca.model.config.text import dump_shard
 from ithaca.model.errors import ConfigError, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.server_place import ServerPlace

@@ -20,10 +20,10 @@ from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import start_detached
 from ithaca.cluster.state import SupervisorState, load_state
 from ithaca.cluster.supervisor import Tell
-from ithaca.model.cluster_config import ClusterFile, check_founders
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.cluster import ClusterFile, check_founders
+from ithaca.model.config.failures import NO_ACTION, FailurePolicy
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, Unavailable
-from ithaca.model.failure_config import NO_ACTION, FailurePolicy
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
 from ithaca.model.view import Address

@@ -11,7 +11,7 @@ from ithaca.embedded import directory
 from ithaca.embedded.follower import Follower
 from ithaca.embedded.retention import Retaining
 from ithaca.embedded.scan import Scan
-from ithaca.model.config import Settings
+from ithaca.model.config.log import Settings
 from ithaca.model.errors import (
     DeadlineExceeded,
     ForkedHandle,

@@ -7,7 +7,7 @@ from typing import Literal
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.log import EmbeddedLog
 from ithaca.model import interface
-from ithaca.model.config import load_settings
+from ithaca.model.config.log import load_settings
 from ithaca.model.errors import InvalidInput
 from ithaca.model.records import Compression, Durability, Retention
 

@@ -4,11 +4,11 @@ Cores decide and storage writes; here are the threads, sockets and timers betwee
 in `server`, `client` or `embedded`.
 
 Read `group_commit` first: what arrives during a sync goes into the next, in the calling thread or in a disk
-thread. `lane_writer` is the same for a lane of a cluster, under an event loop. `raft_driver` runs a `RaftCore`,
-with `raft_disk` for its persists. Both writers hand what is slow to a `disk_queue`; `inline_writes` says when they
-may write in the loop. `machine` is where time, chance and disk threads (`disk_thread`) come from, and what a simulator
-replaces. `connection` is one framed connection from either side, `listener` the one port of a server. `metrics` and
-`logs` are what people see. `read_ahead`, `futures`, `forks` and `checks` are what the handles of all engines share.
+thread. `lane_writer` is the same for a lane of a cluster, under an event loop. `raft` runs a `RaftCore`. Both writers
+hand what is slow to a `disk_queue`; `inline_writes` says when they may write in the loop. `machine` is where time,
+chance and disk threads (`disk_thread`) come from, and what a simulator replaces. `connection` is one framed connection
+from either side, `listener` the one port of a server. `metrics` and `logs` are what people see. `read_ahead`,
+`futures`, `forks` and `checks` are what the handles of all engines share.
 
 Invariants:
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import EngineName
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address

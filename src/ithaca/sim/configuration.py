@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from random import Random
 from typing import Any
 
-from ithaca.model.cluster_config import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
-from ithaca.model.failure_config import NO_ACTION, FailurePolicy
+from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
 from ithaca.model.records import Compression
 from ithaca.model.view import Address

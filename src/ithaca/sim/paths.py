@@ -18,7 +18,7 @@ PATHS: dict[str, str] = {
     "raft: follower unreachable": "ithaca.raft.leader:Leadership.on_unreachable",
     "raft: log rewritten": "ithaca.storage.raftlog:RaftLog._rewrite",
     "raft: learner promoted": "ithaca.server.raft_host.members:MemberChanges._promoted",
-    "raft: leader handed over": "ithaca.runtime.raft_driver:RaftDriver.submit_transfer",
+    "raft: leader handed over": "ithaca.runtime.raft.driver:RaftDriver.submit_transfer",
     "order: told that it was removed": "ithaca.engines.scalog.server.orderer.server:OrdererServer.told_removed",
     "order: cut refused": "ithaca.engines.scalog.server.orderer.leading:Leading._cut_refused",
     "order: snapshot taken": "ithaca.engines.scalog.ordering.state:OrderingState.snapshot",

@@ -23,10 +23,10 @@ from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.temporary import Shape, shaped
 from ithaca.engines.registry import engine
 from ithaca.engines.scalog.client.log import connect
-from ithaca.model.cluster_config import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
-from ithaca.model.cluster_text import dump_cluster, dump_orderer
+from ithaca.model.config.cluster import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
+from ithaca.model.config.failures import NO_ACTION, FailurePolicy
+from ithaca.model.config.text import dump_cluster, dump_orderer
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
-from ithaca.model.failure_config import NO_ACTION, FailurePolicy
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace

@@ -31,8 +31,8 @@ from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.supervisor import Program
 from ithaca.cluster.temporary import Shape as Made
 from ithaca.cluster.temporary import shaped
-from ithaca.model.cluster_config import ClusterFile
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.cluster import ClusterFile
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.limits import MIB, SERVER_STOP_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace

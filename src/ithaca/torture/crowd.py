@@ -12,8 +12,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import NamedTuple
 
-from ithaca.torture import plain_producer, publisher, readers, session_producer
-from ithaca.torture.client import CALLS, TIMEOUT_S, Behave, Errand, Finish, Progress, run_client
+from ithaca.torture.clients import plain_producer, publisher, readers, session_producer
+from ithaca.torture.clients.client import CALLS, TIMEOUT_S, Behave, Errand, Finish, Progress, run_client
 from ithaca.torture.cluster_under_test import POLL_S
 
 FINISH_S = TIMEOUT_S + 60.0

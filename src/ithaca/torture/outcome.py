@@ -22,7 +22,7 @@ from ithaca.storage.disk import OsDisk
 from ithaca.torture.cluster_under_test import NotHealed
 from ithaca.torture.crowd import ClientFailed
 from ithaca.torture.disks import private_mounts
-from ithaca.torture.injectors import Broken, NotFired
+from ithaca.torture.faults.injectors import Broken, NotFired
 from ithaca.torture.run import Options, Progress, Run, Tell
 
 HISTORY = "history.jsonl"

@@ -12,12 +12,12 @@ from pathlib import Path
 import ithaca.aio
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.proof.history import Fault, HistoryWriter, Plan, Trim
-from ithaca.torture.catalogue import INJECTORS
-from ithaca.torture.client import TIMEOUT_S, patient
+from ithaca.torture.clients.client import TIMEOUT_S, patient
 from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, Shape, server_names
 from ithaca.torture.crowd import Cast, Crowd
 from ithaca.torture.disks import LoopDisk
-from ithaca.torture.injectors import NotFired, Scene
+from ithaca.torture.faults.catalogue import INJECTORS
+from ithaca.torture.faults.injectors import NotFired, Scene
 from ithaca.torture.plan import Strike, make_plan, rounds_of, targets_of
 from ithaca.torture.proxy import Network
 from ithaca.torture.sightings import range_of, seen

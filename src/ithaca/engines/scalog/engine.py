@@ -4,7 +4,7 @@ from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.engines.scalog.server.replica.server import ReplicaServer
 from ithaca.engines.scalog.server.replica.spare import SpareServer
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import EngineName
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ithaca.model.cluster_config import ClusterFile, check_founders
+from ithaca.model.config.cluster import ClusterFile, check_founders
 from ithaca.model.errors import ConfigError, Corrupt, StorageError, StorageFull
 from ithaca.model.limits import ZERO_AHEAD_BYTES
 from ithaca.raft.messages import DurableState, ServerId, first_state

@@ -1,10 +1,10 @@
 """Who the orderers are and where, as one of them knows it: the Raft configuration, in words for others."""
 
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.members import Member, MembersAre
 from ithaca.raft.messages import ServerId
-from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.runtime.raft.driver import RaftDriver
 
 
 class Group:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.model.failure_config import Action, FailurePolicy
+from ithaca.model.config.failures import Action, FailurePolicy
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration

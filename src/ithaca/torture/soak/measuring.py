@@ -12,7 +12,7 @@ import ithaca.aio
 from ithaca.model.errors import Trimmed
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.records import Durability
-from ithaca.torture.client import TIMEOUT_S, patient
+from ithaca.torture.clients.client import TIMEOUT_S, patient
 from ithaca.torture.soak.subject import Subject
 from ithaca.torture.soak.work import RECORD
 

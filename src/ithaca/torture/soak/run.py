@@ -16,7 +16,7 @@ import ithaca.aio
 from ithaca.cluster.temporary import terminations_raised
 from ithaca.model.errors import IthacaError
 from ithaca.model.records import Durability
-from ithaca.torture.client import TIMEOUT_S, patient
+from ithaca.torture.clients.client import TIMEOUT_S, patient
 from ithaca.torture.soak.measuring import measured
 from ithaca.torture.soak.plan import ROUNDS, Counts
 from ithaca.torture.soak.subject import Subject, SubjectDied

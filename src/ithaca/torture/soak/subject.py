@@ -16,7 +16,7 @@ from ithaca.bench.memory import private_memory_bytes
 from ithaca.cluster.local import FILE
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.temporary import Shape, shaped
-from ithaca.model.cluster_text import dump_cluster
+from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SEGMENT_BYTES_MIN
 from ithaca.model.records import Durability, Retention

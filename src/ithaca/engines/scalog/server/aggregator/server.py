@@ -16,7 +16,7 @@ from ithaca.engines.scalog.messages.aggregation import Attach
 from ithaca.engines.scalog.server.aggregator.relay import Relay
 from ithaca.engines.scalog.server.aggregator.up import UpLink
 from ithaca.engines.scalog.server.limit_uses import process_uses
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import ConfigError
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome

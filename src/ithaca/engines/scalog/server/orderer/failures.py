@@ -1,4 +1,4 @@
-"""What the leader does about replicas that are silent, as the cluster's file says (`model.failure_config`).
+"""What the leader does about replicas that are silent, as the cluster's file says (`model.config.failures`).
 
 It acts through ordered entries alone, which name what they presume: a lane's incarnation, or a shard's epoch. So it
 does no harm to act on a replica that was only paused: when that comes back, it finds its lane closed, and whatever it
@@ -13,7 +13,7 @@ from ithaca.engines.scalog.ordering.liveness import Liveness, Member
 from ithaca.engines.scalog.ordering.outcomes import Outcome, Refused
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.spares import Spares
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import FIRST_SIGN_S, SHARD_NUMBER_MAX
 from ithaca.model.positions import LaneId

@@ -23,14 +23,14 @@ from ithaca.engines.scalog.server.orderer.parts import PartKeeping
 from ithaca.engines.scalog.server.orderer.retention import Retaining
 from ithaca.engines.scalog.server.orderer.spares import Learner, Spares
 from ithaca.engines.scalog.server.orderer.time import OrderTime
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import LEARNERS_LOOK_S, ORDERER_RETRY_S, RETENTION_CHECK_S, SESSIONS_CHECK_S
 from ithaca.model.view import Address, ClusterConfiguration
 from ithaca.protocol.greeting import Hello
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid
 from ithaca.runtime.metrics import OrdererMetrics
-from ithaca.runtime.raft_driver import RaftDriver, Waiter
+from ithaca.runtime.raft.driver import RaftDriver, Waiter
 
 _log = logging.getLogger("ithaca.orderer")
 

@@ -16,7 +16,7 @@ from ithaca.engines.scalog.ordering.outcomes import Outcome, Session
 from ithaca.engines.scalog.ordering.part_entries import ForgetWriters
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.failures import Submit
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import (
     ORDERING_NAMED_SESSIONS_MAX,

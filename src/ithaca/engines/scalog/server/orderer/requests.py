@@ -33,7 +33,7 @@ from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
-from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.server.raft_host.group import Group
 from ithaca.server.raft_host.members import MemberChanges
 

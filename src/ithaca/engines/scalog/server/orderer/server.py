@@ -1,6 +1,6 @@
 """An ordering server: one member of the Raft group that decides the order. Wiring only.
 
-`runtime.raft_driver` runs Raft, `machine` applies what it agrees on, `leading` turns reports
+`runtime.raft.driver` runs Raft, `machine` applies what it agrees on, `leading` turns reports
 into cuts while this server leads; `requests` answers clients and replicas, `streams` tells
 replicas the news, `links` carries Raft's messages.
 """
@@ -22,7 +22,7 @@ from ithaca.engines.scalog.server.orderer.requests import Requests
 from ithaca.engines.scalog.server.orderer.status import orderer_status
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
 from ithaca.engines.scalog.server.orderer.time import OrderTime
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import AuthenticationFailed, IthacaError, NoSuchOrderer, ProtocolError
 from ithaca.model.limit_use import Uses
 from ithaca.model.limits import ORDERER_NUMBER_MAX
@@ -35,7 +35,7 @@ from ithaca.raft.messages import AnyMessage, Configuration, ServerId
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.metrics import OrdererMetrics, exposition
-from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.server.raft_host.directory import open_raft_log, state_to_begin_with
 from ithaca.server.raft_host.group import Group
 from ithaca.server.raft_host.links import RaftLinks

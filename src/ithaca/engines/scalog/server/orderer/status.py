@@ -9,7 +9,7 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.raft.events import Role
 from ithaca.runtime.machine import process_id
-from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.server.raft_host.group import Group
 
 _STATES = {

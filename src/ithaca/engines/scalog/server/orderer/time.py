@@ -6,7 +6,7 @@ from ithaca.engines.scalog.ordering.clock import OrderClock
 from ithaca.protocol.members import Clocks
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.machine import monotonic_ns, wall_us
-from ithaca.runtime.raft_driver import RaftDriver
+from ithaca.runtime.raft.driver import RaftDriver
 
 
 class OrderTime:

@@ -70,7 +70,7 @@ from ithaca.engines.scalog.server.replica.status import ReplicaPlaced, replica_s
 from ithaca.engines.scalog.server.replica.streams import ReadView
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.engines.scalog.storage.lane_store import LaneStore
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, NoSuchShard, Trimmed, Unavailable
 from ithaca.model.limit_use import Uses

@@ -15,7 +15,7 @@ from ithaca.engines.scalog.messages.reporting import Enlist, Enlisted
 from ithaca.engines.scalog.server.limit_uses import aside_uses, disk_uses, process_uses
 from ithaca.engines.scalog.server.replica.server import ReplicaServer
 from ithaca.engines.scalog.storage import replica_meta
-from ithaca.model.cluster_config import ClusterFile
+from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError, NoSuchReplica, ProtocolError, StorageFull
 from ithaca.model.limits import STORAGE_FULL_RETRY_S
 from ithaca.model.view import Address

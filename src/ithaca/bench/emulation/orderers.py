@@ -1,0 +1,168 @@
+"""The ordering layer of an emulation: real orderers and aggregators, each a process, without any storage server."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ithaca.bench.emulation.shards import REPLICAS
+from ithaca.client.deadline import Deadline
+from ithaca.cluster.layout import local_cluster, serve_command, servers_of
+from ithaca.cluster.local import FILE
+from ithaca.cluster.log_files import log_path, open_log
+from ithaca.cluster.ports import free_ports
+from ithaca.cluster.status import ask_status
+from ithaca.engines.scalog.client.links import Links
+from ithaca.engines.scalog.client.order import Order
+from ithaca.engines.scalog.messages.order import GetView, TailReply, ViewIs
+from ithaca.engines.scalog.ordering.entries import RegisterShard
+from ithaca.engines.scalog.ordering.outcomes import Refused
+from ithaca.model.config.cluster import ClusterFile
+from ithaca.model.config.text import dump_cluster
+from ithaca.model.errors import ProtocolError, Unavailable
+from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
+from ithaca.model.server_place import ServerPlace
+from ithaca.model.view import Address
+from ithaca.server.process import SUPERVISOR
+
+ATTACHED_POLL_S = 0.05
+REGISTERED_TOGETHER = 16
+"""Registrations under way at once."""
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingLayer:
+    """Running orderers, and aggregators if there are any."""
+
+    directory: Path
+    file: ClusterFile
+    processes: dict[Address, "subprocess.Popen[bytes]"]
+    """The orderers."""
+    aggregators: dict[Address, "subprocess.Popen[bytes]"]
+
+    @property
+    def orderers(self) -> int:
+        return len(self.processes)
+
+    def cpu_s(self) -> dict[Address, float]:
+        """The CPU that each orderer has used so far."""
+        return {address: cpu_s(process.pid) for address, process in self.processes.items()}
+
+    def aggregators_cpu_s(self) -> float:
+        """The CPU that all aggregators together have used so far."""
+        return sum(cpu_s(process.pid) for process in self.aggregators.values())
+
+    def pid(self, address: Address) -> int:
+        return self.processes[address].pid
+
+    async def register(self, shards: int) -> Address:
+        """Have this many shards in the order, numbered from 0; returns who leads."""
+        async with self._order() as (links, order):
+            await order.tail(Deadline(CLUSTER_START_TIMEOUT_S))  # the shard of the file is there when this is answered
+            for first in range(1, shards, REGISTERED_TOGETHER):
+                numbers = range(first, min(first + REGISTERED_TOGETHER, shards))
+                await asyncio.gather(*(_register(order, number) for number in numbers))
+            return await _leader(links, order)
+
+    async def tail(self) -> TailReply:
+        async with self._order() as (_, order):
+            return await order.tail(Deadline(CLUSTER_START_TIMEOUT_S))
+
+    async def await_aggregators(self, leader: Address) -> None:
+        """Wait until all of them have attached."""
+        async with asyncio.timeout(CLUSTER_START_TIMEOUT_S):
+            while len((await ask_status(leader))["aggregators"]) < len(self.aggregators):  # noqa: ASYNC110
+                await asyncio.sleep(ATTACHED_POLL_S)
+
+    @asynccontextmanager
+    async def _order(self) -> AsyncIterator[tuple[Links, Order]]:
+        links = Links()
+        try:
+            yield links, Order(links, tuple(self.processes))
+        finally:
+            await links.close()
+
+
+async def _leader(links: Links, order: Order) -> Address:
+    link = await links.link(order.orderers[0])
+    answer = (await link.request(GetView())).message
+    if not isinstance(answer, ViewIs) or answer.leader is None:
+        raise ProtocolError(f"{order.orderers[0]} does not know who leads")
+    return answer.leader
+
+
+async def _register(order: Order, shard: int) -> None:
+    # Addresses must differ, and nobody dials these.
+    replicas = tuple((number, Address(f"emulated-{shard}", number)) for number in range(REPLICAS))
+    entry = RegisterShard(shard, REPLICAS - 1, False, replicas)
+    for outcome in await order.propose(entry, Deadline(CLUSTER_START_TIMEOUT_S)):
+        if isinstance(outcome, Refused):
+            raise Unavailable(f"shard {shard} cannot be registered: {outcome.reason}")
+
+
+@contextmanager
+def ordering_layer(
+    directory: Path, orderers: int, order_interval_us: int, aggregators: int = 0
+) -> Iterator[OrderingLayer]:
+    """Start the servers in `directory`, which must not be there yet; stop them at the end, whatever happened."""
+    directory.mkdir(mode=0o700, parents=True)
+    ports = free_ports(orderers + REPLICAS + aggregators)
+    file = local_cluster(
+        shards=1, replicas=REPLICAS, orderers=orderers, ports=ports, durability="fsync", aggregators=aggregators
+    )
+    file = replace(file, order_interval_us=order_interval_us)
+    (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
+    started: dict[str, dict[Address, subprocess.Popen[bytes]]] = {"orderer": {}, "aggregator": {}}
+    try:
+        for place in _places(file):
+            started[place.role][place.address] = _start(directory, place)
+        yield OrderingLayer(directory, file, started["orderer"], started["aggregator"])
+    finally:
+        _stop([process for processes in started.values() for process in processes.values()])
+
+
+def _places(file: ClusterFile) -> list[ServerPlace]:
+    """Every server but the replicas, which are emulated."""
+    return [place for place in servers_of(file) if place.role != "replica"]
+
+
+def _start(directory: Path, place: ServerPlace) -> "subprocess.Popen[bytes]":
+    output = open_log(directory, place.name)
+    try:
+        return subprocess.Popen(
+            serve_command(directory, place),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=os.environ | {SUPERVISOR: str(os.getpid())},  # they end with this process, whatever ends it
+            start_new_session=True,
+        )
+    finally:
+        os.close(output)
+
+
+def _stop(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(SERVER_STOP_TIMEOUT_S)
+        process.kill()
+        process.wait()
+
+
+def last_words(layer: OrderingLayer, lines: int = 5) -> str:
+    """The end of every server's log."""
+    names = [place.name for place in _places(layer.file)]
+    said = (log_path(layer.directory, name).read_text(errors="replace").splitlines()[-lines:] for name in names)
+    return " | ".join(line for each in said for line in each)
+
+
+def cpu_s(pid: int) -> float:
+    """The user and system time that a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S

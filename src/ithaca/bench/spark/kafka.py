@@ -1,0 +1,142 @@
+"""The same records in a topic of one Kafka broker, for Spark's own Kafka source to read.
+
+Jars come from Maven Central through Spark's resolver. Spark gets the source, the broker the server: neither meets
+the other's classes. The source is older than the Spark that runs it: of the same version it could not be had when this
+was written, and 4.0.0 was the newest that came with all it needs. Reports name both.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyspark
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import DataFrame, SparkSession
+
+from ithaca.bench.measure import Progress
+from ithaca.bench.spark.kafka_broker import BrokerPlan, kafka_broker
+from ithaca.model.errors import ProtocolError, Unavailable
+from ithaca.model.limits import MIB
+
+SOURCE_VERSION: Final = "4.0.0"
+BROKER_VERSION: Final = "3.9.0"
+"""That of the clients which the source brings along."""
+SOURCE_PACKAGE: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SOURCE_VERSION}"
+BROKER_PACKAGE: Final = f"org.apache.kafka:kafka_2.13:{BROKER_VERSION}"
+TOPIC: Final = "bench"
+WARM_UPS: Final = 3
+"""Passes that are not counted: all of it is Java, which compiles while it runs, so that early passes are slow."""
+
+_SHIPPED: Final = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
+_SHIPPED_TOO: Final = ("org.slf4j:slf4j-api", "org.lz4:lz4-java", "org.xerial.snappy:snappy-java")
+_FROM_SPARK: Final = ("scala-library", "slf4j-api", "log4j-api", "log4j-core", "log4j-1.2-api", "log4j-slf4j2-impl")
+"""What the broker needs besides, of the jars that come with Spark."""
+_OVERHEAD_BYTES: Final = 64
+"""At most so much does Kafka add to a record, and as much again to a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """A topic that holds the records of the log."""
+
+    address: str
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """All of it, with Kafka's defaults."""
+        source = spark.read.format("kafka").option("kafka.bootstrap.servers", self.address)
+        return source.option("subscribe", TOPIC).load()
+
+
+@contextmanager
+def kafka_topic(
+    spark: SparkSession, directory: Path, rows: DataFrame, partitions: int, batch_bytes: int, progress: Progress
+) -> Iterator[KafkaTopic]:
+    """A broker in `directory` whose topic holds `rows` of the log, spread evenly over its partitions."""
+    directory.mkdir(mode=0o700, parents=True)
+    progress("fetching Kafka, from Maven Central unless it was before")
+    source = resolve(spark, directory, SOURCE_PACKAGE, excluded=(*_SHIPPED, *_SHIPPED_TOO))
+    jars = resolve(spark, directory, BROKER_PACKAGE, excluded=("org.slf4j:slf4j-api",))
+    for jar in source:
+        spark.sql(f"ADD JAR '{jar}'")
+    java = Path(str(_jvm(spark).java.lang.System.getProperty("java.home"))) / "bin" / "java"
+    plan = BrokerPlan(java, [*jars, *_shipped_jars()], partitions, batch_bytes_max=batch_bytes + MIB)
+    progress("starting a Kafka broker")
+    with kafka_broker(directory / "broker", plan) as address:
+        topic = KafkaTopic(address)
+        progress("copying the log into a topic")
+        _write(rows, address, partitions, batch_bytes)
+        _compare(rows, topic.read(spark))
+        yield topic
+
+
+def versions(partitions: int) -> dict[str, Any]:
+    """What was compared, for the report."""
+    return {"spark": pyspark.__version__, "source": SOURCE_VERSION, "broker": BROKER_VERSION, "partitions": partitions}
+
+
+def batch_bytes_of(batch: int, record_bytes: int) -> int:
+    """What a batch of the log takes in Kafka.
+
+    >>> batch_bytes_of(64, 4096)
+    266304
+    """
+    return batch * (record_bytes + _OVERHEAD_BYTES) + _OVERHEAD_BYTES
+
+
+def resolve(spark: SparkSession, directory: Path, package: str, excluded: tuple[str, ...]) -> list[Path]:
+    """The jars of a package and of what it needs, fetched where they are not in Spark's cache yet."""
+    jvm, conf = _jvm(spark), spark.sparkContext.getConf()
+    submit = getattr(getattr(jvm.org.apache.spark.deploy, "SparkSubmit$"), "MODULE$")  # whose output the resolver uses
+    usual = submit.printStream()
+    getattr(submit, "printStream_$eq")(jvm.java.io.PrintStream(str(directory / "resolver.txt")))
+    try:
+        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(
+            True,
+            ",".join(excluded),
+            package,
+            conf.get("spark.jars.repositories"),
+            conf.get("spark.jars.ivy"),
+            jvm.scala.Option.apply(conf.get("spark.jars.ivySettings")),
+        )
+    except Py4JJavaError as error:
+        raise Unavailable(
+            f"{package} and what it needs could not be fetched from Maven Central "
+            f"({error.java_exception.getMessage()}): see that it can be reached, or leave out --kafka"
+        ) from None
+    finally:
+        getattr(submit, "printStream_$eq")(usual)
+    return [Path(line) for line in str(found.mkString("\n")).splitlines()]
+
+
+def _write(rows: DataFrame, address: str, partitions: int, batch_bytes: int) -> None:
+    """In batches as large as the log's, uncompressed."""
+    options: dict[str, str | int] = {
+        "topic": TOPIC,
+        "kafka.bootstrap.servers": address,
+        "kafka.acks": "1",
+        "kafka.compression.type": "none",
+        "kafka.batch.size": batch_bytes,
+        "kafka.linger.ms": 100,
+        "kafka.max.request.size": batch_bytes + MIB,
+        "kafka.buffer.memory": max(32 * MIB, 4 * partitions * batch_bytes),
+    }
+    spread = rows.selectExpr("value", f"cast(position % {partitions} as int) as partition")
+    spread.write.format("kafka").options(**options).save()
+
+
+def _compare(rows: DataFrame, copied: DataFrame) -> None:
+    sums = ("count(*)", "sum(length(value))", "sum(crc32(value))")
+    ours, theirs = (tuple(frame.selectExpr(*sums).collect()[0]) for frame in (rows, copied))
+    if ours != theirs:
+        raise ProtocolError(f"the topic differs from the log (records, bytes, checksums): {theirs}, not {ours}")
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm
+
+
+def _shipped_jars() -> list[Path]:
+    shipped = Path(pyspark.__file__).parent / "jars"
+    return [jar for name in _FROM_SPARK for jar in sorted(shipped.glob(f"{name}-[0-9]*.jar"))]

@@ -1,0 +1,3 @@
+"""Commands for clusters: `up` (and down), `serve`, `status`, `logs`, and what changes one that runs: `shard`,
+`replicas`, `orderer`, `session`, `writer`, `autoscale`. `target` says which cluster is meant, `listing` prints lists.
+"""

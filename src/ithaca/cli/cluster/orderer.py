@@ -1,0 +1,94 @@
+"""`ithaca orderer`: ordering servers that are added, removed and listed while the cluster runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ithaca.cli.cluster.listing import emit_list
+from ithaca.cli.cluster.target import connected_cluster, named_cluster, remote_cluster
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.output import emit
+from ithaca.cli.progress import status_line
+
+if TYPE_CHECKING:
+    from ithaca.model.interface import OrdererInfo
+
+app = typer.Typer(no_args_is_help=True, help="Add, remove and list the orderers of a cluster that runs.")
+
+ADD_EXAMPLES = examples("ithaca orderer add", "ithaca orderer add -b 10.0.0.11:7600 10.0.0.14:7600")
+REMOVE_EXAMPLES = examples("ithaca orderer remove 2", "ithaca orderer remove 2 -b 10.0.0.11:7600")
+LIST_EXAMPLES = examples("ithaca orderer list", "ithaca orderer list -b 10.0.0.11:7600 --json")
+
+
+@app.command(epilog=ADD_EXAMPLES)
+def add(
+    context: typer.Context,
+    address: Annotated[
+        str | None,
+        typer.Argument(metavar="[HOST:PORT]", show_default=False, help="With --bootstrap: where the orderer waits."),
+    ] = None,
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Add an orderer to a cluster that runs. Add two: an even number survives no more.
+
+    To the one in the directory: it is started and written into cluster.toml.
+    With --bootstrap: it runs already, started by ithaca serve with joining = true
+    and an empty directory, and waits at the address.
+    """
+    remote = remote_cluster(context, bootstrap)
+    if remote is None:
+        from ithaca.cluster.orderers import add_local_orderer
+
+        if address is not None:
+            raise typer.BadParameter("an address is for a cluster elsewhere: name it with --bootstrap")
+        with status_line() as progress:
+            number = add_local_orderer(directory.absolute(), progress)
+    else:
+        if address is None:
+            raise typer.BadParameter("name the address at which the new orderer waits")
+        with connected_cluster(remote) as log:
+            number = log.admin.add_orderer(address)
+    emit(f"orderer {number} was added\n".encode())
+
+
+@app.command(epilog=REMOVE_EXAMPLES)
+def remove(
+    context: typer.Context,
+    orderer: Annotated[int, typer.Argument(min=1, help="The orderer's number.")],
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Remove an orderer for good, be it up, down or lost; if it leads, it hands over first.
+
+    Of the cluster in the directory its process ends, and it is taken out of
+    cluster.toml; its data stays. Its number is never used again.
+    """
+    remote = remote_cluster(context, bootstrap)
+    if remote is None:
+        from ithaca.cluster.orderers import remove_local_orderer
+
+        remove_local_orderer(directory.absolute(), orderer)
+    else:
+        with connected_cluster(remote) as log:
+            log.admin.remove_orderer(orderer)
+    emit(f"orderer {orderer} was removed\n".encode())
+
+
+@app.command("list", epilog=LIST_EXAMPLES)
+def list_orderers(
+    context: typer.Context,
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    bootstrap: BootstrapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the orderers of a cluster, those included that do not vote yet."""
+    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        orderers = log.admin.orderers()
+    emit_list(orderers, ("orderer", "address", "role"), _row, as_json=as_json)
+
+
+def _row(orderer: "OrdererInfo") -> tuple[object, ...]:
+    role = "leader" if orderer.leads else "follower" if orderer.votes else "learner"
+    return orderer.orderer, orderer.address, role

@@ -1,0 +1,56 @@
+"""`ithaca session`: sessions that have names, which are listed and expired while the cluster runs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ithaca.cli.cluster.listing import duration, emit_list
+from ithaca.cli.cluster.target import connected_cluster, named_cluster
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.output import emit
+
+if TYPE_CHECKING:
+    from ithaca.model.interface import SessionInfo
+
+app = typer.Typer(no_args_is_help=True, help="List and expire the named sessions of a cluster that runs.")
+
+LIST_EXAMPLES = examples("ithaca session list", "ithaca session list -b 10.0.0.11:7600 --json")
+EXPIRE_EXAMPLES = examples("ithaca session expire importer", "ithaca session expire importer -b 10.0.0.11:7600")
+
+
+@app.command("list", epilog=LIST_EXAMPLES)
+def list_sessions(
+    context: typer.Context,
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    bootstrap: BootstrapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the sessions that have names, and for how long nobody has used each.
+
+    Those of plain appends have none, and are not listed: they go by themselves.
+    """
+    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        sessions = log.admin.sessions()
+    emit_list(sessions, ("session", "opened", "lane", "idle"), _row, as_json=as_json)
+
+
+@app.command(epilog=EXPIRE_EXAMPLES)
+def expire(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The session's name.")],
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Forget a named session, whoever has it open.
+
+    Its records stay. Retries of what it sent are refused from then on, and
+    whoever opens the name again begins with number 1.
+    """
+    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        log.admin.expire_session(name)
+    emit(f"session {name} has expired\n".encode())
+
+
+def _row(session: "SessionInfo") -> tuple[object, ...]:
+    return session.name, f"{session.epoch} times", session.lane, duration(session.idle_s)

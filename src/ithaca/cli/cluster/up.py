@@ -1,0 +1,129 @@
+"""`ithaca up` and `ithaca down`: a cluster on this machine."""
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ithaca.cli.options import ClusterDirectoryOption, DurabilityName, examples
+from ithaca.cli.output import emit
+from ithaca.cli.progress import status_line
+
+if TYPE_CHECKING:
+    from ithaca.model.config.cluster import ClusterFile
+
+UP_EXAMPLES = examples(
+    "ithaca up",
+    "ithaca up --detach; ithaca status; ithaca down",
+    "ithaca up --dir ./small --shards 1 --orderers 1 --port 7700",
+    "echo hello | ithaca append -b 127.0.0.1:7600   (in another terminal)",
+)
+DOWN_EXAMPLES = examples("ithaca down", "ithaca down --dir ./small")
+
+
+def up(
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    shards: Annotated[int | None, typer.Option(min=1, max=1000, show_default="2", help="Shards.")] = None,
+    replicas: Annotated[int | None, typer.Option(min=1, max=15, show_default="2", help="Replicas per shard.")] = None,
+    orderers: Annotated[
+        int | None, typer.Option(min=1, max=63, show_default="3", help="Orderers, an odd number.")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, show_default="7600", help="The first port; each server takes the next."),
+    ] = None,
+    durability: Annotated[
+        DurabilityName | None,
+        typer.Option(
+            show_default="fsync",
+            help="What an acknowledgement means: synced to the disks, or handed to the operating system.",
+        ),
+    ] = None,
+    aggregators: Annotated[
+        int | None,
+        typer.Option(min=0, max=1000, show_default="0", help="Aggregators between replicas and the ordering leader."),
+    ] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Leave it running, and return when it is healthy.")] = False,
+) -> None:
+    """Start a cluster on this machine, each server a process of its own, and keep it running.
+
+    A server that dies is started again. Ctrl-C stops them all. The data stays in
+    the directory: the next start goes on with it, and needs no other options.
+    """
+    import asyncio
+
+    from ithaca.cluster.local import Wanted, locked_cluster
+    from ithaca.cluster.running import run_cluster, start_detached
+
+    directory = directory.absolute()
+    wanted = Wanted(shards, replicas, orderers, port, durability, aggregators)
+    if detach:
+        with locked_cluster(directory, wanted):
+            pass  # everything is as it should be; the process that stays looks once more
+        with status_line() as progress:
+            file = start_detached(directory, _changes_only(progress))
+        _print_welcome(directory, file, detached=True)
+        return
+    with locked_cluster(directory, wanted) as file, ExitStack() as display:
+        progress = display.enter_context(status_line())
+
+        def ready() -> None:
+            display.close()
+            _print_welcome(directory, file, detached=False)
+
+        asyncio.run(run_cluster(directory, file, tell=_tell, progress=_changes_only(progress), ready=ready))
+    _tell("stopped: no server is left")
+
+
+def down(directory: ClusterDirectoryOption = Path("ithaca-data")) -> None:
+    """Stop the cluster of a directory, wherever it was started from, and wait until it is gone."""
+    from ithaca.cluster.local import take_down
+
+    if take_down(directory.absolute()):
+        emit(b"stopped: no server is left\n")
+    else:
+        emit(f"nothing to stop: no cluster runs in {directory}\n".encode())
+
+
+def _tell(text: str) -> None:
+    """What happens to servers: to a terminal, or with the time to a file."""
+    line = text if sys.stderr.isatty() else f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ} {text}"
+    with suppress(OSError):  # the terminal is gone, and with it whoever could be told
+        print(line, file=sys.stderr, flush=True)
+
+
+def _changes_only(progress: Callable[[str], object]) -> Callable[[str], None]:
+    """Where progress is printed line by line, the same line again tells nothing."""
+    newest = ""
+
+    def tell(text: str) -> None:
+        nonlocal newest
+        if text != newest:
+            newest = text
+            progress(text)
+
+    return tell
+
+
+def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
+    from ithaca.cluster.layout import bootstrap_of, servers_of
+
+    first = file.orderers[0].address
+    where = "" if directory == Path("ithaca-data").absolute() else f" --dir {directory}"
+    stop = f"ithaca down{where}" if detached else "Ctrl-C"
+    lines = [
+        f"The cluster is up: {len(servers_of(file))} servers, data in {directory}",
+        f"  bootstrap  {bootstrap_of(file)}",
+        "Try, in another terminal:" if not detached else "Try:",
+        f"  echo hello | ithaca append -b {first}",
+        f"  ithaca follow -b {first} --from earliest",
+        f"  ithaca status{where}",
+        f"  ithaca logs{where} -f",
+        f"Stop it with {stop}",
+    ]
+    emit("".join(f"{line}\n" for line in lines).encode())
+    sys.stdout.flush()

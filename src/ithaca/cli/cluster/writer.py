@@ -1,0 +1,52 @@
+"""`ithaca writer`: writers that are remembered with what they published last, listed and forgotten."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ithaca.cli.cluster.listing import duration, emit_list
+from ithaca.cli.cluster.target import connected_cluster, named_cluster
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.output import emit
+
+if TYPE_CHECKING:
+    from ithaca.model.interface import WriterInfo
+
+app = typer.Typer(no_args_is_help=True, help="List and forget the writers that have published to a cluster.")
+
+LIST_EXAMPLES = examples("ithaca writer list", "ithaca writer list -b 10.0.0.11:7600 --json")
+FORGET_EXAMPLES = examples("ithaca writer forget nightly", "ithaca writer forget nightly -b 10.0.0.11:7600")
+
+
+@app.command("list", epilog=LIST_EXAMPLES)
+def list_writers(
+    context: typer.Context,
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    bootstrap: BootstrapOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the writers that are remembered, with what each published last and how long ago."""
+    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        writers = log.admin.writers()
+    emit_list(writers, ("writer", "number", "owner", "records", "from position", "idle"), _row, as_json=as_json)
+
+
+@app.command(epilog=FORGET_EXAMPLES)
+def forget(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The writer's name.")],
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Forget what a writer published last; what it published stays.
+
+    Only for one that does not come back: it could publish its last number again.
+    """
+    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        log.admin.forget_writer(name)
+    emit(f"writer {name} is forgotten\n".encode())
+
+
+def _row(writer: "WriterInfo") -> tuple[object, ...]:
+    return writer.writer, writer.key, writer.owner, writer.count, writer.position, duration(writer.idle_s)

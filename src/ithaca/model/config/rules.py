@@ -1,0 +1,92 @@
+"""What a setting may be, and what to say of one that is not."""
+
+from dataclasses import dataclass
+
+from ithaca.model.config.toml_lines import did_you_mean
+
+_SHOWN_CHARS_MAX = 200
+_QUOTES = "'\""
+
+
+def shown(value: object) -> str:
+    """A value as it is written, for a message; shortened where it is long.
+
+    >>> shown([1, "two"]), shown(1 << 100_000)
+    ("[1, 'two']", 'a number without end')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than 4,300 digits
+        return "a number without end"
+    return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def parse(self, text: str) -> object:
+        return text
+
+    def problem(self, value: object) -> str | None:
+        """What is wrong with the value, or None."""
+        if value in self.words:
+            return None
+        said = shown(value)
+        return f"is {said}{did_you_mean(said.strip(_QUOTES), self.words)}: use one of {', '.join(self.words)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of `[low, high]`, whole or not."""
+
+    low: float
+    high: float
+    whole: bool = True
+
+    def parse(self, text: str) -> object:
+        try:
+            return int(text) if self.whole else float(text)
+        except ValueError:
+            return text
+
+    def problem(self, value: object) -> str | None:
+        kinds = int if self.whole else int | float
+        if isinstance(value, kinds) and not isinstance(value, bool) and self.low <= value <= self.high:
+            return None
+        return f"is {shown(value)}: use a {'whole ' * self.whole}number from {self.low} to {self.high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Yes or no."""
+
+    def problem(self, value: object) -> str | None:
+        return None if isinstance(value, bool) else f"is {shown(value)}: use true or false"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words on one line, for people."""
+
+    chars_max: int
+
+    def problem(self, value: object) -> str | None:
+        if isinstance(value, str) and value.isprintable() and len(value) <= self.chars_max:
+            return None
+        return f"is {shown(value)}: use text in quotes, on one line, of at most {self.chars_max} characters"
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A list of texts, each looked at by whoever knows what they mean."""
+
+    def problem(self, value: object) -> str | None:
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return None
+        return f'is {shown(value)}: use a list of texts, such as ["127.0.0.1:7603", "127.0.0.1:7604"]'
+
+
+Rule = Choice | Number | Flag | Text | Texts

@@ -1,0 +1,1 @@
+"""Raft under an event loop: `driver` runs a `RaftCore`, `disk` makes its entries durable."""
