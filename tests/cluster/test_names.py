@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 import ithaca
-from ithaca.engines.scalog.ordering import sessions, writers
+from ithaca.engines.scalog.ordering import sessions
 from ithaca.engines.scalog.ordering.outcomes import Session, SessionExpired
+from ithaca.engines.scalog.ordering.prepared import writers
 from ithaca.engines.scalog.server.orderer import leading
 from ithaca.engines.scalog.server.orderer import names as orderer_names
 from ithaca.model import limits

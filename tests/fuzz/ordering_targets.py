@@ -24,7 +24,7 @@ from ithaca.engines.scalog.ordering.entries import (
     encode_entry,
 )
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut
-from ithaca.engines.scalog.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,

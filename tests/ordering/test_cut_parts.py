@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ithaca.engines.scalog.ordering.cut_parts import CutPart, shard_vector
+from ithaca.engines.scalog.ordering.cut_slices import CutPart, shard_vector
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut
 from ithaca.model.cut import lane_key, pack
 from ithaca.model.errors import InvalidInput

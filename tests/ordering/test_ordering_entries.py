@@ -28,7 +28,7 @@ from ithaca.engines.scalog.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.engines.scalog.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,

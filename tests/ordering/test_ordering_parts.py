@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 import pytest
 from tests.ordering.building import Driver, placed, report
 
-from ithaca.engines.scalog.ordering import parts, writers
 from ithaca.engines.scalog.ordering.closed_lanes import ClosedLane
 from ithaca.engines.scalog.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
 from ithaca.engines.scalog.ordering.leader import Leader
 from ithaca.engines.scalog.ordering.outcomes import LaneClosed, OrderedCut, Outcome, Refused, TrimmedTo, ViewChanged
-from ithaca.engines.scalog.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.prepared import parts, writers
+from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,
@@ -21,7 +21,7 @@ from ithaca.engines.scalog.ordering.part_entries import (
     RenewParts,
     SealPart,
 )
-from ithaca.engines.scalog.ordering.part_outcomes import (
+from ithaca.engines.scalog.ordering.prepared.outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,

@@ -19,8 +19,8 @@ from ithaca.engines.scalog.ordering.entries import (
     RegisterShard,
 )
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Session, SessionExpired, SessionOpened
-from ithaca.engines.scalog.ordering.part_entries import OpenPart, Publish, SealPart
-from ithaca.engines.scalog.ordering.part_outcomes import StagedPart
+from ithaca.engines.scalog.ordering.prepared.entries import OpenPart, Publish, SealPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.engines.scalog.ordering.shards import Grace
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model import limits

@@ -20,7 +20,7 @@ ORDER = (
     Bug(
         "aggregator-part-is-whole",
         "an aggregator works out positions as if its part of a cut were all of it",
-        "ithaca.engines.scalog.ordering.cut_parts",
+        "ithaca.engines.scalog.ordering.cut_slices",
         """        keys, lsns, counts, positions = map(unpack, (self.keys, self.lsns, self.counts, self.positions))
 """,
         """        keys, lsns, counts = map(unpack, (self.keys, self.lsns, self.counts))

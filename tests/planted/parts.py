@@ -6,14 +6,14 @@ PARTS = (
     Bug(
         "parts-key-not-kept",
         "a key that was published before is published once more",
-        "ithaca.engines.scalog.ordering.writers",
+        "ithaca.engines.scalog.ordering.prepared.writers",
         "if known is None or entry.key > known.key:",
         "if known is None or entry.key >= known.key:",
     ),
     Bug(
         "parts-in-lane-order",
         "parts are published in the order of their lanes, and not in the caller's",
-        "ithaca.engines.scalog.ordering.parts",
+        "ithaca.engines.scalog.ordering.prepared.parts",
         "        for lane, _ in entry.parts:\n            length = self._take(lane).length",
         "        for lane, _ in sorted(entry.parts):\n            length = self._take(lane).length",
     ),
@@ -27,7 +27,7 @@ PARTS = (
     Bug(
         "parts-aborted-and-kept",
         "an abort is acknowledged, and the part is still published when that is asked for",
-        "ithaca.engines.scalog.ordering.parts",
+        "ithaca.engines.scalog.ordering.prepared.parts",
         "return self._drop(name[0] for name in entry.parts if self.find(name) is not None)",
         "return []",
     ),

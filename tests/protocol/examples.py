@@ -8,7 +8,7 @@ import numpy as np
 from ithaca.engines.scalog.messages import aggregation as a
 from ithaca.engines.scalog.messages import appending, copying, listing, order, reading, reporting, requests
 from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
-from ithaca.engines.scalog.ordering.cut_parts import CutPart
+from ithaca.engines.scalog.ordering.cut_slices import CutPart
 from ithaca.engines.scalog.ordering.entries import CloseLane
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
@@ -24,7 +24,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.engines.scalog.ordering.part_outcomes import (
+from ithaca.engines.scalog.ordering.prepared.outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,

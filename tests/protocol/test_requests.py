@@ -20,7 +20,7 @@ from ithaca.engines.scalog.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.engines.scalog.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,

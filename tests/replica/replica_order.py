@@ -25,7 +25,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.engines.scalog.ordering.part_outcomes import (
+from ithaca.engines.scalog.ordering.prepared.outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,

@@ -4,8 +4,8 @@ import pytest
 from tests.replica.driving import SHARD, Driven, held, one, only
 
 from ithaca.engines.scalog.ordering.entries import Finalize, OpenLane
-from ithaca.engines.scalog.ordering.part_entries import AbortParts, OpenPart, PartName, Publish, SealPart
-from ithaca.engines.scalog.ordering.part_outcomes import PartOpened
+from ithaca.engines.scalog.ordering.prepared.entries import AbortParts, OpenPart, PartName, Publish, SealPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartOpened
 from ithaca.engines.scalog.replica import staging
 from ithaca.engines.scalog.replica.events import (
     AnswerStaged,

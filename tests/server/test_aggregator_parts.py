@@ -9,8 +9,8 @@ from tests.server.orderers import FakeReplica, client, joined, propose
 
 from ithaca.engines.scalog.messages.appending import FinishPart
 from ithaca.engines.scalog.messages.order import Applied
-from ithaca.engines.scalog.ordering.part_entries import AbortParts, OpenPart, Publish
-from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartSealed, PartsPublished
+from ithaca.engines.scalog.ordering.prepared.entries import AbortParts, OpenPart, Publish
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed, PartsPublished
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.server.aggregator import relay
 from ithaca.model.cut import ShardCut

@@ -11,7 +11,7 @@ from tests.runtime.echo import echo_server
 
 from ithaca.engines.scalog.ordering.entries import Configure, OpenLane, OpenSession, OrderingEntry, RegisterShard, cut
 from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS
-from ithaca.engines.scalog.ordering.part_entries import OpenPart
+from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.engines.scalog.server.limit_uses import (

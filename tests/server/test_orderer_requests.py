@@ -60,8 +60,8 @@ from ithaca.engines.scalog.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.engines.scalog.ordering.part_entries import ExpireParts, SealPart
-from ithaca.engines.scalog.ordering.part_outcomes import PartsUnfit
+from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts, SealPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartsUnfit
 from ithaca.engines.scalog.replica.sessions import encode_carried
 from ithaca.engines.scalog.server.orderer import views
 from ithaca.engines.scalog.server.orderer.server import OrdererServer

@@ -10,8 +10,14 @@ from tests.server.raw_client import RawClient, batch_of
 from ithaca.engines.scalog.messages.appending import AppendPart, FinishPart, GetPart, PartIs, PartSynced
 from ithaca.engines.scalog.messages.order import Applied
 from ithaca.engines.scalog.ordering.entries import OrderingEntry
-from ithaca.engines.scalog.ordering.part_entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
-from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartSealed, PartsPublished, StagedPart
+from ithaca.engines.scalog.ordering.prepared.entries import AbortParts, ExpireParts, OpenPart, Publish, SealPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import (
+    PartDropped,
+    PartOpened,
+    PartSealed,
+    PartsPublished,
+    StagedPart,
+)
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import InvalidInput, PartGone, Unavailable, WrongLane
 from ithaca.model.limits import PART_INCARNATION_MIN

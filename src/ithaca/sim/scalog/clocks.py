@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ithaca.engines.scalog.ordering.clock import OrderClock
 from ithaca.engines.scalog.ordering.entries import OrderingEntry, TrimTo
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome
-from ithaca.engines.scalog.ordering.part_entries import ExpireParts, OpenPart, RenewParts
-from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartsPublished, PartsRenewed
+from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts, OpenPart, RenewParts
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartsPublished, PartsRenewed
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model.limits import CLOCK_SLEW_PERCENT
 from ithaca.model.positions import LaneId

@@ -29,7 +29,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     ShardFinalized,
     ViewChanged,
 )
-from ithaca.engines.scalog.ordering.part_entries import OpenPart
+from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.model.errors import Overloaded

@@ -32,7 +32,7 @@ from ithaca.engines.scalog.messages.order import (
 from ithaca.engines.scalog.messages.requests import Request, entry_of, request_of
 from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
 from ithaca.engines.scalog.ordering.outcomes import Session
-from ithaca.engines.scalog.ordering.part_outcomes import StagedPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, Unavailable

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from ithaca.engines.scalog.ordering.cut_parts import CutPart
+from ithaca.engines.scalog.ordering.cut_slices import CutPart
 from ithaca.engines.scalog.ordering.outcomes import (
     LaneClosed,
     LaneOpened,
@@ -22,7 +22,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.model.limits import AGGREGATOR_LEVEL_MAX, AGGREGATOR_NUMBER_MAX, REPORTS_TOGETHER_MAX, SUSPECTS_MAX
 from ithaca.model.view import Address, Orderers

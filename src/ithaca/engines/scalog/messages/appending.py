@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ithaca.engines.scalog.ordering.part_outcomes import StagedPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.model.parts import Token
 from ithaca.model.positions import LaneId
 from ithaca.protocol.fields import Counted, Natural

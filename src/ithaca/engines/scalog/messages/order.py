@@ -18,7 +18,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.engines.scalog.ordering.part_outcomes import PartOutcome
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartOutcome
 from ithaca.model.view import Address, ClusterConfiguration, View
 from ithaca.protocol.fields import Counted, Natural, ShardNumber
 

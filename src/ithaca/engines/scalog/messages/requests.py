@@ -19,7 +19,7 @@ from ithaca.engines.scalog.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.engines.scalog.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ForgetWriter,
     OpenPart,

@@ -51,7 +51,7 @@ state (tail, view, sessions) are linearizable after Raft's read index.
     a writer's keys each is published at most once, and none behind a higher one (design §5 "Prepared appends").
 
 Read `entries` and `outcomes` first, then `state`; `lanes` has the cut arithmetic, `shards` the view,
-`sessions`, `lost`, `parts` (with `part_entries` and `part_outcomes`), `writers` and `snapshot` are what they say. On
+`sessions`, `lost`, `prepared` and `snapshot` are what they say. On
 the leader: `leader`, then `reports` and `retention`; `clock` is its time, and `trim_pace` what may go because of its
 age.
 """

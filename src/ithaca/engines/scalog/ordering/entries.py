@@ -29,7 +29,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ithaca.engines.scalog.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,

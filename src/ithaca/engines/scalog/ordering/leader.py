@@ -7,8 +7,8 @@ what no longer counts. So the leader may propose twice, never too much.
 
 from ithaca.engines.scalog.ordering import entries
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome, ViewChanged
-from ithaca.engines.scalog.ordering.part_entries import SealPart
-from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartSealed, PartsPublished, StagedPart
+from ithaca.engines.scalog.ordering.prepared.entries import SealPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartSealed, PartsPublished, StagedPart
 from ithaca.engines.scalog.ordering.reports import Report, Reports
 from ithaca.engines.scalog.ordering.retention import Retention
 from ithaca.engines.scalog.ordering.state import OrderingState

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Meta
 
 from ithaca.engines.scalog.ordering.entries import OrderingEntry
-from ithaca.engines.scalog.ordering.part_outcomes import PartOutcome
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartOutcome
 from ithaca.model.cut import LaneLengths, LaneRun, ShardCut, Vector, lane_of, pack, shard_rows, shards_of, unpack
 from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId

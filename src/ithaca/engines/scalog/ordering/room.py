@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ithaca.engines.scalog.ordering.entries import AddReplica, OpenLane, OpenSession, OrderingEntry, RegisterShard
 from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS
-from ithaca.engines.scalog.ordering.part_entries import OpenPart
+from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
 from ithaca.engines.scalog.ordering.shards import REPLICA_BYTES, SHARD_BYTES
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX, ORDERING_STATE_RESERVE_BYTES, ORDERING_VIEW_BYTES_MAX
 

@@ -17,7 +17,7 @@ from msgspec import Meta
 from ithaca.engines.scalog.ordering.lanes import PackedLanes
 from ithaca.engines.scalog.ordering.lost import Ranges
 from ithaca.engines.scalog.ordering.outcomes import PackedCut
-from ithaca.engines.scalog.ordering.parts import PackedParts
+from ithaca.engines.scalog.ordering.prepared.parts import PackedParts
 from ithaca.engines.scalog.ordering.sessions import PackedSessions
 from ithaca.engines.scalog.ordering.shards import PackedShards
 from ithaca.model.decoding import UNDECODABLE

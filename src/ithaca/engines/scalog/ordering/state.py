@@ -41,7 +41,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     SessionMoved,
     TrimmedTo,
 )
-from ithaca.engines.scalog.ordering.part_entries import (
+from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ExpireParts,
     ForgetWriter,
@@ -51,8 +51,8 @@ from ithaca.engines.scalog.ordering.part_entries import (
     RenewParts,
     SealPart,
 )
-from ithaca.engines.scalog.ordering.part_outcomes import StagedPart
-from ithaca.engines.scalog.ordering.parts import PartTable
+from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
+from ithaca.engines.scalog.ordering.prepared.parts import PartTable
 from ithaca.engines.scalog.ordering.sessions import SessionTable
 from ithaca.engines.scalog.ordering.shards import ShardTable
 from ithaca.engines.scalog.ordering.snapshot import Snapshot, decode_snapshot, encode_snapshot

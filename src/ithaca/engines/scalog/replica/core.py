@@ -15,7 +15,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.engines.scalog.ordering.state import ShardSummary
 from ithaca.engines.scalog.replica.appends import Appends
 from ithaca.engines.scalog.replica.events import (

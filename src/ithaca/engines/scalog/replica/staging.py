@@ -7,7 +7,7 @@ what comes next. Nothing of it is ordered until it is published; the ordering la
 from collections import deque
 from collections.abc import Mapping
 
-from ithaca.engines.scalog.ordering.part_outcomes import StagedPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.engines.scalog.replica.appends import Appends
 from ithaca.engines.scalog.replica.events import AnswerStaged, Effect, PartAppended, Refuse, Request, Unfollow, Write
 from ithaca.engines.scalog.replica.lanes import LaneCopy

@@ -7,8 +7,8 @@ from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.messages.listing import ListedSession
 from ithaca.engines.scalog.ordering.entries import ExpireSession
 from ithaca.engines.scalog.ordering.outcomes import SessionExpired
-from ithaca.engines.scalog.ordering.part_entries import ForgetWriter
-from ithaca.engines.scalog.ordering.part_outcomes import WriterForgotten
+from ithaca.engines.scalog.ordering.prepared.entries import ForgetWriter
+from ithaca.engines.scalog.ordering.prepared.outcomes import WriterForgotten
 from ithaca.model.errors import DeadlineExceeded, NoSuchSession, NoSuchWriter
 from ithaca.model.interface import SessionInfo, WriterInfo
 from ithaca.model.parts import Published

@@ -12,8 +12,8 @@ from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import Replicas, find_replica
 from ithaca.engines.scalog.messages.appending import AppendPart, PartSynced
-from ithaca.engines.scalog.ordering.part_entries import AbortParts, PartName, RenewParts
-from ithaca.engines.scalog.ordering.part_outcomes import PartsRenewed
+from ithaca.engines.scalog.ordering.prepared.entries import AbortParts, PartName, RenewParts
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartsRenewed
 from ithaca.model import interface_aio
 from ithaca.model.errors import (
     DeadlineExceeded,

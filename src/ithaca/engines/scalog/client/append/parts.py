@@ -12,8 +12,8 @@ from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.replicas import check_live
 from ithaca.engines.scalog.messages.order import AppliedOutcome
 from ithaca.engines.scalog.ordering.outcomes import Refused
-from ithaca.engines.scalog.ordering.part_entries import AbortParts, OpenPart, PartName, Publish
-from ithaca.engines.scalog.ordering.part_outcomes import PartOpened, PartsPublished, PartsUnfit, PublishConflicts
+from ithaca.engines.scalog.ordering.prepared.entries import AbortParts, OpenPart, PartName, Publish
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartOpened, PartsPublished, PartsUnfit, PublishConflicts
 from ithaca.model.errors import (
     InvalidInput,
     IthacaError,

@@ -25,7 +25,7 @@ from ithaca.engines.scalog.messages.aggregation import (
     SignsOfLife,
 )
 from ithaca.engines.scalog.messages.reporting import Join, Joined, ReportIs, SignOfLife
-from ithaca.engines.scalog.ordering.cut_parts import CutPart
+from ithaca.engines.scalog.ordering.cut_slices import CutPart
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from ithaca.engines.scalog.messages.appending import GetNextSeq, NextSeqIs
 from ithaca.engines.scalog.ordering.entries import ExpireIdle, NoteSessions
 from ithaca.engines.scalog.ordering.outcomes import Outcome, Session
-from ithaca.engines.scalog.ordering.part_entries import ForgetWriters
+from ithaca.engines.scalog.ordering.prepared.entries import ForgetWriters
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.failures import Submit
 from ithaca.model.config.cluster import ClusterFile

@@ -10,8 +10,8 @@ from ithaca.engines.scalog.messages.appending import FinishPart
 from ithaca.engines.scalog.ordering.entries import MoveSession, OpenSession, OrderingEntry
 from ithaca.engines.scalog.ordering.leader import Leader
 from ithaca.engines.scalog.ordering.outcomes import Outcome
-from ithaca.engines.scalog.ordering.part_entries import ExpireParts, OpenPart, Publish, RenewParts
-from ithaca.engines.scalog.ordering.part_outcomes import PartDropped, PartOpened, PartSealed
+from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts, OpenPart, Publish, RenewParts
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model.errors import IthacaError, PartGone, Unavailable
 from ithaca.model.limits import ORDERER_RETRY_S

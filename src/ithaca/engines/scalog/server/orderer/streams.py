@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ithaca.engines.scalog.messages.aggregation import Assigned, CarriedNews, Left, OrderNews
 from ithaca.engines.scalog.messages.reporting import News, ShardNews
-from ithaca.engines.scalog.ordering.cut_parts import CutPart, shard_vector
+from ithaca.engines.scalog.ordering.cut_slices import CutPart, shard_vector
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
     LaneClosed,
@@ -26,7 +26,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     TrimmedTo,
     ViewChanged,
 )
-from ithaca.engines.scalog.ordering.part_outcomes import (
+from ithaca.engines.scalog.ordering.prepared.outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,

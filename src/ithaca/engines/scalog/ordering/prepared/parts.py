@@ -14,8 +14,15 @@ from msgspec import Meta
 
 from ithaca.engines.scalog.ordering.lanes import LaneTable, Runs
 from ithaca.engines.scalog.ordering.outcomes import LaneClosed, Outcome, Reason, Refused, ShardFinalized, ViewChanged
-from ithaca.engines.scalog.ordering.part_entries import AbortParts, OpenPart, PartName, Publish, RenewParts, SealPart
-from ithaca.engines.scalog.ordering.part_outcomes import (
+from ithaca.engines.scalog.ordering.prepared.entries import (
+    AbortParts,
+    OpenPart,
+    PartName,
+    Publish,
+    RenewParts,
+    SealPart,
+)
+from ithaca.engines.scalog.ordering.prepared.outcomes import (
     PartDropped,
     PartOpened,
     PartSealed,
@@ -24,8 +31,8 @@ from ithaca.engines.scalog.ordering.part_outcomes import (
     PartsUnfit,
     StagedPart,
 )
+from ithaca.engines.scalog.ordering.prepared.writers import WriterTable
 from ithaca.engines.scalog.ordering.shards import ShardTable
-from ithaca.engines.scalog.ordering.writers import WriterTable
 from ithaca.model.cut import lane_key
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import (

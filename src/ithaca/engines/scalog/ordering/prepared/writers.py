@@ -8,8 +8,8 @@ last batch once more.
 import msgspec
 
 from ithaca.engines.scalog.ordering.outcomes import Outcome, Refused
-from ithaca.engines.scalog.ordering.part_entries import ForgetWriter, ForgetWriters, Publish
-from ithaca.engines.scalog.ordering.part_outcomes import PartsPublished, PublishConflicts, WriterForgotten
+from ithaca.engines.scalog.ordering.prepared.entries import ForgetWriter, ForgetWriters, Publish
+from ithaca.engines.scalog.ordering.prepared.outcomes import PartsPublished, PublishConflicts, WriterForgotten
 from ithaca.model.limits import WRITERS_MAX
 from ithaca.model.parts import Published
 

@@ -1,0 +1,3 @@
+"""Prepared appends in the agreed state: `parts` that wait, with their `entries` and `outcomes`, and the `writers` that
+have published some.
+"""
