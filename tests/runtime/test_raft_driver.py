@@ -8,10 +8,11 @@ from random import Random
 
 import pytest
 from msgspec import structs
+from tests.runtime.raft_calls import propose, read_index
 
 from ithaca.model.errors import Fenced, IthacaError, LastOrderer, NoSuchOrderer, StorageFull, Unavailable
 from ithaca.model.view import Address
-from ithaca.raft.events import Change, Persist, Persisted, Receive, Role, RoleChanged, Settings
+from ithaca.raft.events import Change, Persist, Persisted, Receive, Refused, Role, RoleChanged, Settings
 from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,
@@ -25,7 +26,9 @@ from ithaca.raft.messages import (
 from ithaca.runtime.inline_writes import Patience
 from ithaca.runtime.raft import disk as raft_disk
 from ithaca.runtime.raft import driver as raft_driver
-from ithaca.runtime.raft.driver import RaftDriver, Waiter
+from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.runtime.raft.ports import Waiter
+from ithaca.server.raft_host.refusals import error_of
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.raftlog import RaftLog
 
@@ -96,6 +99,9 @@ class Server:
     def persisted(self, seconds: float) -> None:
         assert seconds >= 0
 
+    def error_of(self, refused: Refused) -> IthacaError:
+        return error_of(self.number, refused)
+
     def failed(self, error: Exception) -> None:
         self.error = error
 
@@ -140,10 +146,10 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_the_result_of_a_proposal_is_what_applying_it_returned() -> None:
     async with running(1) as group:
         server = await group.leader()
-        assert await server.driver.propose(b"a") == (1, b"a")
-        first, second = server.driver.propose(b"b"), server.driver.propose(b"c")
+        assert await propose(server.driver, b"a") == (1, b"a")
+        first, second = propose(server.driver, b"b"), propose(server.driver, b"c")
         assert (await second, await first) == ((3, b"c"), (2, b"b"))
-        index = await server.driver.read_index()
+        index = await read_index(server.driver)
         assert index == server.driver.applied_index == server.driver.commit_index
 
 
@@ -151,10 +157,10 @@ async def test_all_servers_apply_the_same_and_only_the_leader_takes_requests() -
     async with running(3) as group:
         leader = await group.leader()
         for text in (b"a", b"b", b"c"):
-            await leader.driver.propose(text)
+            await propose(leader.driver, text)
         await until(lambda: all(each.machine.entries == [b"a", b"b", b"c"] for each in group.servers.values()))
         follower = next(each for each in group.servers.values() if each is not leader)
-        for refused in (follower.driver.propose(b"d"), follower.driver.read_index()):
+        for refused in (propose(follower.driver, b"d"), read_index(follower.driver)):
             with pytest.raises(Unavailable, match=f"server {leader.number} leads") as caught:
                 await refused
             assert not caught.value.outcome_unknown
@@ -165,16 +171,16 @@ async def test_a_restart_finds_what_was_applied() -> None:
         server = group.servers[1]
         await until(lambda: server.driver.is_leader)
         for number in range(12):
-            await server.driver.propose(b"%d" % number)
+            await propose(server.driver, b"%d" % number)
         before = list(server.machine.entries)
         await server.driver.stop()
         server.disk.kill()
         server.start()
         assert server.machine.restored_index >= 5
         await group.leader()
-        await server.driver.read_index()
+        await read_index(server.driver)
         assert server.machine.entries == before
-        assert await server.driver.propose(b"more") == (13, b"more")
+        assert await propose(server.driver, b"more") == (13, b"more")
 
 
 @pytest.mark.parametrize("chunk_bytes", [3, 1000])
@@ -188,7 +194,7 @@ async def test_a_follower_that_was_away_for_long_gets_a_snapshot(
         away = next(each for each in group.servers.values() if each is not leader)
         away.is_connected = False
         for number in range(20):
-            await leader.driver.propose(b"%d" % number)
+            await propose(leader.driver, b"%d" % number)
         away.is_connected = True
         await until(lambda: away.machine.entries == leader.machine.entries)
         assert away.machine.restored_index >= 5
@@ -220,7 +226,7 @@ async def test_a_snapshot_is_encoded_between_other_work(monkeypatch: pytest.Monk
         monkeypatch.setattr(server.machine, "snapshot", snapshot)
         turn()
         for number in range(40):
-            await server.driver.propose(b"%d" % number)
+            await propose(server.driver, b"%d" % number)
         await until(lambda: server.driver._core.node.snapshot.index >= 30)
         assert taken > 20
         before = list(server.machine.entries)
@@ -228,7 +234,7 @@ async def test_a_snapshot_is_encoded_between_other_work(monkeypatch: pytest.Monk
         server.disk.kill()
         server.start()
         await group.leader()
-        await server.driver.read_index()
+        await read_index(server.driver)
         assert server.machine.entries == before
 
 
@@ -236,14 +242,14 @@ async def test_a_leader_that_is_cut_off_does_not_know_what_became_of_a_proposal(
     async with running(3) as group:
         old = await group.leader()
         old.is_connected = False
-        lost, read = old.driver.propose(b"lost"), old.driver.read_index()
+        lost, read = propose(old.driver, b"lost"), read_index(old.driver)
         with pytest.raises(Unavailable) as caught:
             await lost
         assert caught.value.outcome_unknown
         with pytest.raises(Unavailable):
             await read
         new = await group.leader()
-        assert await new.driver.propose(b"kept") == (1, b"kept")
+        assert await propose(new.driver, b"kept") == (1, b"kept")
         old.is_connected = True
         await until(lambda: old.machine.entries == [b"kept"])
 
@@ -256,11 +262,11 @@ async def test_a_machine_may_propose_from_within_an_apply() -> None:
 
         def propose_again(index: int, term: int, data: bytes) -> object:
             if data == b"first":
-                answers.append(server.driver.propose(b"second"))
+                answers.append(propose(server.driver, b"second"))
             return apply(index, term, data)
 
         server.machine.apply = propose_again  # type: ignore[method-assign]
-        assert await server.driver.propose(b"first") == (1, b"first")
+        assert await propose(server.driver, b"first") == (1, b"first")
         assert await answers[0] == (2, b"second")
 
 
@@ -289,7 +295,7 @@ async def test_what_stands_behind_a_persist_waits_for_the_sync(monkeypatch: pyte
     server.disk.remove("/raft/raft.log")
     log = GatedLog(RaftLog.create(server.disk, "/raft", first_state(1, 2, 3)))
     quiet = Settings(election_timeout_ms=60_000, heartbeat_ms=1000)
-    driver = RaftDriver(1, quiet, log, first_state(1, 2, 3), Machine(), server)  # type: ignore[arg-type]
+    driver = RaftDriver(1, quiet, log, first_state(1, 2, 3), Machine(), server)
     server.is_connected = False
     driver.start()
     try:
@@ -311,9 +317,9 @@ async def test_a_full_disk_is_tried_again_until_there_is_space(monkeypatch: pyte
     monkeypatch.setattr(raft_disk, "RAFT_FULL_RETRY_S", 0.01)
     async with running(1) as group:
         server = await group.leader()
-        await server.driver.propose(b"a")
+        await propose(server.driver, b"a")
         server.disk.capacity_bytes = 0
-        waiting = [server.driver.propose(text) for text in (b"b", b"c")]
+        waiting = [propose(server.driver, text) for text in (b"b", b"c")]
         await until(lambda: isinstance(server.driver.storage_full, StorageFull))
         assert not any(each.done() for each in waiting)
         server.disk.capacity_bytes = None
@@ -325,7 +331,7 @@ async def test_a_server_with_a_full_disk_can_be_stopped() -> None:
     async with running(1) as group:
         server = await group.leader()
         server.disk.capacity_bytes = 0
-        waiting = server.driver.propose(b"b")
+        waiting = propose(server.driver, b"b")
         await until(lambda: server.driver.storage_full is not None)
         await server.driver.stop()
         with pytest.raises(Unavailable) as caught:
@@ -336,19 +342,19 @@ async def test_a_server_with_a_full_disk_can_be_stopped() -> None:
 async def test_a_failed_sync_stops_the_driver_for_good() -> None:
     async with running(3) as group:
         leader = await group.leader()
-        await leader.driver.propose(b"a")
+        await propose(leader.driver, b"a")
         leader.disk.fail_next_sync()
         with pytest.raises(IthacaError) as caught:
-            await leader.driver.propose(b"b")
+            await propose(leader.driver, b"b")
         assert caught.value.outcome_unknown
         assert isinstance(leader.error, Fenced)
         said = len(leader.sent)
         with pytest.raises(Unavailable, match="has stopped"):
-            await leader.driver.propose(b"c")
+            await propose(leader.driver, b"c")
         assert not leader.driver.is_leader
         leader.is_connected = False
         other = await group.leader()
-        await other.driver.propose(b"d")
+        await propose(other.driver, b"d")
         assert len(leader.sent) == said
 
 
@@ -356,7 +362,7 @@ async def test_an_entry_that_cannot_be_applied_stops_the_driver() -> None:
     async with running(1) as group:
         server = await group.leader()
         with pytest.raises(Unavailable, match="has failed"):
-            await server.driver.propose(b"unreadable")
+            await propose(server.driver, b"unreadable")
         assert isinstance(server.error, ValueError)
 
 
@@ -365,11 +371,11 @@ async def test_stopping_leaves_no_thread_and_fails_who_waits(monkeypatch: pytest
     before = threading.active_count()
     async with running(3) as group:
         leader = await group.leader()
-        await leader.driver.propose(b"before")
+        await propose(leader.driver, b"before")
         assert threading.active_count() > before
         for server in group.servers.values():
             server.is_connected = False
-        waiting = leader.driver.propose(b"a")
+        waiting = propose(leader.driver, b"a")
         await leader.driver.stop()
         with pytest.raises(Unavailable, match="stopping"):
             await waiting
@@ -421,7 +427,7 @@ async def test_a_group_grows_shrinks_and_hands_over() -> None:
             server.driver.submit_change(kind, number, place, Waiter(told.set_result, told.set_exception))
             return await told
 
-        await old.driver.propose(b"a")
+        await propose(old.driver, b"a")
         at = Address("127.0.0.1", 2)
         await change(old, "add learner", 2, at)
         assert old.driver.agreed_configuration == Configuration((1,), (2,), ((2, at),))
@@ -445,7 +451,7 @@ async def test_a_group_grows_shrinks_and_hands_over() -> None:
             await twice
         await handed
         await until(lambda: new.driver.is_leader)
-        await new.driver.propose(b"b")
+        await propose(new.driver, b"b")
         await change(new, "remove", 1, None)
         assert new.driver.agreed_configuration.voters == (2,)
         with pytest.raises(LastOrderer):

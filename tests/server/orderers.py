@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from tests.runtime.raft_calls import propose as proposed
 
 from ithaca.engines.scalog.messages.order import Applied, AppliedOutcome, GetTail, GetView, TailReply, ViewIs
 from ithaca.engines.scalog.messages.reporting import Join, Joined, News, ReportIs, ShardNews
@@ -198,7 +199,7 @@ async def propose(address: Address, entry: OrderingEntry) -> tuple[AppliedOutcom
 async def agree(server: OrdererServer, entry: OrderingEntry) -> list[Outcome]:
     """Have the leader agree on an entry of its own, which no client can ask for."""
     assert server._driver is not None
-    outcomes: list[Outcome] = await server._driver.propose(encode_entry(entry))
+    outcomes: list[Outcome] = await proposed(server._driver, encode_entry(entry))
     return outcomes
 
 

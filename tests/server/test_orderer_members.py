@@ -27,7 +27,7 @@ from ithaca.protocol.codec import Message
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftMessage, RemoveOrderer
 from ithaca.raft.events import Settings, TransferLeadership
 from ithaca.raft.messages import RequestVote
-from ithaca.runtime.raft.driver import Waiter
+from ithaca.runtime.raft.ports import Waiter
 
 
 def states(group: Orderers) -> dict[int, str]:

@@ -30,7 +30,8 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.listener import listen
-from ithaca.runtime.raft.driver import RaftDriver, Waiter
+from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.runtime.raft.ports import Waiter
 
 
 class Leader:

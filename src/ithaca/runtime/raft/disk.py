@@ -10,7 +10,7 @@ from ithaca.raft.events import Persist
 from ithaca.runtime.disk_queue import DiskQueue
 from ithaca.runtime.inline_writes import Patience
 from ithaca.runtime.machine import monotonic_s
-from ithaca.storage.raftlog import RaftLog
+from ithaca.runtime.raft.ports import RaftStore
 
 
 class RaftDisk:
@@ -18,12 +18,12 @@ class RaftDisk:
 
     def __init__(
         self,
-        log: RaftLog,
+        store: RaftStore,
         persisted: Callable[[float], None],
         full: Callable[[StorageFull], None],
         failed: Callable[[Exception], None],
     ) -> None:
-        self._log = log
+        self._store = store
         self._on_persisted = persisted
         self._on_full = full
         self._on_failed = failed
@@ -76,5 +76,5 @@ class RaftDisk:
 
     def _persist(self, effect: Persist) -> float:
         started_s = monotonic_s()
-        self._log.persist(effect)
+        self._store.persist(effect)
         return monotonic_s() - started_s

@@ -15,19 +15,14 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from ithaca.model.errors import (
-    InvalidInput,
-    IthacaError,
-    LastOrderer,
-    NoSuchOrderer,
-    Overloaded,
     ProtocolError,
     StorageFull,
     Unavailable,
 )
-from ithaca.model.limits import RAFT_MEMBERS_MAX, SNAPSHOT_TURN_BYTES
+from ithaca.model.limits import SNAPSHOT_TURN_BYTES
 from ithaca.model.view import Address
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import (
@@ -59,50 +54,9 @@ from ithaca.raft.leader import Leadership
 from ithaca.raft.messages import AnyMessage, Configuration, DurableState, EntryKind, ServerId, TimeoutNow
 from ithaca.runtime.machine import monotonic_ns, rng
 from ithaca.runtime.raft.disk import RaftDisk
-from ithaca.storage.raftlog import RaftLog
+from ithaca.runtime.raft.ports import Owner, RaftStore, StateMachine, Waiter
 
 _log = logging.getLogger("ithaca.raft")
-
-
-class StateMachine(Protocol):
-    """What committed entries are applied to."""
-
-    def apply(self, index: int, term: int, data: bytes) -> object:
-        """Take in the payload at this index; what it returns is the result of its proposal."""
-
-    def snapshot(self) -> Iterator[bytes]:
-        """The whole state, after the last entry applied, in pieces that are made while it goes on to change."""
-
-    def restore(self, index: int, data: bytes) -> None:
-        """Replace the whole state by a snapshot, taken after `index`."""
-
-
-class Owner(Protocol):
-    """Whom the driver works for. Called from the loop, and never while another call of these is under way."""
-
-    def send(self, to: ServerId, message: AnyMessage) -> None:
-        """Hand to the transport, which may lose it."""
-
-    def role_changed(self, change: RoleChanged) -> None: ...
-
-    def members_changed(self) -> None:
-        """The configuration is another one, agreed or not yet; messages to new members follow."""
-
-    def applied(self) -> None:
-        """The state machine has taken in one or more entries, or a snapshot."""
-
-    def persisted(self, seconds: float) -> None:
-        """The disk took so long for one persist."""
-
-    def failed(self, error: Exception) -> None:
-        """The driver has stopped for good."""
-
-
-class Waiter(NamedTuple):
-    """Who is told of a request, by a plain call in the loop: exactly one of the two, once."""
-
-    done: Callable[[Any], None]
-    failed: Callable[[IthacaError], None]
 
 
 class RaftDriver:
@@ -112,7 +66,7 @@ class RaftDriver:
         self,
         server: ServerId,
         settings: Settings,
-        log: RaftLog,
+        store: RaftStore,
         durable: DurableState,
         machine: StateMachine,
         owner: Owner,
@@ -139,7 +93,7 @@ class RaftDriver:
         self._persists: deque[Persist] = deque()
         self._behind: dict[int, list[Effect]] = {}
         self._unapplied: deque[Apply] = deque()
-        self._disk = RaftDisk(log, self._persisted, self._full, self._fail)
+        self._disk = RaftDisk(store, self._persisted, self._full, self._fail)
         if durable.snapshot.index:
             machine.restore(durable.snapshot.index, durable.snapshot.data)
 
@@ -186,18 +140,6 @@ class RaftDriver:
             waiter.failed(Unavailable(f"server {self._server} has stopped"))
             return
         self.step(ReadIndex(self._request(waiter)))
-
-    def propose(self, payload: bytes) -> asyncio.Future[Any]:
-        """The result of applying the entry; `Unavailable` says whether it may be applied all the same."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.submit(payload, _future_waiter(future))
-        return future
-
-    def read_index(self) -> asyncio.Future[int]:
-        """An index that covers all that was committed before this call, once it is applied here."""
-        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.submit_read(_future_waiter(future))
-        return future
 
     def submit_change(self, change: Change, server: ServerId, address: Address | None, waiter: Waiter) -> None:
         """Change the group, as its leader; `waiter.done` is told once that is agreed."""
@@ -302,7 +244,7 @@ class RaftDriver:
                     self._catch_up()
                     self._role_changed(effect)
                 case Refused():
-                    _tell(self._requests.pop(effect.request).failed, self._error_of(effect))
+                    _tell(self._requests.pop(effect.request).failed, self._owner.error_of(effect))
                 case TakeSnapshot():
                     self._catch_up()
                     self._encode_snapshot(self.applied_index, self._machine.snapshot(), [])
@@ -382,31 +324,6 @@ class RaftDriver:
                 _tell(
                     waiter.failed, _unknown(f"server {self._server} lost its leadership before the entry was applied")
                 )
-
-    def _error_of(self, refused: Refused) -> IthacaError:
-        match refused.reason:
-            case "not leader":
-                hint = "no leader is known" if refused.leader is None else f"server {refused.leader} leads"
-                return Unavailable(f"server {self._server} does not lead: {hint}")
-            case "overloaded":
-                return Overloaded("too much is proposed and not yet committed: try again later")
-            case "too large":
-                return InvalidInput("the entry is larger than a Raft entry may be")
-            case "last voter":
-                return LastOrderer("this is the last orderer that votes: add another first")
-            case "no such member":
-                return NoSuchOrderer("there is no such orderer in the group")
-            case "too many members":
-                return InvalidInput(f"the group has {RAFT_MEMBERS_MAX} members already: remove one first")
-            case "no majority would be alive":
-                return Unavailable(
-                    "after this change most orderers would be silent, and nothing could be ordered: remove those first "
-                    "that are gone, or start them"
-                )
-            case "change pending":
-                return Unavailable("another change of the orderers is under way: try again")
-            case reason:
-                return Unavailable(f"server {self._server} takes no proposals now: {reason}")
 
     # Time
 
@@ -505,15 +422,3 @@ def _tell(callback: Callable[[Any], None], what: object) -> None:
         callback(what)
     except Exception:
         _log.exception("telling the outcome of a request failed")
-
-
-def _future_waiter(future: asyncio.Future[Any]) -> Waiter:
-    def done(result: object) -> None:
-        if not future.done():
-            future.set_result(result)
-
-    def failed(error: IthacaError) -> None:
-        if not future.done():
-            future.set_exception(error)
-
-    return Waiter(done, failed)

@@ -13,7 +13,8 @@ from ithaca.model.errors import AddressInUse, InvalidInput, IthacaError, LastOrd
 from ithaca.model.limits import ORDERER_NUMBER_LEAP_MAX, ORDERER_PROMOTE_S
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.raft.messages import ServerId
-from ithaca.runtime.raft.driver import RaftDriver, Waiter
+from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.runtime.raft.ports import Waiter
 from ithaca.server.raft_host.group import Group
 
 _log = logging.getLogger("ithaca.orderer")

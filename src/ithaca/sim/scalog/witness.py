@@ -40,7 +40,8 @@ from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Effect, Event, Receive
 from ithaca.raft.messages import AppendEntries, AppendReply, InstallSnapshot
 from ithaca.runtime.admission import Admission
-from ithaca.runtime.raft.driver import RaftDriver, Waiter
+from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.runtime.raft.ports import Waiter
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.world import World
 from ithaca.storage.sessions import SessionTable

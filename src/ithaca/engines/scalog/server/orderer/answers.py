@@ -15,7 +15,8 @@ from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Redirect
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
-from ithaca.runtime.raft.driver import RaftDriver, Waiter
+from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.runtime.raft.ports import Waiter
 from ithaca.server.raft_host.group import Group
 
 

@@ -30,7 +30,8 @@ from ithaca.model.view import Address, ClusterConfiguration
 from ithaca.protocol.greeting import Hello
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid
 from ithaca.runtime.metrics import OrdererMetrics
-from ithaca.runtime.raft.driver import RaftDriver, Waiter
+from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.runtime.raft.ports import Waiter
 
 _log = logging.getLogger("ithaca.orderer")
 

@@ -30,7 +30,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.protocol.members import OrderersAre, RaftMessage
-from ithaca.raft.events import Role, RoleChanged, Settings, Unreachable
+from ithaca.raft.events import Refused, Role, RoleChanged, Settings, Unreachable
 from ithaca.raft.messages import AnyMessage, Configuration, ServerId
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
@@ -40,6 +40,7 @@ from ithaca.server.raft_host.directory import open_raft_log, state_to_begin_with
 from ithaca.server.raft_host.group import Group
 from ithaca.server.raft_host.links import RaftLinks
 from ithaca.server.raft_host.members import MemberChanges
+from ithaca.server.raft_host.refusals import error_of
 from ithaca.server.status import encode_status
 from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile
@@ -162,6 +163,9 @@ class OrdererServer:
         if not self._links.send(to, says):
             for connection in self._peers.get(to, ()):
                 connection.send(says)
+
+    def error_of(self, refused: Refused) -> IthacaError:
+        return error_of(self._server, refused)
 
     def role_changed(self, change: RoleChanged) -> None:
         self._end_leading()
