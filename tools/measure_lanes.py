@@ -19,7 +19,7 @@ from random import Random
 from statistics import median
 
 from ithaca.engines.scalog.storage.lane_store import LaneStore
-from ithaca.engines.scalog.storage.shard_reader import ShardCursor, Stretch, find
+from ithaca.engines.scalog.storage.shard_reader import LaneRange, ShardCursor, find
 from ithaca.model.cut import LaneRun
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.positions import LaneId
@@ -63,7 +63,7 @@ def measure(directory: str, lanes: int) -> dict[str, float]:
         began = time.process_time()
         found = find(store, position)
         assert found is not None
-        ShardCursor(store, position).read([Stretch(*found, position, 1)])
+        ShardCursor(store, position).read([LaneRange(*found, position, 1)])
         took.append(time.process_time() - began)
     cursor = ShardCursor(store, 1)
     while cursor.position < 1 + lanes * _RECORDS:

@@ -28,10 +28,10 @@ from ithaca.engines.scalog.ordering.entries import (
     decode_entry,
 )
 from ithaca.engines.scalog.ordering.outcomes import (
+    ExpiredSession,
     LaneClosed,
     OrderedCut,
     Outcome,
-    SessionExpired,
     SessionMoved,
     SessionOpened,
 )
@@ -480,7 +480,7 @@ class FakeCluster:
             case SessionMoved(session, source):
                 self.replica_of(source).sessions.left(session)
                 self.replica_of(session.home).sessions.arrived(session)
-            case SessionExpired(session):
+            case ExpiredSession(session):
                 self.replica_of(session.home).sessions.expired(session)
             case LaneClosed(lane, length):
                 self._close(lane, length)

@@ -43,7 +43,7 @@ async def test_a_server_that_hangs_up_is_asked_less_and_less_often() -> None:
     async with FakeCluster() as cluster, closed_door() as door:
         log = await cluster.connect()
         with pytest.raises(Unavailable):
-            await log._context.order.said_at(door.address, Deadline(FOR_S))
+            await log._context.order.status_at(door.address, Deadline(FOR_S))
         assert 1 < door.knocks <= TRIES_MAX
 
 

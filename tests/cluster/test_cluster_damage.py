@@ -47,7 +47,7 @@ def rows_of(records: Any) -> list[Row]:
 
 def replica_status(cluster: Cluster, replica: int) -> dict[str, Any]:
     name = f"shard-0-replica-{replica}"
-    said = next(server.said for server in cluster.status().servers if server.place.name == name)
+    said = next(server.status for server in cluster.status().servers if server.place.name == name)
     assert said is not None
     return said
 

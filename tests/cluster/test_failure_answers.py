@@ -62,8 +62,8 @@ def test_a_replica_behind_an_aggregator_is_heard_until_it_is_gone() -> None:
     with Cluster(spares=1, aggregators=1, failures=failures) as cluster, ithaca.connect(cluster.bootstrap) as log:
         log.append(b"a")
         (aggregator,) = (each for each in cluster.status().servers if each.place.role == "aggregator")
-        assert aggregator.said is not None
-        assert aggregator.said["replicas"] == 2
+        assert aggregator.status is not None
+        assert aggregator.status["replicas"] == 2
         time.sleep(3 * DETECTION_MS / 1000)
         assert [each.replica for each in log.admin.shards()[0].replicas] == [0, 1]
         cluster.kill_replica(0, 0)

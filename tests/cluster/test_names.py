@@ -8,7 +8,7 @@ import pytest
 
 import ithaca
 from ithaca.engines.scalog.ordering import sessions
-from ithaca.engines.scalog.ordering.outcomes import Session, SessionExpired
+from ithaca.engines.scalog.ordering.outcomes import ExpiredSession, Session
 from ithaca.engines.scalog.ordering.prepared import writers
 from ithaca.engines.scalog.server.orderer import leading
 from ithaca.engines.scalog.server.orderer import names as orderer_names
@@ -56,7 +56,7 @@ def test_sessions_are_listed_and_expired_by_name() -> None:
         assert all(each.idle_s is not None and each.idle_s < 60 for each in listed)
         log.admin.expire_session("b")
         assert names(log) == ["a"]
-        with pytest.raises(ithaca.SessionExpired):
+        with pytest.raises(ithaca.ExpiredSession):
             session.append(b"y", seq=2)
         with pytest.raises(ithaca.NoSuchSession, match="there is no session 'b'"):
             log.admin.expire_session("b")
@@ -114,7 +114,7 @@ def test_idle_sessions_and_writers_go_by_age_and_active_ones_stay(monkeypatch: p
             return names(log) == ["active"] and [each.writer for each in log.admin.writers()] == ["active"]
 
         until(wait, "what is idle goes")
-        with pytest.raises(ithaca.SessionExpired):
+        with pytest.raises(ithaca.ExpiredSession):
             gone.append(b"y")
         assert log.session("idle").next_seq == 1
 
@@ -125,13 +125,13 @@ def test_an_anonymous_session_that_is_idle_for_long_goes_and_its_handle_goes_on(
     monkeypatch.setattr(leading, "SESSIONS_CHECK_S", 0.05)
     monkeypatch.setattr(orderer_names, "SESSION_ANONYMOUS_IDLE_S", 0.5)
     expired: list[str] = []
-    expire = sessions.SessionTable._expired
+    expire = sessions.SessionRegistry._expired
 
-    def noted(table: sessions.SessionTable, session: Session) -> SessionExpired:
+    def noted(table: sessions.SessionRegistry, session: Session) -> ExpiredSession:
         expired.append(session.name)
         return expire(table, session)
 
-    monkeypatch.setattr(sessions.SessionTable, "_expired", noted)
+    monkeypatch.setattr(sessions.SessionRegistry, "_expired", noted)
     with Cluster(replicas=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
         first = log.append(b"x")
         named = log.session("clock")

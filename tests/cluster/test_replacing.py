@@ -179,7 +179,7 @@ def test_a_learner_that_nobody_asks_for_any_more_is_a_spare_again(monkeypatch: p
         until(lambda: state_of(cluster, "spare-1") == "waiting", "it waits again")
         (kept,) = (cluster.directory / "spare-1").glob("set-aside-0-2-*")
         assert (kept / "0-0-1").exists()
-        said = next(server.said for server in cluster.status().servers if server.place.name == "spare-1")
+        said = next(server.status for server in cluster.status().servers if server.place.name == "spare-1")
         assert said is not None
         assert said["quarantined"] == [kept.name]
         assert log.admin.replace_replica(0, 0, spare) == 3

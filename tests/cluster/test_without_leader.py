@@ -14,14 +14,14 @@ RECORDS = 50
 
 
 def replica(cluster: Cluster) -> dict[str, Any]:
-    said = next(server.said for server in cluster.status().servers if server.place.name == "shard-0-replica-0")
+    said = next(server.status for server in cluster.status().servers if server.place.name == "shard-0-replica-0")
     assert said is not None
     return said
 
 
 def durable(cluster: Cluster) -> int:
     """Records that are on the disks of all replicas, of lanes that may grow."""
-    said = [server.said for server in cluster.status().servers if server.place.shard is not None]
+    said = [server.status for server in cluster.status().servers if server.place.shard is not None]
     totals: list[int] = [
         sum(lane["durable"] for lane in each["lanes"] if lane["open"]) for each in said if each is not None
     ]

@@ -11,10 +11,10 @@ from tests.protocol.test_codec import arrived
 from ithaca.engines.scalog.messages.order import Applied
 from ithaca.engines.scalog.ordering.entries import (
     CloseLane,
+    DeclareLost,
     ExpireIdle,
     ExpireSession,
     Finalize,
-    Lost,
     MoveSession,
     NoteSessions,
     OpenLane,
@@ -56,7 +56,7 @@ def _driven() -> tuple[bytes, ...]:
     driver.apply(OpenPart(c, bytes(15) + b"1", 10_000_000, 12))
     driver.apply(SealPart(c._replace(incarnation=PART_INCARNATION_MIN), bytes(15) + b"1", 4, 99))
     driver.apply(Publish("loader", 1, "", ((c._replace(incarnation=PART_INCARNATION_MIN), bytes(15) + b"1"),)))
-    driver.apply(Lost(a, 1, 3))
+    driver.apply(DeclareLost(a, 1, 3))
     driver.apply(OpenLane(1, 0, 2))
     driver.apply(Finalize(2, cuts=3))
     driver.apply(TrimTo(4))
@@ -118,7 +118,7 @@ _PROPOSED = (
     Publish("loader", 2, "", ()),
     AbortParts(((LaneId(1, 1, PART_INCARNATION_MIN), bytes(16)),)),
     ExpireParts((LaneId(1, 1, PART_INCARNATION_MIN),), 1 << 40),
-    Lost(LaneId(1, 1, 1), 0, 2),
+    DeclareLost(LaneId(1, 1, 1), 0, 2),
 )
 """Among them one of each kind that changes the state of the last snapshot."""
 

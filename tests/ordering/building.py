@@ -12,7 +12,7 @@ from ithaca.engines.scalog.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome, Refused
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome, RefusedEntry
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model.cut import LaneLengths
@@ -68,7 +68,7 @@ class Driver:
         """Why the entry is refused; None when it takes effect. A refusal must leave everything as it was."""
         before = OrderingState.restored(self.state.snapshot())
         outcomes = self.apply(entry)
-        if not isinstance(outcomes[0], Refused):
+        if not isinstance(outcomes[0], RefusedEntry):
             return None
         before.index = self.state.index
         assert self.state == before, "a refused entry changed the state"

@@ -24,7 +24,7 @@ from ithaca.engines.scalog.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import LaneClosed, LaneOpened, OrderedCut, Outcome, ViewChanged
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import OrderingState
@@ -225,7 +225,7 @@ class World:
     def lead(self) -> None:
         self.term += 1
         self.flights[self.term] = deque()
-        self.leader = Leader(self.state)
+        self.leader = CutProposer(self.state)
 
     def send(self, entry: OrderingEntry) -> None:
         self.flights[self.term].append(entry)

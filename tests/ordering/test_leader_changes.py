@@ -9,7 +9,7 @@ import pytest
 from tests.ordering.ordering_world import Violation, World
 
 from ithaca.engines.scalog.ordering.lanes import NEVER, LaneTable
-from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import ViewChanged
 from ithaca.engines.scalog.ordering.reports import Reports
 from ithaca.engines.scalog.ordering.retention import Retention
@@ -28,8 +28,8 @@ HAPPENS = [
     "forgotten",
     "OrderedCut",
     "LaneClosed",
-    "ShardFinalized",
-    "Refused",
+    "FinalizedShard",
+    "RefusedEntry",
 ]
 
 
@@ -88,7 +88,7 @@ def short_shards_too(self: LaneTable, shard: int, _since: int) -> None:
     _gate(self, shard, 0)
 
 
-def keeps_what_waited(self: Leader, _outcome: ViewChanged) -> None:
+def keeps_what_waited(self: CutProposer, _outcome: ViewChanged) -> None:
     self._proposed.clear()
 
 
@@ -106,7 +106,7 @@ PLANTED: dict[str, tuple[str, Patch]] = {
     "lengths may fall": ("2", (LaneTable, "_grown", any_length)),
     "short shards go on": ("4", (LaneTable, "gate", short_shards_too)),
     "cuts of an earlier configuration count": ("4", (LaneTable, "gate", any_configuration)),
-    "what waited outlives its configuration": ("4", (Leader, "_view_changed", keeps_what_waited)),
+    "what waited outlives its configuration": ("4", (CutProposer, "_view_changed", keeps_what_waited)),
     "cuts are forgotten at once": ("10", (Retention, "take", forgets_at_once)),
     "learners are added unseen": ("4", (Reports, "has_caught_up", every_learner)),
 }

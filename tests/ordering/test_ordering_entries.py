@@ -12,10 +12,10 @@ from ithaca.engines.scalog.ordering.entries import (
     CloseLane,
     Configure,
     Cut,
+    DeclareLost,
     ExpireIdle,
     ExpireSession,
     Finalize,
-    Lost,
     MoveSession,
     NoteSessions,
     OpenLane,
@@ -78,7 +78,7 @@ ENTRIES: list[OrderingEntry] = [
     ExpireSession(1, 2),
     NoteSessions(((1, 7), (2, 1)), 9),
     ExpireIdle(((1, 2),), 3, 9),
-    Lost(LANE, 3, 5),
+    DeclareLost(LANE, 3, 5),
 ]
 
 

@@ -16,7 +16,7 @@ from ithaca.engines.scalog.ordering.entries import (
     RemoveReplica,
     TrimTo,
 )
-from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration
@@ -32,7 +32,7 @@ class Group:
     def __init__(self, configuration: ClusterConfiguration = EAGER) -> None:
         self.driver = Driver(configuration)
         (self.lane,) = self.driver.shard(1, f=0)
-        self.leader = Leader(self.driver.state)
+        self.leader = CutProposer(self.driver.state)
 
     def report(self, length: int, *, runs_cut: int = 0) -> None:
         assert self.leader.receive(report(1, 0, {self.lane: length}, runs_cut=runs_cut))
@@ -112,12 +112,12 @@ def test_a_new_leader_starts_from_what_is_committed() -> None:
     group.report(3)
     cut = group.leader.propose(0, 0)
     assert cut is not None
-    group.leader = Leader(group.driver.state)
+    group.leader = CutProposer(group.driver.state)
     assert group.proposed() is None
     group.report(3)
     assert group.proposed() == {group.lane: 3}
     group.apply(cut, own=False)
-    group.leader = Leader(group.driver.state)
+    group.leader = CutProposer(group.driver.state)
     group.report(3)
     assert group.proposed() is None
 
@@ -286,7 +286,7 @@ def test_a_new_leader_does_not_wait_for_a_shard_that_is_gone() -> None:
     group.apply(group.driver.cut_entry({gone: 1}))
     group.apply(Finalize(0))
     group.apply(TrimTo(2))
-    successor = Leader(group.driver.state)
+    successor = CutProposer(group.driver.state)
     group.leader = successor
     group.report(1)
     cut = successor.propose(0, 0)

@@ -7,8 +7,15 @@ from tests.ordering.building import Driver, placed, report
 
 from ithaca.engines.scalog.ordering.closed_lanes import ClosedLane
 from ithaca.engines.scalog.ordering.entries import AddReplica, CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
-from ithaca.engines.scalog.ordering.leader import Leader
-from ithaca.engines.scalog.ordering.outcomes import LaneClosed, OrderedCut, Outcome, Refused, TrimmedTo, ViewChanged
+from ithaca.engines.scalog.ordering.leader import CutProposer
+from ithaca.engines.scalog.ordering.outcomes import (
+    LaneClosed,
+    OrderedCut,
+    Outcome,
+    RefusedEntry,
+    TrimmedLog,
+    ViewChanged,
+)
 from ithaca.engines.scalog.ordering.prepared import parts, writers
 from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
@@ -196,7 +203,7 @@ def test_a_start_of_the_replica_ends_its_unfinished_parts_alone() -> None:
     unfinished, finished, others = driver.open(home), driver.sealed(home, 3), driver.open(peer)
     outcomes = driver.apply(OpenLane(0, 0, 2))
     assert outcomes[0] == LaneClosed(home, 0)
-    assert outcomes[-2:] == [PartDropped(unfinished[0]), TrimmedTo(1, (home,))]
+    assert outcomes[-2:] == [PartDropped(unfinished[0]), TrimmedLog(1, (home,))]
     assert set(driver.state.parts.by_lane) == {finished[0], others[0]}
     assert driver.reason(OpenPart(home, token(50), TTL_US)) == "the lane is closed"
     assert isinstance(driver.publish(1, finished)[0], OrderedCut)
@@ -215,7 +222,7 @@ def test_finalizing_a_shard_ends_its_parts_and_a_trim_reclaims_it() -> None:
     assert PartDropped(part[0]) in outcomes
     assert driver.publish(3, part) == [PartsUnfit((part[0],), ())]
     trimmed = driver.apply(TrimTo(driver.state.tail))
-    assert isinstance(trimmed[0], TrimmedTo)
+    assert isinstance(trimmed[0], TrimmedLog)
     assert published[0] in trimmed[0].lanes
     assert isinstance(trimmed[1], ViewChanged)
     assert trimmed[1].now is None
@@ -276,7 +283,7 @@ def test_a_new_writer_is_refused_when_all_places_are_taken(monkeypatch: pytest.M
     part = driver.sealed(driver.lanes[0], 2)
     for writer in ("a", "b", "a"):
         driver.apply(Publish(writer, len(driver.entries), "", ()))
-    assert driver.apply(Publish("c", 1, "", (part,))) == [Refused(Publish("c", 1, "", ()), "too many writers")]
+    assert driver.apply(Publish("c", 1, "", (part,))) == [RefusedEntry(Publish("c", 1, "", ()), "too many writers")]
     assert driver.apply(Publish("c", 1, "", ((part[0], token(99)),))) == [PartsUnfit((part[0],), ())]
     assert list(driver.state.parts.writers.by_name) == ["b", "a"]
     driver.apply(ForgetWriter("b", driver.state.parts.writers.by_name["b"].key))
@@ -340,7 +347,7 @@ def test_the_leader_seals_what_f_plus_one_replicas_have_synced() -> None:
     driver = Parted()
     lane, known = driver.open(driver.lanes[0])
     part = driver.state.parts.by_lane[lane]
-    leader = Leader(driver.state)
+    leader = CutProposer(driver.state)
     leader.receive(report(0, 0, {lane: 5}))
     assert leader.seal(part, 5) is None
     leader.receive(report(0, 1, {lane: 3}))
@@ -366,7 +373,7 @@ def test_late_reports_of_parts_are_not_kept() -> None:
 def test_a_publication_is_no_cut_of_the_leaders_pipeline() -> None:
     driver = Parted()
     part = driver.sealed(driver.lanes[0], 2)
-    leader = Leader(driver.state)
+    leader = CutProposer(driver.state)
     leader.applied(driver.publish(1, part), own=True)
     for length in range(1, 10):
         for replica in (0, 1):
@@ -380,7 +387,7 @@ def test_a_learner_needs_the_sealed_parts_too() -> None:
     driver = Parted()
     part = driver.sealed(driver.lanes[0], 2)
     driver.apply(RemoveReplica(0, 1, 1))
-    leader = Leader(driver.state)
+    leader = CutProposer(driver.state)
     lengths = dict.fromkeys(driver.lanes[:2], 0)
     leader.receive(report(0, 2, lengths, epoch=2))
     assert not leader.has_caught_up(0, 2)

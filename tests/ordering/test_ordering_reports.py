@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.ordering.building import Driver, placed, report
 
 from ithaca.engines.scalog.ordering.entries import CloseLane, Finalize, OpenLane, RemoveReplica, TrimTo
-from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.reports import Report, Reports
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import SHARD_REPLICAS_MAX
@@ -213,7 +213,7 @@ def test_repeated_reordered_and_stale_reports_change_nothing(
 
 def run(driver: Driver, reports: list[Report]) -> dict[LaneId, int]:
     """Feed a leader, applying each cut at once; lengths never fall on the way."""
-    leader = Leader(driver.state)
+    leader = CutProposer(driver.state)
     lengths = driver.state.lanes.ordered_lengths(1)
     for now, each in enumerate(reports):
         leader.receive(each)

@@ -18,7 +18,7 @@ from ithaca.engines.scalog.ordering.entries import (
     OrderingEntry,
     RemoveReplica,
 )
-from ithaca.engines.scalog.ordering.outcomes import Session, SessionExpired, SessionMoved, SessionOpened
+from ithaca.engines.scalog.ordering.outcomes import ExpiredSession, Session, SessionMoved, SessionOpened
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model.positions import LaneId
 
@@ -104,7 +104,7 @@ def test_a_move_hands_over_what_the_source_knew() -> None:
 
 def test_an_expired_name_comes_back_as_another_session() -> None:
     driver = world()
-    assert driver.apply(ExpireSession(1, 1)) == [SessionExpired(Session(1, "s", 1, A))]
+    assert driver.apply(ExpireSession(1, 1)) == [ExpiredSession(Session(1, "s", 1, A))]
     assert driver.apply(OpenSession("s", B)) == [SessionOpened(Session(2, "s", 1, B))]
 
 
@@ -126,7 +126,7 @@ def test_anonymous_sessions_go_on_when_all_names_are_taken(monkeypatch: pytest.M
         driver.apply(OpenSession(name, A, number))
     assert driver.reason(OpenSession("u", A, 3)) == "too many sessions"
     expired, opened = driver.apply(OpenSession("~c", A, 5))
-    assert isinstance(expired, SessionExpired)
+    assert isinstance(expired, ExpiredSession)
     assert isinstance(opened, SessionOpened)
     assert expired.session.name == "~a"
     assert [each.name for each in driver.state.sessions.by_id.values()] == ["s", "t", "~b", "~c"]
@@ -141,7 +141,7 @@ def test_the_anonymous_session_that_was_idle_for_longest_goes_first(monkeypatch:
     driver.apply(NoteSessions(((2, 7),), 10))
     driver.state = OrderingState.restored(driver.state.snapshot())
     expired, _ = driver.apply(OpenSession("~d", A, 11))
-    assert isinstance(expired, SessionExpired)
+    assert isinstance(expired, ExpiredSession)
     assert expired.session.name == "~b"
 
 
@@ -155,7 +155,7 @@ def test_a_name_beyond_the_bound_of_an_earlier_version_leaves_anonymous_ones_the
     monkeypatch.setattr(sessions, "ORDERING_NAMED_SESSIONS_MAX", 2)
     assert len(driver.apply(OpenSession("~a", A, 2))) == 1
     expired, _ = driver.apply(OpenSession("~b", A, 3))
-    assert isinstance(expired, SessionExpired)
+    assert isinstance(expired, ExpiredSession)
     assert expired.session.name == "~a"
 
 
@@ -169,7 +169,7 @@ def test_idle_sessions_expire_unless_they_were_seen_to_append_or_were_opened() -
     assert driver.state.sessions.by_id[3].active_us == 50, "the same number again says nothing new"
     driver.apply(OpenSession("opened", A, 60))
     entry = ExpireIdle(tuple((each, 1) for each in range(2, 6)), 40, 70)
-    assert [each.session.name for each in driver.apply(entry) if isinstance(each, SessionExpired)] == ["idle"]
+    assert [each.session.name for each in driver.apply(entry) if isinstance(each, ExpiredSession)] == ["idle"]
     assert driver.apply(entry) == []
 
 
@@ -189,7 +189,7 @@ def test_the_time_of_a_session_from_an_earlier_version_begins_when_it_is_asked_f
     assert driver.state.sessions.by_id[1].active_us == 100
     assert driver.apply(ExpireIdle(((1, 1),), 99, 199)) == []
     assert driver.apply(ExpireIdle(((1, 1),), 100, 200)) == [
-        SessionExpired(Session(1, "s", 1, A, active_us=100)),
+        ExpiredSession(Session(1, "s", 1, A, active_us=100)),
     ]
 
 

@@ -17,12 +17,12 @@ from ithaca.engines.scalog.ordering.entries import (
     TrimTo,
 )
 from ithaca.engines.scalog.ordering.outcomes import (
+    ExpiredSession,
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
-    SessionExpired,
     SessionMoved,
-    ShardFinalized,
-    TrimmedTo,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.model import limits
@@ -101,13 +101,13 @@ def test_finalizing_at_once_closes_every_lane() -> None:
     driver.cut({a: 2})
     *closed, finalized, changed, trimmed = driver.apply(Finalize(1))
     assert closed == [LaneClosed(a, 2), LaneClosed(b, 0)]
-    assert trimmed == TrimmedTo(1, (b,)), "nothing of it was ordered"
-    assert finalized == ShardFinalized(1, 1)
+    assert trimmed == TrimmedLog(1, (b,)), "nothing of it was ordered"
+    assert finalized == FinalizedShard(1, 1)
     assert isinstance(changed, ViewChanged)
     assert changed.now is not None
     assert changed.now.phase == "finalized"
     assert placed([driver.cut({a: 5, b: 5})]) == []
-    assert driver.apply(Finalize(1, cuts=3)) == [ShardFinalized(1, 1)]
+    assert driver.apply(Finalize(1, cuts=3)) == [FinalizedShard(1, 1)]
     assert driver.reason(OpenLane(1, 0, 2)) == "the shard is finalized"
     assert driver.reason(Finalize(2)) == "no such shard"
 
@@ -141,7 +141,7 @@ def test_an_emergency_cuts_a_grace_short() -> None:
     driver = Driver()
     lane, _ = driver.shard(1)
     driver.apply(Finalize(1, cuts=100))
-    assert ShardFinalized(1, 0) in driver.apply(Finalize(1))
+    assert FinalizedShard(1, 0) in driver.apply(Finalize(1))
     assert driver.state.shards.graces == {}
     assert placed([driver.cut({lane: 1})]) == []
 
@@ -233,7 +233,7 @@ def test_the_last_live_shard_is_finalized_only_if_that_is_wanted() -> None:
     assert driver.reason(Finalize(1, cuts=9, may_be_last=False)) is None
     assert driver.reason(Finalize(2, may_be_last=False)) == "no other shard is live", "the other one is leaving"
     assert driver.reason(Finalize(1, may_be_last=False)) is None
-    assert driver.apply(Finalize(1, may_be_last=False)) == [ShardFinalized(1, 0)]
+    assert driver.apply(Finalize(1, may_be_last=False)) == [FinalizedShard(1, 0)]
     assert driver.reason(Finalize(2)) is None
 
 
@@ -267,14 +267,14 @@ def test_a_trimmed_lane_is_kept_for_its_session_alone() -> None:
         driver.apply(OpenSession(f"of {lane}", lane))
     driver.cut({a: 3, b: 2})
     driver.apply(Finalize(1))
-    assert driver.apply(TrimTo(6)) == [TrimmedTo(6)]
+    assert driver.apply(TrimTo(6)) == [TrimmedLog(6)]
     target = driver.state.shards.by_number[2].open_lanes()[0]
     moved, trimmed = driver.apply(MoveSession(1, 1, a, target))
     assert isinstance(moved, SessionMoved)
-    assert trimmed == TrimmedTo(6, (a,))
+    assert trimmed == TrimmedLog(6, (a,))
     expired, trimmed, changed = driver.apply(ExpireSession(2, 1))
-    assert isinstance(expired, SessionExpired)
-    assert trimmed == TrimmedTo(6, (b,))
+    assert isinstance(expired, ExpiredSession)
+    assert trimmed == TrimmedLog(6, (b,))
     assert isinstance(changed, ViewChanged)
     assert changed.now is None
     assert len(driver.apply(ExpireSession(1, 1))) == 1
@@ -288,8 +288,8 @@ def test_lanes_that_close_empty_vanish_however_often_a_replica_starts() -> None:
         outcomes = driver.apply(OpenLane(0, 0, boot))
         closed = first._replace(incarnation=boot - 1)
         assert outcomes[0] == LaneClosed(closed, 2 if boot == 2 else 0)
-        gone = [outcome for outcome in outcomes if isinstance(outcome, TrimmedTo)]
-        assert gone == ([] if boot == 2 else [TrimmedTo(1, (closed,))])
+        gone = [outcome for outcome in outcomes if isinstance(outcome, TrimmedLog)]
+        assert gone == ([] if boot == 2 else [TrimmedLog(1, (closed,))])
     newest = first._replace(incarnation=49)
     assert list(driver.state.lanes.ordered_lengths(0)) == [first, newest, other]
     assert driver.reason(CloseLane(first._replace(incarnation=7))) == "no such lane"
@@ -300,12 +300,12 @@ def test_an_empty_lane_stays_while_a_session_is_at_home_there() -> None:
     first, other = driver.shard(0)
     for name in ("one", "two"):
         driver.apply(OpenSession(name, first))
-    assert not any(isinstance(outcome, TrimmedTo) for outcome in driver.apply(OpenLane(0, 0, 2)))
+    assert not any(isinstance(outcome, TrimmedLog) for outcome in driver.apply(OpenLane(0, 0, 2)))
     assert driver.state.lanes.ordered_length(first) == 0
     driver.apply(MoveSession(1, 1, first, other))
     assert driver.state.lanes.ordered_length(first) == 0
     outcomes = driver.apply(ExpireSession(2, 1))
-    assert outcomes[-1] == TrimmedTo(1, (first,))
+    assert outcomes[-1] == TrimmedLog(1, (first,))
     assert driver.state.lanes.ordered_length(first) is None
 
 
@@ -316,4 +316,4 @@ def test_the_last_session_that_moves_takes_an_empty_home_along() -> None:
     driver.apply(CloseLane(first))
     outcomes = driver.apply(MoveSession(1, 1, first, other))
     assert isinstance(outcomes[0], SessionMoved)
-    assert outcomes[-1] == TrimmedTo(1, (first,))
+    assert outcomes[-1] == TrimmedLog(1, (first,))

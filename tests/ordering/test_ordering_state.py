@@ -14,9 +14,9 @@ from ithaca.engines.scalog.ordering.entries import (
     CloseLane,
     Configure,
     Cut,
+    DeclareLost,
     ExpireSession,
     Finalize,
-    Lost,
     MoveSession,
     OpenLane,
     OpenSession,
@@ -29,8 +29,8 @@ from ithaca.engines.scalog.ordering.outcomes import (
     OrderedCut,
     Outcome,
     RangeLost,
-    Refused,
-    TrimmedTo,
+    RefusedEntry,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.snapshot import VERSION
@@ -118,7 +118,7 @@ class Pair:
             case "trim":
                 return TrimTo(max(1, state.tail * step.amount // 12))
             case "lost":
-                return Lost(some_lane, step.amount, step.amount + 1 + step.stale)
+                return DeclareLost(some_lane, step.amount, step.amount + 1 + step.stale)
             case _:
                 return self._session_entry(step, some_lane)
 
@@ -169,7 +169,7 @@ def test_every_record_gets_the_position_that_the_naive_twin_gives_it(steps: list
         assert state.time_us == pair.twin.time_us
         assert {lane for shard in state.view.shards for lane in shard.open_lanes()} == pair.twin.open
     assert pair.records == [(position, *record) for position, record in enumerate(pair.twin.log, 1)]
-    forgotten = {lane for each in pair.driver.outcomes for o in each if isinstance(o, TrimmedTo) for lane in o.lanes}
+    forgotten = {lane for each in pair.driver.outcomes for o in each if isinstance(o, TrimmedLog) for lane in o.lanes}
     for lane, length in pair.twin.ordered.items():
         assert pair.driver.state.lanes.ordered_length(lane) == (None if lane in forgotten else length)
 
@@ -275,7 +275,7 @@ def test_the_first_entry_says_what_the_log_is() -> None:
     """Invariant 1: nothing is applied to a log that is not configured; its identity is fixed."""
     state = OrderingState()
     refused = state.apply(1, TrimTo(1))
-    assert refused == [Refused(TrimTo(1), "the log is not configured")]
+    assert refused == [RefusedEntry(TrimTo(1), "the log is not configured")]
     driver = Driver()
     other_log = ClusterConfiguration(CONFIGURATION.log.__class__(int=8), "scalog")
     assert driver.reason(Configure(other_log)) == "another log"
@@ -297,20 +297,20 @@ def test_trimming_forgets_lanes_and_finalized_shards() -> None:
     (a,), (b,) = driver.shard(1, f=0), driver.shard(2, f=0)
     driver.cut({a: 3})
     driver.cut({b: 3})
-    driver.apply(Lost(a, 0, 2))
+    driver.apply(DeclareLost(a, 0, 2))
     driver.apply(Finalize(1))
     assert driver.reason(TrimTo(8)) == "beyond the tail"
-    assert driver.apply(TrimTo(3)) == [TrimmedTo(3)]
+    assert driver.apply(TrimTo(3)) == [TrimmedLog(3)]
     assert sorted(driver.state.kept) == [1, 2]
     trimmed, changed = driver.apply(TrimTo(4))
-    assert trimmed == TrimmedTo(4, (a,))
+    assert trimmed == TrimmedLog(4, (a,))
     assert isinstance(changed, ViewChanged)
     assert (changed.shard, changed.now) == (1, None)
     assert sorted(driver.state.kept) == [1, 2], "only a cut lets go of cuts"
     assert driver.state.lost == {}
     assert [shard.shard for shard in driver.state.view.shards] == [2]
     again = driver.apply(TrimTo(2))
-    assert again == [TrimmedTo(4)]
+    assert again == [TrimmedLog(4)]
     assert driver.reason(driver.entries[1]) == "another shard has this number"
 
 
@@ -321,9 +321,9 @@ def test_a_session_keeps_its_closed_home_from_being_forgotten() -> None:
     driver.apply(OpenSession("s", a))
     driver.cut({a: 2})
     driver.apply(Finalize(1))
-    assert driver.apply(TrimTo(3)) == [TrimmedTo(3)]
+    assert driver.apply(TrimTo(3)) == [TrimmedLog(3)]
     _, trimmed, changed = driver.apply(ExpireSession(1, 1))
-    assert trimmed == TrimmedTo(3, (a,))
+    assert trimmed == TrimmedLog(3, (a,))
     assert isinstance(changed, ViewChanged)
     assert (changed.shard, changed.now) == (1, None)
 
@@ -332,12 +332,12 @@ def test_lost_ranges_are_merged_and_bounded_by_the_order() -> None:
     driver = Driver()
     (lane,) = driver.shard(1, f=0)
     driver.cut({lane: 10})
-    assert driver.apply(Lost(lane, 2, 4)) == [RangeLost(lane, 2, 4)]
-    driver.apply(Lost(lane, 7, 8))
-    driver.apply(Lost(lane, 4, 6))
+    assert driver.apply(DeclareLost(lane, 2, 4)) == [RangeLost(lane, 2, 4)]
+    driver.apply(DeclareLost(lane, 7, 8))
+    driver.apply(DeclareLost(lane, 4, 6))
     assert driver.state.lost == {lane: ((2, 6), (7, 8))}
-    assert driver.reason(Lost(lane, 9, 11)) == "beyond what is ordered"
-    assert driver.reason(Lost(lane._replace(incarnation=2), 0, 1)) == "no such lane"
+    assert driver.reason(DeclareLost(lane, 9, 11)) == "beyond what is ordered"
+    assert driver.reason(DeclareLost(lane._replace(incarnation=2), 0, 1)) == "no such lane"
 
 
 def test_a_replica_that_connects_learns_all_that_concerns_its_shard() -> None:

@@ -18,7 +18,7 @@ from ithaca.engines.scalog.ordering.entries import (
     OrderingEntry,
     RegisterShard,
 )
-from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Session, SessionExpired, SessionOpened
+from ithaca.engines.scalog.ordering.outcomes import ExpiredSession, OrderedCut, Session, SessionOpened
 from ithaca.engines.scalog.ordering.prepared.entries import OpenPart, Publish, SealPart
 from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.engines.scalog.ordering.shards import Grace
@@ -165,7 +165,7 @@ def test_plain_appends_make_room_for_each_other_when_the_state_is_full(monkeypat
     lane, _ = driver.shard(1)
     monkeypatch.setattr(room, "ORDERING_STATE_BYTES_MAX", 0)
     assert [type(each) for each in driver.apply(OpenSession("~a", lane, 1))] == [SessionOpened]
-    assert [type(each) for each in driver.apply(OpenSession("~b", lane, 2))] == [SessionExpired, SessionOpened]
+    assert [type(each) for each in driver.apply(OpenSession("~b", lane, 2))] == [ExpiredSession, SessionOpened]
     assert driver.reason(OpenSession("named", lane, 2)) == "the state is full"
 
 

@@ -101,9 +101,9 @@ CLIENT = (
         "client-any-answer",
         "any answer is taken for that of the oldest batch",
         "ithaca.engines.scalog.client.append.producer",
-        """        for place in range(self._sent):
-            if self._queue[place].correlation == correlation:
-                return place
+        """        for index in range(self._sent):
+            if self._queue[index].correlation == correlation:
+                return index
         return None
 """,
         """        return 0 if self._sent else None

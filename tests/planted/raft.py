@@ -29,7 +29,7 @@ RAFT = (
         "a follower keeps entries that contradict its leader's, and says that it has the leader's",
         "ithaca.raft.follower",
         """            node.truncate(entry.index)
-            node.append(entries[place:])
+            node.append(entries[offset:])
             return
 """,
         """            return

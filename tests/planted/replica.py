@@ -42,8 +42,8 @@ REPLICA = (
         "replica-answer-by-lsn",
         "a batch from a former home is answered with whatever has its LSN in the present lane",
         "ithaca.engines.scalog.replica.sessions",
-        "Placed(batch[0], batch[1], -1, batch[2])",
-        "Placed(batch[0], batch[1], 0, batch[2])",
+        "KnownBatch(batch[0], batch[1], -1, batch[2])",
+        "KnownBatch(batch[0], batch[1], 0, batch[2])",
     ),
     Bug(
         "replica-unknown-is-absent",

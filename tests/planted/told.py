@@ -108,8 +108,8 @@ TOLD = (
         "retry-shard-of-home",
         "a batch that a former home ordered is said to be in the shard of the present one",
         "ithaca.engines.scalog.client.append.producer",
-        "                self._settle(place, position, shard)\n",
-        "                self._settle(place, position, self.session.home.shard)\n",
+        "                self._settle(index, position, shard)\n",
+        "                self._settle(index, position, self.session.home.shard)\n",
     ),
     Bug(
         "retry-certainly-failed",

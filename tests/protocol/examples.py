@@ -12,16 +12,16 @@ from ithaca.engines.scalog.ordering.cut_slices import CutPart
 from ithaca.engines.scalog.ordering.entries import CloseLane
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ExpiredSession,
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
     RangeLost,
-    Refused,
+    RefusedEntry,
     Session,
-    SessionExpired,
     SessionMoved,
     SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
@@ -61,14 +61,14 @@ _CHANGES = (
     ViewChanged(7, 2, None),
     LaneOpened(LANE, 3),
     LaneClosed(OTHER, 8),
-    ShardFinalized(1, 9),
+    FinalizedShard(1, 9),
     PartOpened(PART),
     PartSealed(PART.lane, 12),
     PartDropped(PART.lane),
     SessionOpened(SESSION),
     SessionMoved(SESSION, OTHER),
-    SessionExpired(SESSION),
-    TrimmedTo(50, (OTHER,)),
+    ExpiredSession(SESSION),
+    TrimmedLog(50, (OTHER,)),
     RangeLost(OTHER, 2, 4),
 )
 NEWS = (CUT, *_CHANGES)
@@ -76,7 +76,7 @@ _PUBLISHED = (
     *(PartsPublished(PUBLISHED), PublishConflicts(PUBLISHED), PartsUnfit((PART.lane,), ())),
     *(PartsRenewed((PART.lane,)), WriterForgotten(PUBLISHED)),
 )
-OUTCOMES = (Configured(CONFIGURATION), *_CHANGES, *_PUBLISHED, Refused(CloseLane(LANE), "no such lane"))
+OUTCOMES = (Configured(CONFIGURATION), *_CHANGES, *_PUBLISHED, RefusedEntry(CloseLane(LANE), "no such lane"))
 RAFT: tuple[raft.AnyMessage, ...] = (
     raft.RequestVote(1, 4, 10, 3, pre=True),
     raft.VoteReply(2, 4, True),

@@ -7,10 +7,10 @@ from ithaca.engines.scalog.ordering.entries import (
     TAGS,
     AddReplica,
     CloseLane,
+    DeclareLost,
     ExpireIdle,
     ExpireSession,
     Finalize,
-    Lost,
     MoveSession,
     NoteSessions,
     OpenLane,
@@ -67,7 +67,13 @@ def test_every_request_is_a_message_and_leads_to_another_entry() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        *(OpenLane(0, 0, 1), CloseLane(LANE), Lost(LANE, 0, 1), AddReplica(0, 1, 7, AT), ExpireParts((PART,), 1)),
+        *(
+            OpenLane(0, 0, 1),
+            CloseLane(LANE),
+            DeclareLost(LANE, 0, 1),
+            AddReplica(0, 1, 7, AT),
+            ExpireParts((PART,), 1),
+        ),
         *(NoteSessions(((1, 2),), 3), ExpireIdle(((1, 2),), 3, 4), ForgetWriters((("w", 3),), 4, 5)),
     ],
     ids=lambda entry: type(entry).__name__,

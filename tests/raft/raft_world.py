@@ -26,7 +26,7 @@ from ithaca.raft.events import (
     Proposed,
     ReadReady,
     Receive,
-    Refused,
+    RefusedRequest,
     Restore,
     Role,
     RoleChanged,
@@ -232,7 +232,7 @@ class World:
                 self.note("reads", effect.request, effect.index)
             case Proposed():
                 self.note("proposals accepted", effect.request)
-            case Refused():
+            case RefusedRequest():
                 self.read_floors.pop(effect.request, None)
                 self.note("requests refused", effect.request, effect.reason)
             case Transferring():

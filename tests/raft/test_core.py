@@ -16,7 +16,7 @@ from ithaca.raft.events import (
     Proposed,
     ReadIndex,
     Receive,
-    Refused,
+    RefusedRequest,
     Restore,
     Role,
     Send,
@@ -329,8 +329,8 @@ def test_applies_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_the_leader_takes_requests() -> None:
     cluster = Cluster(1, 2, 3)
     cluster.elect(1)
-    assert cluster.step(2, Propose(7, (b"a",))) == [Refused(7, "not leader", 1)]
-    assert cluster.step(2, ReadIndex(8)) == [Refused(8, "not leader", 1)]
+    assert cluster.step(2, Propose(7, (b"a",))) == [RefusedRequest(7, "not leader", 1)]
+    assert cluster.step(2, ReadIndex(8)) == [RefusedRequest(8, "not leader", 1)]
 
 
 def test_proposals_are_bounded() -> None:
@@ -338,18 +338,18 @@ def test_proposals_are_bounded() -> None:
     cluster = Cluster(1, 2, settings=settings)
     cluster.elect(1)
     big = b"x" * (limits.RAFT_ENTRY_BYTES_MAX + 1)
-    assert cluster.step(1, Propose(1, (big,))) == [Refused(1, "too large", 1)]
-    assert cluster.step(1, Propose(2, ())) == [Refused(2, "too large", 1)]
+    assert cluster.step(1, Propose(1, (big,))) == [RefusedRequest(1, "too large", 1)]
+    assert cluster.step(1, Propose(2, ())) == [RefusedRequest(2, "too large", 1)]
     many = (b"",) * (limits.RAFT_PROPOSAL_ENTRIES_MAX + 1)
-    assert cluster.step(1, Propose(3, many)) == [Refused(3, "too large", 1)]
+    assert cluster.step(1, Propose(3, many)) == [RefusedRequest(3, "too large", 1)]
     cluster.step(1, Propose(4, (b"", b"", b"")))
-    assert cluster.step(1, Propose(5, (b"",))) == [Refused(5, "overloaded", 1)]
+    assert cluster.step(1, Propose(5, (b"",))) == [RefusedRequest(5, "overloaded", 1)]
     cluster.settle()
     cluster.step(1, Propose(6, (b"y" * 1000,)))
-    assert cluster.step(1, Propose(7, (b"",))) == [Refused(7, "overloaded", 1)]
+    assert cluster.step(1, Propose(7, (b"",))) == [RefusedRequest(7, "overloaded", 1)]
     cluster.settle()
     cluster.step(1, Propose(9, (b"y" * (1000 - ENTRY_OVERHEAD_BYTES),)))
-    assert cluster.step(1, Propose(10, (b"",))) == [Refused(10, "overloaded", 1)], "the bound itself is too much"
+    assert cluster.step(1, Propose(10, (b"",))) == [RefusedRequest(10, "overloaded", 1)], "the bound itself is too much"
     cluster.settle()
     assert isinstance(cluster.step(1, Propose(8, (b"",)))[-2], Proposed)
 
@@ -359,7 +359,7 @@ def test_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(1, 2)
     cluster.elect(1)
     cluster.step(1, ReadIndex(1))
-    assert cluster.step(1, ReadIndex(2)) == [Refused(2, "overloaded", 1)]
+    assert cluster.step(1, ReadIndex(2)) == [RefusedRequest(2, "overloaded", 1)]
 
 
 def test_a_membership_change_waits_for_a_commit_of_the_term() -> None:
@@ -369,7 +369,7 @@ def test_a_membership_change_waits_for_a_commit_of_the_term() -> None:
     while cluster.role(1) is not Role.LEADER:
         cluster.deliver()
     refused = cluster.step(1, ChangeMembership(1, "remove", 2))
-    assert refused == [Refused(1, "no entry of this term committed", 1)]
+    assert refused == [RefusedRequest(1, "no entry of this term committed", 1)]
     cluster.settle()
     assert Proposed(2, 1, 2) in cluster.step(1, ChangeMembership(2, "remove", 2))
 
@@ -510,7 +510,7 @@ def test_time_never_runs_backwards() -> None:
 
 
 def refusals(effects: list[Effect]) -> list[str]:
-    return [effect.reason for effect in effects if isinstance(effect, Refused)]
+    return [effect.reason for effect in effects if isinstance(effect, RefusedRequest)]
 
 
 def test_a_server_that_waits_to_be_added_votes_for_nobody() -> None:

@@ -18,7 +18,7 @@ from ithaca.raft import follower
 from ithaca.raft.chunks import IncomingSnapshot
 from ithaca.raft.election import Election
 from ithaca.raft.events import Effect, Persist
-from ithaca.raft.leader import Leadership
+from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.membership import Membership
 from ithaca.raft.messages import AppendEntries, DurableState, Entry, HardState
 from ithaca.raft.node import Node
@@ -70,7 +70,7 @@ def test_a_run_does_not_depend_on_the_hashes_of_strings(hash_seed: str) -> None:
 
 
 def test_a_violation_tells_how_to_reproduce_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Leadership, "may_commit", lambda _self, _index: False)
+    monkeypatch.setattr(LeaderTerm, "may_commit", lambda _self, _index: False)
     with pytest.raises(Violation) as caught:
         run_seed(3)
     text = str(caught.value)
@@ -129,14 +129,14 @@ PLANTED: dict[str, tuple[str, list[int], list[Patch]]] = {
         [72, 102],
         [(Persistence, "flush", forget_vote), (Checker, "promised", nothing)],
     ),
-    "old terms are committed by counting": ("4", [139, 625], [(Leadership, "may_commit", always(True))]),
+    "old terms are committed by counting": ("4", [139, 625], [(LeaderTerm, "may_commit", always(True))]),
     "appends are not matched": ("3", [28, 36], [(follower, "matches", fits_unless_missing)]),
     "answers leave before the disk": (
         "6",
         [],
         [(Persistence, "flush", answer_first), (Checker, "promised", nothing)],
     ),
-    "reads skip the heartbeats": ("7", [144, 2075], [(Leadership, "is_round_answered", always(True))]),
+    "reads skip the heartbeats": ("7", [144, 2075], [(LeaderTerm, "is_round_answered", always(True))]),
     "two changes at once": (
         "4",
         [763],

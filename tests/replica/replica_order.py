@@ -8,21 +8,21 @@ from tests.replica.simulated_client import SimulatedClient
 from tests.replica.simulated_replica import LINK_LOST, SimulatedReplica
 
 from ithaca.engines.scalog.ordering.entries import OpenLane, OrderingEntry
-from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ExpiredSession,
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
     OrderedCut,
     Outcome,
     RangeLost,
-    Refused,
+    RefusedEntry,
     Session,
-    SessionExpired,
     SessionMoved,
     SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
@@ -43,7 +43,7 @@ class Order(Truth):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.now_us = 1000
-        self.leader = Leader(self.state)
+        self.leader = CutProposer(self.state)
         self.entries = 0
         self.flight: deque[OrderingEntry] = deque()
         self.reports: list[Report] = []
@@ -74,7 +74,7 @@ class Order(Truth):
             self.flight.pop()
         while self.flight:
             self.commit()
-        self.leader = Leader(self.state)
+        self.leader = CutProposer(self.state)
         self.counts["leaders"] += 1
         for server in self.servers.values():
             server.is_joining = False
@@ -124,7 +124,7 @@ class Order(Truth):
                 self.excuse(self.servers[lane.shard, lane.replica], boot)
                 self.content.setdefault(lane, [])
                 self.places.setdefault(lane, [])
-            case TrimmedTo(_, lanes):
+            case TrimmedLog(_, lanes):
                 self.forgotten |= set(lanes)
             case SessionOpened(session):
                 for client in self.clients_of(session):
@@ -132,7 +132,7 @@ class Order(Truth):
             case SessionMoved(session, _):
                 for client in self.clients_of(session):
                     client.moved(session)
-            case SessionExpired(session):
+            case ExpiredSession(session):
                 for client in self.clients_of(session):
                     client.expired()
             case _:
@@ -154,19 +154,19 @@ def news_of(outcome: Outcome, shard: int) -> object | None:
     match outcome:
         case OrderedCut():
             return outcome.of_shard(shard)
-        case ViewChanged() | TrimmedTo():
+        case ViewChanged() | TrimmedLog():
             return outcome
         case LaneOpened(lane) | LaneClosed(lane) | RangeLost(lane) | PartSealed(lane) | PartDropped(lane):
             return outcome if lane.shard == shard else None
-        case ShardFinalized(finalized):
+        case FinalizedShard(finalized):
             return outcome if finalized == shard else None
-        case SessionOpened(session) | SessionExpired(session):
+        case SessionOpened(session) | ExpiredSession(session):
             return outcome if session.home.shard == shard else None
         case SessionMoved(session, source):
             return outcome if shard in (session.home.shard, source.shard) else None
         case PartOpened(part):
             return outcome if part.lane.shard == shard else None
-        case Refused() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit() | PartsRenewed():
+        case RefusedEntry() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit() | PartsRenewed():
             return None
         case WriterForgotten():
             return None

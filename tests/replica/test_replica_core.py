@@ -4,7 +4,7 @@ import pytest
 from tests.ordering.building import CONFIGURATION
 from tests.replica.driving import SHARD, Driven, held, one, only, placed
 
-from ithaca.engines.scalog.ordering.entries import CloseLane, Finalize, Lost, OpenLane, RemoveReplica, TrimTo
+from ithaca.engines.scalog.ordering.entries import CloseLane, DeclareLost, Finalize, OpenLane, RemoveReplica, TrimTo
 from ithaca.engines.scalog.replica import appends
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.engines.scalog.replica.events import (
@@ -459,7 +459,7 @@ def test_lost_records_are_filled_and_hold_nothing_back() -> None:
     driven.cut({driven.peer: 4})
     driven.apply(OpenLane(SHARD, 1, 2))
     assert driven.core.readable == 1
-    effects = driven.apply(Lost(driven.peer, 0, 4))
+    effects = driven.apply(DeclareLost(driven.peer, 0, 4))
     assert driven.core.lost(driven.peer) == ((0, 4),)
     assert driven.core.readable == 5
     assert one(Write, effects).batch.count == 4

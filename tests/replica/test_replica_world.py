@@ -17,7 +17,7 @@ from ithaca.engines.scalog.replica.events import Acknowledge, Appended, Fetch, F
 from ithaca.engines.scalog.replica.lanes import LaneCopy
 from ithaca.engines.scalog.replica.readable import Readable
 from ithaca.engines.scalog.replica.reporting import Reporting, RunsSync
-from ithaca.engines.scalog.replica.sessions import Carried, HomeSessions, Placed
+from ithaca.engines.scalog.replica.sessions import Carried, HomeSessions, KnownBatch
 from ithaca.engines.scalog.replica.settling import Settling
 from ithaca.model.errors import WrongLane
 from ithaca.wire.batch import Batch
@@ -33,7 +33,7 @@ HAPPENS = [
     "OrderedCut",
     "LaneClosed",
     "SessionMoved",
-    "TrimmedTo",
+    "TrimmedLog",
     "Truncate",
     "Fetch",
     "FetchRuns",
@@ -147,7 +147,7 @@ def only_follows(self: Settling, copy: LaneCopy) -> Follow | Fetch | None:
     return _wanted(self, copy) if copy.is_open else None
 
 
-def accepts_repeats(self: HomeSessions, batch: Batch) -> Placed | None:
+def accepts_repeats(self: HomeSessions, batch: Batch) -> KnownBatch | None:
     self._current(batch.producer_id, batch.producer_epoch)
     return None
 
@@ -161,7 +161,7 @@ def calls_noted_runs_durable(self: RunsSync, cut: int) -> None:
     self.cut = cut
 
 
-def refuses_what_is_pending(self: Appends, copy: LaneCopy, request: Request, placed: Placed) -> None:
+def refuses_what_is_pending(self: Appends, copy: LaneCopy, request: Request, placed: KnownBatch) -> None:
     """Says that a batch is not there while it waits for its cut."""
     if placed.lsn in self._pending_at:
         self._effects.append(Refuse(request, WrongLane("no such batch")))

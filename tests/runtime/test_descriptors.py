@@ -37,7 +37,7 @@ async def test_running_out_of_descriptors_hurts_only_those_who_come_then(address
 
     async def come() -> None:
         with contextlib.suppress(Unavailable):
-            admitted.append(await dial(address, HELLO, Recorder(), timeout=0.5))
+            admitted.append(await dial(address, HELLO, Recorder(), timeout=5))
 
     await asyncio.gather(*(come() for _ in range(2 * DESCRIPTORS)))
     assert 0 < len(admitted) < DESCRIPTORS

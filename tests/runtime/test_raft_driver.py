@@ -12,7 +12,7 @@ from tests.runtime.raft_calls import propose, read_index
 
 from ithaca.model.errors import Fenced, IthacaError, LastOrderer, NoSuchOrderer, StorageFull, Unavailable
 from ithaca.model.view import Address
-from ithaca.raft.events import Change, Persist, Persisted, Receive, Refused, Role, RoleChanged, Settings
+from ithaca.raft.events import Change, Persist, Persisted, Receive, RefusedRequest, Role, RoleChanged, Settings
 from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,
@@ -99,7 +99,7 @@ class Server:
     def persisted(self, seconds: float) -> None:
         assert seconds >= 0
 
-    def error_of(self, refused: Refused) -> IthacaError:
+    def error_of(self, refused: RefusedRequest) -> IthacaError:
         return error_of(self.number, refused)
 
     def failed(self, error: Exception) -> None:

@@ -27,12 +27,12 @@ from ithaca.engines.scalog.messages.order import GetTail, GetView
 from ithaca.engines.scalog.messages.reporting import Join, Joined, ReportIs, SignOfLife
 from ithaca.engines.scalog.ordering.assignment import chosen
 from ithaca.engines.scalog.ordering.entries import TrimTo
-from ithaca.engines.scalog.ordering.outcomes import TrimmedTo
+from ithaca.engines.scalog.ordering.outcomes import TrimmedLog
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.server import watch
 from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
 from ithaca.engines.scalog.server.orderer import aggregators as orderer_aggregators
-from ithaca.engines.scalog.server.orderer.leading import Leading
+from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.replica.order import OrderLink
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import ConfigError, IthacaError, NoSuchReplica, ProtocolError, Unavailable
@@ -143,7 +143,7 @@ async def test_news_for_all_reach_every_replica(tmp_path: Path) -> None:
         async with joined(servers[1].address, replicas):
             await propose(leader, TrimTo(1))
             for replica in replicas:
-                assert (await replica.hear(TrimmedTo)).first == 1
+                assert (await replica.hear(TrimmedLog)).first == 1
 
 
 async def test_of_the_reports_of_one_turn_the_newest_of_each_replica_goes_up(tmp_path: Path) -> None:
@@ -188,10 +188,10 @@ async def test_of_the_reports_of_one_turn_the_newest_of_each_replica_goes_up(tmp
 async def test_signs_of_life_go_up_through_aggregators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = []
 
-    def note(self: Leading, shard: int, replica: int, is_complete: bool) -> None:
+    def note(self: LeaderService, shard: int, replica: int, is_complete: bool) -> None:
         heard.append((shard, replica, is_complete))
 
-    monkeypatch.setattr(Leading, "heard", note)
+    monkeypatch.setattr(LeaderService, "heard", note)
     async with (
         aggregating(tmp_path, 1, 2) as (_group, _leader, servers),
         speaking(servers[1].address, "replica") as (below, _mailbox),

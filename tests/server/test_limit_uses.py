@@ -40,7 +40,7 @@ from ithaca.model.limits import (
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration
 from ithaca.raft.events import Propose, ReadIndex
-from ithaca.raft.leader import Leadership
+from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import Configuration
 from ithaca.runtime.machine import descriptors_max, descriptors_open
 from ithaca.sim.disk import SimDisk
@@ -138,7 +138,7 @@ def test_what_a_leader_has_under_way() -> None:
     assert {name: now for name, (now, _) in leader_uses(0, leadership).items() if now} == {}
 
 
-def leading(server: int) -> Leadership:
+def leading(server: int) -> LeaderTerm:
     """Of a group of one."""
     cluster = RaftCluster(server)
     cluster.elect(server)
@@ -171,8 +171,8 @@ async def test_status_and_metrics_of_a_cluster_say_the_same(tmp_path: Path) -> N
     with Cluster(tmp_path, aggregators=1) as cluster:
         names = set()
         for server in cluster.status().servers:
-            assert server.said is not None
-            limits = server.said["limits"]
+            assert server.status is not None
+            limits = server.status["limits"]
             names |= limits.keys()
             role = server.place.role
             told = await asyncio.to_thread(families, server.place.address)

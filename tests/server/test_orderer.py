@@ -26,7 +26,7 @@ from tests.server.orderers import (
 from ithaca.engines.scalog.messages.order import GetTail
 from ithaca.engines.scalog.messages.reporting import Join, Joined
 from ithaca.engines.scalog.ordering.entries import OpenLane
-from ithaca.engines.scalog.ordering.outcomes import Reason, Refused
+from ithaca.engines.scalog.ordering.outcomes import Reason, RefusedEntry
 from ithaca.engines.scalog.server.orderer.joins import _opened_lane
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.model.cut import LaneRun
@@ -364,5 +364,5 @@ async def test_a_message_that_orderers_do_not_take_ends_the_connection(tmp_path:
     ],
 )
 def test_what_became_of_a_replica_while_it_joined_is_said(reason: Reason, error: type[IthacaError]) -> None:
-    assert type(_opened_lane([Refused(OpenLane(0, 0, 1), reason)])) is error
-    assert _opened_lane([Refused(OpenLane(0, 0, 1), "the shard is finalized")]) is None
+    assert type(_opened_lane([RefusedEntry(OpenLane(0, 0, 1), reason)])) is error
+    assert _opened_lane([RefusedEntry(OpenLane(0, 0, 1), "the shard is finalized")]) is None

@@ -38,9 +38,9 @@ from ithaca.engines.scalog.ordering.entries import (
     AddReplica,
     CloseLane,
     Configure,
+    DeclareLost,
     ExpireSession,
     Finalize,
-    Lost,
     MoveSession,
     OpenLane,
     OpenSession,
@@ -50,14 +50,14 @@ from ithaca.engines.scalog.ordering.entries import (
     encode_entry,
 )
 from ithaca.engines.scalog.ordering.outcomes import (
+    ExpiredSession,
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
-    Refused,
-    SessionExpired,
+    RefusedEntry,
     SessionMoved,
     SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts, SealPart
@@ -128,11 +128,11 @@ async def test_clients_propose_and_are_told_the_outcome(tmp_path: Path) -> None:
         async with joined(leader, [one, other]):
             one.report({one.lane: 5})
             await one.hear_cut(1)
-            assert await propose(leader, TrimTo(3)) == (TrimmedTo(3),)
-            assert await propose(leader, TrimTo(99)) == (Refused(TrimTo(99), "beyond the tail"),)
+            assert await propose(leader, TrimTo(3)) == (TrimmedLog(3),)
+            assert await propose(leader, TrimTo(99)) == (RefusedEntry(TrimTo(99), "beyond the tail"),)
             assert (await ask(leader, GetTail(), TailReply)).first == 3
             final = await propose(leader, Finalize(1))
-            assert ShardFinalized(1, 1) in final
+            assert FinalizedShard(1, 1) in final
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_clients_propose_and_are_told_the_outcome(tmp_path: Path) -> None:
         OpenLane(0, 0, 9),
         AddReplica(0, 1, 7, Address("127.0.0.1", 9)),
         CloseLane(LaneId(0, 0, 1)),
-        Lost(LaneId(0, 0, 1), 0, 1),
+        DeclareLost(LaneId(0, 0, 1), 0, 1),
         Configure(ClusterConfiguration(UUID(int=1), "scalog")),
         SealPart(LaneId(0, 0, 1 << 30), bytes(16), 1, 1),
         ExpireParts((LaneId(0, 0, 1 << 30),), 1),
@@ -180,20 +180,20 @@ async def test_sessions_are_opened_moved_and_expired(tmp_path: Path) -> None:
             carried = encode_carried([(1, 2, 17, 0)])
             move = MoveSession(1, 2, one.lane, other.lane, carried=carried)
             (refused,) = await propose(leader, move)
-            assert isinstance(refused, Refused)
+            assert isinstance(refused, RefusedEntry)
             assert refused.reason == "the source is not closed"
             await agree(group.up[number], CloseLane(one.lane))
             with pytest.raises(InvalidInput, match="carries"):
                 await propose(leader, MoveSession(1, 2, one.lane, other.lane, carried=b"nonsense"))
             moved, trimmed = await propose(leader, move)
             assert isinstance(moved, SessionMoved)
-            assert trimmed == TrimmedTo(1, (one.lane,)), "it was empty, and nobody is at home there any more"
+            assert trimmed == TrimmedLog(1, (one.lane,)), "it was empty, and nobody is at home there any more"
             found = (await ask(leader, GetSession(1), SessionIs)).session
             assert found == moved.session
             assert found is not None
             assert (found.home, found.carried) == (other.lane, carried)
             (expired,) = await propose(leader, ExpireSession(1, 2))
-            assert expired == SessionExpired(found)
+            assert expired == ExpiredSession(found)
             assert (await ask(leader, GetSession(1), SessionIs)).session is None
 
 
@@ -215,9 +215,9 @@ async def test_anonymous_sessions_make_room_for_new_ones(tmp_path: Path, monkeyp
             # Both at once: each expires another one.
             answers = await asyncio.gather(open_session("~c"), open_session("~d"))
             kinds = [tuple(map(type, outcomes)) for outcomes in answers]
-            assert kinds == [(SessionExpired, SessionOpened)] * 2
+            assert kinds == [(ExpiredSession, SessionOpened)] * 2
             (refused,) = await open_session("new")
-            assert isinstance(refused, Refused)
+            assert isinstance(refused, RefusedEntry)
             assert refused.reason == "too many sessions"
             listed = await ask(leader, GetSessions(), SessionsAre)
             assert [each.name for each in listed.sessions] == ["kept", "also kept"]
@@ -320,7 +320,7 @@ async def test_a_full_disk_refuses_proposals_and_answers_reads(tmp_path: Path) -
             assert isinstance(first.message, Applied)
             assert isinstance(first.message.outcomes[0], PartsUnfit)
             assert all(isinstance(other, StorageFull) or type(other) is type(first) for other in others)
-            assert await propose(server.address, TrimTo(1)) == (TrimmedTo(1),)
+            assert await propose(server.address, TrimTo(1)) == (TrimmedLog(1),)
     finally:
         await server.stop()
 

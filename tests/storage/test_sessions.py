@@ -11,7 +11,7 @@ from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced, Unav
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.storage import sessions
-from ithaca.storage.sessions import Placed, SessionForgotten, SessionOpened, SessionTable, Snapshot
+from ithaca.storage.sessions import AppendedBatch, SessionForgotten, SessionOpened, SessionTable, Snapshot
 from ithaca.wire.batch import Batch, lane_seed
 from ithaca.wire.build import build
 
@@ -166,7 +166,7 @@ def test_a_lane_without_control_entries_learns_sessions_from_their_batches() -> 
     table = SessionTable()
     table.apply_batch(batch_of((70, 2, 11), 3, 0))  # it came from another lane, and goes on here
     table.apply_batch(batch_of((70, 3, 14), 1, 3))
-    assert table.placed_of(70) == [Placed(11, 3, 0), Placed(14, 1, 3)]
+    assert table.placed_of(70) == [AppendedBatch(11, 3, 0), AppendedBatch(14, 1, 3)]
     assert table.next_seq(70, 3) == 15
     assert table.place_of(70, 3, 11, 3) == 0
     with pytest.raises(SessionFenced):
@@ -188,7 +188,7 @@ def test_a_lane_that_dropped_a_session_says_of_none_that_it_has_nothing_of_it() 
     for found in (table, SessionTable(table.snapshot())):
         assert found.forgetful
         assert [state.producer_id for state in found.snapshot().sessions] == [9, 7, 10]
-        assert found.placed_of(7) == [Placed(1, 1, 0), Placed(4, 1, 3)]
+        assert found.placed_of(7) == [AppendedBatch(1, 1, 0), AppendedBatch(4, 1, 3)]
         for unknown in (8, 11):
             with pytest.raises(Unavailable, match="expire the session by its name"):
                 found.placed_of(unknown)
@@ -204,7 +204,7 @@ def test_a_session_that_stays_is_kept_however_many_come_and_go() -> None:
         table.apply_batch(batch_of((producer, 1, 1), 1, lsn))
     assert not table.forgetful
     assert len(table) == 1
-    assert table.placed_of(1) == [Placed(1, 1, 0)]
+    assert table.placed_of(1) == [AppendedBatch(1, 1, 0)]
 
 
 @pytest.mark.usefixtures("_three_sessions")
@@ -226,4 +226,4 @@ def test_a_snapshot_from_before_lanes_were_forgetful_can_be_read() -> None:
     old = msgspec.msgpack.encode({"next_producer_id": 2, "sessions": [[1, "name", 4, 9, [[8, 1, 20]]]]})
     table = SessionTable(msgspec.msgpack.decode(old, type=Snapshot))
     assert not table.forgetful
-    assert table.placed_of(1) == [Placed(8, 1, 20)]
+    assert table.placed_of(1) == [AppendedBatch(8, 1, 20)]

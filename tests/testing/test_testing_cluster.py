@@ -62,7 +62,7 @@ def test_killed_servers_come_back() -> None:
         cluster.start_server("shard-0-replica-0")
         cluster.start_server("orderer-2")
         cluster.wait_healthy()
-        said = next(each.said for each in cluster.status().servers if each.place.name == "shard-0-replica-0")
+        said = next(each.status for each in cluster.status().servers if each.place.name == "shard-0-replica-0")
         assert said is not None
         assert said["lane"] == "0-0-2", "its second start"
 

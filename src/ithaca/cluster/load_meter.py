@@ -45,9 +45,9 @@ class LoadMeter:
         """The load since the last sample; `Unavailable` while nobody leads."""
         places = await places_of(self._orderers)
         leader = (await cluster_status([place for place in places if place.role == "orderer"])).leader
-        if leader is None or leader.said is None:
+        if leader is None or leader.status is None:
             raise Unavailable("no orderer leads, so nobody knows which shards are live")
-        live = [shard["shard"] for shard in leader.said["shards"] if shard["phase"] == "live"]
+        live = [shard["shard"] for shard in leader.status["shards"] if shard["phase"] == "live"]
         replicas = [place for place in places if place.shard in live]
         readings = dict(zip(replicas, await asyncio.gather(*map(_read, replicas)), strict=True))
         loads = [
@@ -95,16 +95,16 @@ def load_of(shard: int, pairs: list[tuple[Reading, Reading]]) -> ShardLoad:
 
 async def _read(place: ServerPlace) -> Reading | None:
     try:
-        metrics, said = await asyncio.gather(ask_metrics(place.address), ask_status(place.address))
-        return _reading(metrics, said)
+        metrics, status = await asyncio.gather(ask_metrics(place.address), ask_status(place.address))
+        return _reading(metrics, status)
     except IthacaError:
         return None
 
 
-def _reading(metrics: dict[str, float], said: dict[str, Any]) -> Reading | None:
-    if _BYTES not in metrics or said.get("role") != "replica":
+def _reading(metrics: dict[str, float], status: dict[str, Any]) -> Reading | None:
+    if _BYTES not in metrics or status.get("role") != "replica":
         return None
-    lanes = tuple((lane["lane"], lane["open"], lane["durable"], lane["ordered"]) for lane in said["lanes"])
+    lanes = tuple((lane["lane"], lane["open"], lane["durable"], lane["ordered"]) for lane in status["lanes"])
     return Reading(
-        time.monotonic(), said["pid"], metrics[_BYTES], metrics[_RECORDS], float(said["pending_bytes"]), lanes
+        time.monotonic(), status["pid"], metrics[_BYTES], metrics[_RECORDS], float(status["pending_bytes"]), lanes
     )

@@ -31,12 +31,12 @@ class ServerStatus:
     """What one server said of itself, or why it said nothing."""
 
     place: ServerPlace
-    said: dict[str, Any] | None
+    status: dict[str, Any] | None
     silence: str = ""
 
     @property
     def state(self) -> str:
-        return "unreachable" if self.said is None else str(self.said["state"])
+        return "unreachable" if self.status is None else str(self.status["state"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +48,22 @@ class ClusterStatus:
     @property
     def leader(self) -> ServerStatus | None:
         """The orderer that leads; of two that say so, the one with the higher term."""
-        leaders = [server for server in self.servers if server.said is not None and server.state == "leader"]
+        leaders = [server for server in self.servers if server.status is not None and server.state == "leader"]
         return max(leaders, key=_term, default=None)
 
     @property
     def tail(self) -> int | None:
         """The next position; None while no orderer leads."""
-        return None if self.leader is None or self.leader.said is None else self.leader.said["tail"]
+        return None if self.leader is None or self.leader.status is None else self.leader.status["tail"]
 
     @property
     def first(self) -> int | None:
-        return None if self.leader is None or self.leader.said is None else self.leader.said["first"]
+        return None if self.leader is None or self.leader.status is None else self.leader.status["first"]
 
     @property
     def log(self) -> str | None:
         """The log's UUID, as any server knows it."""
-        known = [server.said["log"] for server in self.servers if server.said is not None and server.said["log"]]
+        known = [server.status["log"] for server in self.servers if server.status is not None and server.status["log"]]
         return known[0] if known else None
 
     def problems(self, fenced: Collection[str] = ()) -> list[str]:
@@ -75,47 +75,49 @@ class ClusterStatus:
         for server in self.servers:
             if server.place.name in fenced:
                 found.append(f"{server.place.name} has fenced itself, because a sync of its disk failed; it stays down")
-            elif server.said is None and self._counts(server.place):
+            elif server.status is None and self._counts(server.place):
                 found.append(f"{server.place.name} does not answer: {server.silence}")
-            elif server.said is not None and server.state not in WELL:
+            elif server.status is not None and server.state not in WELL:
                 found.append(f"{server.place.name} is {server.state}")
             found += _damage(server)
         if self.leader is None:
             found.append("no orderer leads, so nothing is ordered: more than half of the orderers must be up")
-        elif self.leader.said is not None and not self.leader.said["configured"]:
+        elif self.leader.status is not None and not self.leader.status["configured"]:
             found.append("the cluster is not configured yet")
-        elif self.leader.said is not None:
-            found += _shards_without_lanes(self.leader.said) + _shards_short_of_replicas(self.leader.said)
-        logs = Counter(server.said["log"] for server in self.servers if server.said is not None and server.said["log"])
+        elif self.leader.status is not None:
+            found += _shards_without_lanes(self.leader.status) + _shards_short_of_replicas(self.leader.status)
+        logs = Counter(
+            server.status["log"] for server in self.servers if server.status is not None and server.status["log"]
+        )
         if len(logs) > 1:
             found.append(f"servers belong to different logs: {', '.join(map(str, logs))}")
         return found
 
     def warnings(self) -> list[str]:
         """What people should know of although nothing is wrong, a sentence each."""
-        said = {} if self.leader is None or self.leader.said is None else self.leader.said
-        servers = [(server.place.name, server.said) for server in self.servers if server.said is not None]
-        return _trims_announced(said) + _clocks_apart(said) + limit_warnings(servers)
+        status = {} if self.leader is None or self.leader.status is None else self.leader.status
+        servers = [(server.place.name, server.status) for server in self.servers if server.status is not None]
+        return _trims_announced(status) + _clocks_apart(status) + limit_warnings(servers)
 
     def _counts(self, place: ServerPlace) -> bool:
         """Whether anybody waits for this server: not for a replica that was removed."""
-        said = None if self.leader is None else self.leader.said
-        if said is None or place.role != "replica":
+        status = None if self.leader is None else self.leader.status
+        if status is None or place.role != "replica":
             return True
         numbers = [
-            each["replica"] for shard in said["shards"] if shard["shard"] == place.shard for each in shard["replicas"]
+            each["replica"] for shard in status["shards"] if shard["shard"] == place.shard for each in shard["replicas"]
         ]
         return not numbers or place.number in numbers
 
 
 def _term(server: ServerStatus) -> int:
-    return int(server.said["term"]) if server.said is not None else 0
+    return int(server.status["term"]) if server.status is not None else 0
 
 
 def _damage(server: ServerStatus) -> list[str]:
     """Lanes that a replica has lost, or is about to give up."""
     found = []
-    for damaged in (server.said or {}).get("damaged", ()):
+    for damaged in (server.status or {}).get("damaged", ()):
         name, lane = server.place.name, damaged["lane"]
         if damaged["kept"] is None:
             found.append(f"{name} holds damaged records of lane {lane}: restart it while its peers are well")
@@ -126,22 +128,22 @@ def _damage(server: ServerStatus) -> list[str]:
 
 def _trims_announced(leader: dict[str, Any]) -> list[str]:
     """What retention is about to trim although it did not grow old before the leader's eyes."""
-    said = leader.get("retention")
-    if not said:
+    status = leader.get("retention")
+    if not status:
         return []
     return [
-        f"retention trims {said['records']} records, those before position {said['before']}, from {said['in_s']} s on: "
-        "they are too old by the orderers' clocks"
+        f"retention trims {status['records']} records, those before position {status['before']}, "
+        f"from {status['in_s']} s on: they are too old by the orderers' clocks"
     ]
 
 
 def _clocks_apart(leader: dict[str, Any]) -> list[str]:
     """Clocks that are far from what a majority of the orderers' clocks say."""
-    said = leader.get("clocks") or {"order_ahead_s": 0.0, "voters": []}
-    clocks = [(f"the clock of orderer {each['server']}", each["ahead_s"]) for each in said["voters"]]
+    status = leader.get("clocks") or {"order_ahead_s": 0.0, "voters": []}
+    clocks = [(f"the clock of orderer {each['server']}", each["ahead_s"]) for each in status["voters"]]
     return [
         f"{name} is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} the time that most orderers agree on"
-        for name, ahead_s in [*clocks, ("the order's time", said["order_ahead_s"])]
+        for name, ahead_s in [*clocks, ("the order's time", status["order_ahead_s"])]
         if abs(ahead_s) > CLOCK_WARNED_S
     ]
 
@@ -190,19 +192,19 @@ async def places_of(bootstrap: Sequence[Address]) -> list[ServerPlace]:
 async def _orderer_place(address: Address) -> ServerPlace:
     """A view tells where orderers are, and they themselves what their numbers are; 0 for one that is silent."""
     try:
-        said = await ask_status(address)
+        status = await ask_status(address)
     except IthacaError:
         return ServerPlace("orderer", 0, address)
-    return ServerPlace("orderer", said.get("server", 0), address)
+    return ServerPlace("orderer", status.get("server", 0), address)
 
 
 async def _aggregators(leader: Address | None) -> list[ServerPlace]:
     """Those that have attached, which only the leader knows."""
     try:
-        said = {} if leader is None else await ask_status(leader)
+        status = {} if leader is None else await ask_status(leader)
         return [
             ServerPlace("aggregator", each["aggregator"], parse_address(each["address"]))
-            for each in said.get("aggregators", ())
+            for each in status.get("aggregators", ())
         ]
     except IthacaError:
         return []

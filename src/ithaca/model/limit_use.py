@@ -89,8 +89,8 @@ def is_near(used: int, maximum: int) -> bool:
 def limit_warnings(servers: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
     """A sentence for each limit that is nearly reached, of servers by their names and what they say of themselves."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    for server, said in servers:
-        for name, (used, maximum) in said.get("limits", {}).items():
+    for server, status in servers:
+        for name, (used, maximum) in status.get("limits", {}).items():
             if name in LIMITS and is_near(used, maximum):
                 who = "the ordering layer" if LIMITS[name].of_cluster else server
                 found[who, name] = max(found.get((who, name), (0, 0)), (used, maximum))

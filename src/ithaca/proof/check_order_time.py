@@ -35,14 +35,14 @@ def check_order_time(ledger: Ledger, findings: Findings) -> None:
     for row, sub in enumerate(asked):
         assert sub.at is not UNSET
         assert sub.inv is not UNSET
-        place = int(np.searchsorted(ledger.axis, sub.start))
-        is_there = place < len(ledger.axis) and ledger.axis[place] == sub.start and written_ns[place] < sub.inv
-        if is_there and low[place] < sub.at:
-            low[place], who_low[place] = sub.at, row
+        index = int(np.searchsorted(ledger.axis, sub.start))
+        is_there = index < len(ledger.axis) and ledger.axis[index] == sub.start and written_ns[index] < sub.inv
+        if is_there and low[index] < sub.at:
+            low[index], who_low[index] = sub.at, row
         ended = _NO_HIGH if sub.ret is UNSET else sub.ret
         is_first = any(trim.before >= sub.start and trim.inv <= ended for trim in trims)
-        if not is_first and place > 0 and high[place - 1] > sub.at - 1:
-            high[place - 1], who_high[place - 1] = sub.at - 1, row
+        if not is_first and index > 0 and high[index - 1] > sub.at - 1:
+            high[index - 1], who_high[index - 1] = sub.at - 1, row
     running = np.maximum.accumulate(low)
 
     def describe(at: int) -> str:

@@ -79,17 +79,17 @@ def _all_told(ledger: Ledger) -> _Sighting:
 def _table(count: int, numbers: Ints, values: Ints, unknown: int) -> Ints:
     """What each id has, by its number."""
     table = np.full(count, unknown, np.int64)
-    said = np.flatnonzero(values != unknown)
-    table[numbers[said]] = values[said]
+    known = np.flatnonzero(values != unknown)
+    table[numbers[known]] = values[known]
     return table
 
 
 def _different(numbers: Ints, values: Ints, table: Ints, unknown: int) -> list[int]:
     """The rows that say something else than the table, which learns from them what it does not know."""
-    said = np.flatnonzero(values != unknown)
-    new = said[table[numbers[said]] == unknown]
+    known = np.flatnonzero(values != unknown)
+    new = known[table[numbers[known]] == unknown]
     table[numbers[new]] = values[new]
-    found: list[int] = said[table[numbers[said]] != values[said]].tolist()
+    found: list[int] = known[table[numbers[known]] != values[known]].tolist()
     return found
 
 
@@ -99,12 +99,12 @@ def _wrong_times(ledger: Ledger, told: _Sighting) -> list[int]:
     low, high = lines.low_us[records.line], lines.high_us[records.line]
     order = np.argsort(records.number, kind="stable")
     edges = np.searchsorted(records.number[order], np.arange(len(ledger.ids) + 1))
-    said = np.flatnonzero(told.time_us != UNKNOWN_TIME)
-    first = order[edges[told.number[said]]]
-    time_us = told.time_us[said]
+    known = np.flatnonzero(told.time_us != UNKNOWN_TIME)
+    first = order[edges[told.number[known]]]
+    time_us = told.time_us[known]
     fits = (low[first] == UNKNOWN_TIME) | ((low[first] <= time_us) & (time_us <= high[first]))
     wrong = []
-    for row in said[~fits].tolist():
+    for row in known[~fits].tolist():
         attempts = order[edges[told.number[row]] : edges[told.number[row] + 1]]
         bounds = zip(low[attempts].tolist(), high[attempts].tolist(), strict=True)
         if not any(least == UNKNOWN_TIME or least <= told.time_us[row] <= most for least, most in bounds):

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-Place = TypeVar("Place")
+Finding = TypeVar("Finding")
 
 REPORTED_MAX = 20
 """Violations of one rule that are described; all are counted."""
@@ -106,10 +106,10 @@ class Findings:
         if self._found[rule] <= REPORTED_MAX:
             self._reported.append(Violation(rule, text))
 
-    def each(self, rule: str, places: Iterable[Place], describe: Callable[[Place], str]) -> None:
+    def each(self, rule: str, findings: Iterable[Finding], describe: Callable[[Finding], str]) -> None:
         """A violation per place; only those that are reported are described."""
-        for place in places:
-            self.add(rule, describe(place) if self._found[rule] < REPORTED_MAX else "")
+        for finding in findings:
+            self.add(rule, describe(finding) if self._found[rule] < REPORTED_MAX else "")
 
     def violations(self) -> tuple[Violation, ...]:
         """Those that are described, in the order of the rules."""

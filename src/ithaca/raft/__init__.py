@@ -7,7 +7,7 @@ pre-vote, membership changes, transfer and read index follow Ongaro's thesis. Pa
 found there to the state machine). Then, for each event in turn, call `step` and perform the effects of the
 list in its order:
 
-1. `RoleChanged`, `Proposed`, `ReadReady`, `Transferring`, `Refused`: tell whoever asked.
+1. `RoleChanged`, `Proposed`, `ReadReady`, `Transferring`, `RefusedRequest`: tell whoever asked.
 2. `Apply`, `Restore`, `TakeSnapshot`: hand to the state machine, in order. They never wait for a `Persist`
    of the same list, and stand before it.
 3. `Send`: hand to the transport, which may lose, delay, repeat and reorder.

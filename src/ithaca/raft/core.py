@@ -14,7 +14,7 @@ from ithaca.raft.events import (
     Propose,
     ReadIndex,
     Receive,
-    Refused,
+    RefusedRequest,
     Role,
     Settings,
     SnapshotTaken,
@@ -22,7 +22,7 @@ from ithaca.raft.events import (
     TransferLeadership,
     Unreachable,
 )
-from ithaca.raft.leader import Leadership
+from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,
@@ -59,7 +59,7 @@ class RaftCore:
         now_ms: int = 0,
     ) -> None:
         self.node = Node(server, settings, random, durable, now_ms)
-        self.leadership: Leadership | None = None
+        self.leadership: LeaderTerm | None = None
         self._election = Election(self.node)
 
     @property
@@ -114,7 +114,7 @@ class RaftCore:
     def _request(self, event: Propose | ReadIndex | ChangeMembership | TransferLeadership) -> None:
         leadership = self.leadership
         if leadership is None:
-            self.node.persistence.now.append(Refused(event.request, "not leader", self.node.leader))
+            self.node.persistence.now.append(RefusedRequest(event.request, "not leader", self.node.leader))
             return
         match event:
             case Propose():
@@ -208,7 +208,7 @@ class RaftCore:
         if self.node.role is Role.PRE_CANDIDATE:
             self._election.start(forced=False)
         else:
-            self.leadership = Leadership(self.node)
+            self.leadership = LeaderTerm(self.node)
 
     def _follow_role(self) -> None:
         if self.leadership is not None and self.node.role is not Role.LEADER:

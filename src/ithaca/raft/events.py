@@ -64,14 +64,14 @@ class Persisted(msgspec.Struct, frozen=True):
 
 
 class Propose(msgspec.Struct, frozen=True):
-    """Append these payloads, at consecutive indexes: answered by `Proposed` or `Refused`."""
+    """Append these payloads, at consecutive indexes: answered by `Proposed` or `RefusedRequest`."""
 
     request: int
     payloads: tuple[bytes, ...]
 
 
 class ReadIndex(msgspec.Struct, frozen=True):
-    """Answered by `ReadReady` or `Refused`."""
+    """Answered by `ReadReady` or `RefusedRequest`."""
 
     request: int
 
@@ -92,7 +92,7 @@ class ChangeMembership(msgspec.Struct, frozen=True):
 
 
 class TransferLeadership(msgspec.Struct, frozen=True):
-    """Hand over to `server`: answered by `Transferring` or `Refused`; `RoleChanged` tells the outcome."""
+    """Hand over to `server`: answered by `Transferring` or `RefusedRequest`; `RoleChanged` tells the outcome."""
 
     request: int
     server: ServerId
@@ -200,7 +200,7 @@ class Transferring(msgspec.Struct, frozen=True):
     request: int
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedRequest(msgspec.Struct, frozen=True):
     """Nothing happened; `leader` is the leader as far as known."""
 
     request: int
@@ -214,4 +214,6 @@ class RoleChanged(msgspec.Struct, frozen=True):
     leader: ServerId | None
 
 
-Effect = Send | Persist | Apply | Restore | TakeSnapshot | Proposed | ReadReady | Transferring | Refused | RoleChanged
+Effect = (
+    Send | Persist | Apply | Restore | TakeSnapshot | Proposed | ReadReady | Transferring | RefusedRequest | RoleChanged
+)

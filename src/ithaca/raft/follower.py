@@ -41,13 +41,13 @@ def matches(node: Node, message: AppendEntries) -> bool:
 
 def store(node: Node, entries: tuple[Entry, ...]) -> None:
     """Append what is new; cut only at a real contradiction, since appends may come late or twice (§5.3)."""
-    for place, entry in enumerate(entries):
+    for offset, entry in enumerate(entries):
         if entry.index > node.log.last_index:
-            node.append(entries[place:])
+            node.append(entries[offset:])
             return
         if node.log.term_at(entry.index) != entry.term:
             node.truncate(entry.index)
-            node.append(entries[place:])
+            node.append(entries[offset:])
             return
 
 

@@ -1,6 +1,6 @@
 """What a leader does during its term: replicate, commit, confirm reads, change members, hand over.
 
-A `Leadership` lives exactly as long as its server leads one term.
+A `LeaderTerm` lives exactly as long as its server leads one term.
 """
 
 from ithaca.model.limits import RAFT_ENTRY_BYTES_MAX, RAFT_PROPOSAL_ENTRIES_MAX
@@ -10,7 +10,7 @@ from ithaca.raft.events import (
     Proposed,
     ReadIndex,
     Reason,
-    Refused,
+    RefusedRequest,
     Role,
     TransferLeadership,
     Transferring,
@@ -36,7 +36,7 @@ from ithaca.raft.progress import Progress, Stage
 from ithaca.raft.reads import Reads
 
 
-class Leadership:
+class LeaderTerm:
     """One term of leading."""
 
     def __init__(self, node: Node) -> None:
@@ -68,7 +68,8 @@ class Leadership:
             return
         first = node.log.last_index + 1
         entries = tuple(
-            Entry(first + place, node.term, EntryKind.PAYLOAD, payload) for place, payload in enumerate(event.payloads)
+            Entry(first + offset, node.term, EntryKind.PAYLOAD, payload)
+            for offset, payload in enumerate(event.payloads)
         )
         self._append(entries)
         node.persistence.now.append(Proposed(event.request, node.term, first))
@@ -98,7 +99,7 @@ class Leadership:
         self._confirm_reads()
 
     def refuse(self, request: int, reason: Reason) -> None:
-        self.node.persistence.now.append(Refused(request, reason, self.node.leader))
+        self.node.persistence.now.append(RefusedRequest(request, reason, self.node.leader))
 
     def _obstacle(self, event: Propose) -> Reason | None:
         node = self.node

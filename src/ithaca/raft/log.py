@@ -42,10 +42,10 @@ class Log:
 
     def term_at(self, index: int) -> int | None:
         """The term at `index`; None when it is compacted away or beyond the end."""
-        place = index - self.first_index
-        if 0 <= place < len(self._entries):
-            return self._entries[place].term
-        return self.previous_term if place == -1 else None
+        offset = index - self.first_index
+        if 0 <= offset < len(self._entries):
+            return self._entries[offset].term
+        return self.previous_term if offset == -1 else None
 
     def slice(self, start: int, stop: int) -> tuple[Entry, ...]:
         """The entries of `[start, stop)`, all of which are here."""

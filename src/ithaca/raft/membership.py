@@ -80,8 +80,10 @@ def changed(now: Configuration, event: ChangeMembership) -> Configuration | Reas
             return "already a member"
         if len(now.members) >= RAFT_MEMBERS_MAX:
             return "too many members"
-        places = now.addresses if event.address is None else tuple(sorted((*now.addresses, (server, event.address))))
-        return replace(now, learners=_sorted((*learners, server)), addresses=places)
+        addresses_left = (
+            now.addresses if event.address is None else tuple(sorted((*now.addresses, (server, event.address))))
+        )
+        return replace(now, learners=_sorted((*learners, server)), addresses=addresses_left)
     if event.change == "promote":
         if server in voters:
             return "already a member"
@@ -92,8 +94,8 @@ def changed(now: Configuration, event: ChangeMembership) -> Configuration | Reas
         return "no such member"
     if voters == (server,):
         return "last voter"
-    places = tuple(each for each in now.addresses if each[0] != server)
-    after = Configuration(_without(voters, server), _without(learners, server), places, now.removed_last)
+    addresses_left = tuple(each for each in now.addresses if each[0] != server)
+    after = Configuration(_without(voters, server), _without(learners, server), addresses_left, now.removed_last)
     return after if server < after.last else replace(after, removed_last=server)
 
 

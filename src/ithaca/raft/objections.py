@@ -13,7 +13,7 @@ from ithaca.model.limits import (
     RAFT_TERM_LEAP_MAX,
 )
 from ithaca.raft.events import Role
-from ithaca.raft.leader import Leadership
+from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,
@@ -32,7 +32,7 @@ from ithaca.raft.node import Node
 _NUMBER_MAX = 1 << 62
 
 
-def objection(node: Node, leadership: Leadership | None, message: AnyMessage) -> str | None:
+def objection(node: Node, leadership: LeaderTerm | None, message: AnyMessage) -> str | None:
     """What is wrong with a message, as far as this server can tell; None for one that may be true."""
     if not 0 <= message.term < _NUMBER_MAX:
         return f"there is no term {message.term}"
@@ -96,7 +96,7 @@ def _no_chunk(chunk: SnapshotChunk) -> str | None:
     return _no_snapshot(Snapshot(chunk.index, chunk.snapshot_term, chunk.configuration), chunk.term)
 
 
-def _not_sent(node: Node, leadership: Leadership, message: AppendReply) -> str | None:
+def _not_sent(node: Node, leadership: LeaderTerm, message: AppendReply) -> str | None:
     if message.accepted and message.index > node.log.last_index:
         return f"entry {message.index} is accepted, and {node.log.last_index} is the last one"
     if message.round > leadership.reads.round:

@@ -6,7 +6,7 @@ under way share the next one.
 """
 
 from ithaca.model.limits import RAFT_READS_MAX
-from ithaca.raft.events import ReadIndex, ReadReady, Refused
+from ithaca.raft.events import ReadIndex, ReadReady, RefusedRequest
 from ithaca.raft.node import Node
 
 
@@ -60,5 +60,5 @@ class Reads:
         self._confirming, self._waiting = [], []
 
     def _refuse(self, request: int, *, overloaded: bool) -> None:
-        reason = Refused(request, "overloaded" if overloaded else "not leader", self._node.leader)
+        reason = RefusedRequest(request, "overloaded" if overloaded else "not leader", self._node.leader)
         self._node.persistence.now.append(reason)

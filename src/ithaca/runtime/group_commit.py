@@ -89,7 +89,7 @@ class _Gathered:
     """The tickets under way."""
 
     tickets: list[Ticket]
-    places: list[tuple[Ticket, int, int]]
+    assigned: list[tuple[Ticket, int, int]]
     """Ticket, which of the group's entries it is in, at which row."""
     group: Group | None = None
     error: IthacaError | None = None
@@ -296,7 +296,7 @@ class GroupCommit:
                 self._lane.commit(group)
             except IthacaError as failure:
                 error = failure
-        for ticket, at, row in gathered.places:
+        for ticket, at, row in gathered.assigned:
             ticket.error = error
             if group is not None and error is None:
                 ticket.lsn = group.entries[at].base_lsn + row
@@ -326,33 +326,33 @@ class GroupCommit:
         """The tickets at the head of the queue that can be committed together, as entries with places."""
         tickets = self._take()
         entries: list[Batch] = []
-        places: list[tuple[Ticket, int, int]] = []
-        self._arrange(tickets, entries, places)
+        assigned: list[tuple[Ticket, int, int]] = []
+        self._arrange(tickets, entries, assigned)
         if not entries:
-            return _Gathered(tickets, places)
+            return _Gathered(tickets, assigned)
         try:
-            return _Gathered(tickets, places, self._lane.prepare(entries))
+            return _Gathered(tickets, assigned, self._lane.prepare(entries))
         except IthacaError as error:
-            return _Gathered(tickets, places, error=error)
+            return _Gathered(tickets, assigned, error=error)
 
-    def _arrange(self, tickets: list[Ticket], entries: list[Batch], places: list[tuple[Ticket, int, int]]) -> None:
+    def _arrange(self, tickets: list[Ticket], entries: list[Batch], assigned: list[tuple[Ticket, int, int]]) -> None:
         """Turn tickets into entries, coalescing neighbouring single records."""
         singles: list[Ticket] = []
         singles_bytes = 0
         for ticket in tickets:
             if ticket.value is None:
                 if singles:
-                    self._coalesce(singles, entries, places)
+                    self._coalesce(singles, entries, assigned)
                     singles, singles_bytes = [], 0
-                self._place(ticket, entries, places)
+                self._assign(ticket, entries, assigned)
                 continue
             if singles_bytes >= COALESCE_BYTES_MAX:
-                self._coalesce(singles, entries, places)
+                self._coalesce(singles, entries, assigned)
                 singles, singles_bytes = [], 0
             singles.append(ticket)
             singles_bytes += ticket.bytes
         if singles:
-            self._coalesce(singles, entries, places)
+            self._coalesce(singles, entries, assigned)
 
     def _take(self) -> list[Ticket]:
         tickets: list[Ticket] = []
@@ -373,7 +373,7 @@ class GroupCommit:
                 tickets.append(ticket)
         return tickets
 
-    def _coalesce(self, singles: list[Ticket], entries: list[Batch], places: list[tuple[Ticket, int, int]]) -> None:
+    def _coalesce(self, singles: list[Ticket], entries: list[Batch], assigned: list[tuple[Ticket, int, int]]) -> None:
         values = [ticket.value for ticket in singles if ticket.value is not None]
         keys = [ticket.key for ticket in singles]
         batch = build(
@@ -382,10 +382,10 @@ class GroupCommit:
             timestamp_us=self._clock_us(),
             compress=self._compression,
         )
-        places += [(ticket, len(entries), row) for row, ticket in enumerate(singles)]
+        assigned += [(ticket, len(entries), row) for row, ticket in enumerate(singles)]
         entries.append(batch)
 
-    def _place(self, ticket: Ticket, entries: list[Batch], places: list[tuple[Ticket, int, int]]) -> None:
+    def _assign(self, ticket: Ticket, entries: list[Batch], assigned: list[tuple[Ticket, int, int]]) -> None:
         decided: list[Batch] | int
         if ticket.decide is None:
             assert ticket.batch is not None
@@ -399,5 +399,5 @@ class GroupCommit:
         if isinstance(decided, int):
             ticket.lsn = decided
         elif decided:
-            places.append((ticket, len(entries), 0))
+            assigned.append((ticket, len(entries), 0))
             entries += decided

@@ -165,11 +165,11 @@ class LaneWriter:
         return _Written(self.lane.length, monotonic_s() - started_s, len(group), size_bytes)
 
     def _commit(self, group: list[Batch]) -> None:
-        places = [batch.base_lsn for batch in group if batch.count]
+        base_lsns = [batch.base_lsn for batch in group if batch.count]
         prepared = self.lane.prepare(group)
-        assert places == [batch.base_lsn for batch in prepared.entries if batch.count]
+        assert base_lsns == [batch.base_lsn for batch in prepared.entries if batch.count]
         self.lane.commit(prepared)
-        if len(places) < len(group):
+        if len(base_lsns) < len(group):
             self.lane.drop_trimmed()
 
     def _close_lane(self) -> None:

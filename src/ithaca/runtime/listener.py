@@ -150,8 +150,8 @@ class Listener:
         oldest = self.admission.arrived(connection)
         if isinstance(oldest, _Arrival):
             self.admission.left(oldest)
-            said = f"{oldest.name} has said no hello, and {self.bounds.capacity.greetings} came after it"
-            oldest.drop(Overloaded(f"{said}: say hello at once"))
+            reason = f"{oldest.name} has said no hello, and {self.bounds.capacity.greetings} came after it"
+            oldest.drop(Overloaded(f"{reason}: say hello at once"))
 
     def left(self, connection: "_Arrival") -> None:
         self._connections.pop(connection, None)
@@ -240,8 +240,8 @@ class _Arrival(Connection):
         if self._is_ending:
             return
         if self._peer is None:
-            said = "half a request" if self._opening else "no hello"
-            self.drop(ProtocolError(f"{self.name} said {said} within {hello_timeout_s} s"))
+            reason = "half a request" if self._opening else "no hello"
+            self.drop(ProtocolError(f"{self.name} said {reason} within {hello_timeout_s} s"))
             return
         due = (now if self._inside_since is None else self._inside_since) + frame_timeout_s
         if due <= now:

@@ -84,10 +84,10 @@ class Route:
 
     def _turn(self) -> Address:
         """Another orderer each time, until all were asked."""
-        places = list(dict.fromkeys((*self.newest.addresses, *self._of_file)))
-        if self._tried.issuperset(places):
+        addresses = list(dict.fromkeys((*self.newest.addresses, *self._of_file)))
+        if self._tried.issuperset(addresses):
             self._tried.clear()
-        address = next(place for place in places if place not in self._tried)
+        address = next(address for address in addresses if address not in self._tried)
         self._tried.add(address)
         return address
 

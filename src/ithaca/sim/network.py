@@ -49,13 +49,13 @@ class Weather:
 class SimServer:
     """What `create_server` gives."""
 
-    def __init__(self, network: "SimNetwork", place: tuple[str, int]) -> None:
+    def __init__(self, network: "SimNetwork", address: tuple[str, int]) -> None:
         self._network = network
-        self._place = place
+        self._address = address
         self.sockets: list[Any] = []
 
     def close(self) -> None:
-        self._network.listeners.pop(self._place, None)
+        self._network.listeners.pop(self._address, None)
 
     async def wait_closed(self) -> None:
         pass
@@ -173,32 +173,32 @@ class SimNetwork:
         self, process: "Process", factory: Callable[[], Any], host: str, port: int
     ) -> tuple[SimTransport, Any]:
         made: asyncio.Future[tuple[SimTransport, Any]] = process.loop.create_future()
-        place = (host.removeprefix(_NAME), port)
-        self.scheduler.plan(self.delay_ns(), None, lambda: self._dial(process, factory, place, made))
+        address = (host.removeprefix(_NAME), port)
+        self.scheduler.plan(self.delay_ns(), None, lambda: self._dial(process, factory, address, made))
         return await made
 
     def _dial(
         self,
         process: "Process",
         factory: Callable[[], Any],
-        place: tuple[str, int],
+        address: tuple[str, int],
         made: "asyncio.Future[tuple[SimTransport, Any]]",
     ) -> None:
         if made.done() or not process.is_alive:
             return
-        ours, theirs = process.host, place[0]
+        ours, theirs = process.host, address[0]
         if theirs in self.dark_hosts or self.is_cut(ours, theirs) or self.is_cut(theirs, ours):
-            self.scheduler.plan(_DIAL_AGAIN_NS, None, lambda: self._dial(process, factory, place, made))
+            self.scheduler.plan(_DIAL_AGAIN_NS, None, lambda: self._dial(process, factory, address, made))
             return
-        found = self.listeners.get(place)
+        found = self.listeners.get(address)
         if found is None:
             refused = ConnectionRefusedError(errno.ECONNREFUSED, "connection refused")
             self.scheduler.plan(self.delay_ns(), process, lambda: _refuse(made, refused))
             return
         server, server_factory = found
         self._port += 1
-        dialler = SimTransport(process, (ours, self._port), place)
-        accepted = SimTransport(server, place, (ours, self._port))
+        dialler = SimTransport(process, (ours, self._port), address)
+        accepted = SimTransport(server, address, (ours, self._port))
         dialler.out, accepted.out = Pipe(self, dialler, accepted), Pipe(self, accepted, dialler)
         self._connections[self._port] = (dialler, accepted)
         server.loop.call_soon(accepted.begin, server_factory)
@@ -221,8 +221,8 @@ class SimNetwork:
 
     def process_died(self, process: "Process", *, silently: bool) -> None:
         """Close what it listened at; reset its connections, unless its host has no power to do so."""
-        for place in [place for place, (owner, _) in self.listeners.items() if owner is process]:
-            del self.listeners[place]
+        for address in [address for address, (owner, _) in self.listeners.items() if owner is process]:
+            del self.listeners[address]
         for pair in list(self._connections.values()):
             for end, other in (pair, reversed(pair)):
                 if end.process is process:

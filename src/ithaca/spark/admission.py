@@ -24,9 +24,9 @@ def _within(start: int, stop: int, byte_count: int, size: Callable[[int], int]) 
     The look is repeated within what seems to fit, so that small records far away do not speak for large ones here.
     """
     for _ in range(4):
-        places = _spread(start, stop)
-        sizes = [size(place) for place in places]
-        end = _reach(start, stop, byte_count, places, sizes)
+        samples = _spread(start, stop)
+        sizes = [size(sample) for sample in samples]
+        end = _reach(start, stop, byte_count, samples, sizes)
         if stop - start <= 2 * (end - start) or end - start <= SPARK_SIZE_SAMPLES:
             return end
         stop = start + 2 * (end - start)
@@ -38,13 +38,13 @@ def _spread(start: int, stop: int) -> list[int]:
     return [start + (stop - start) * index // count for index in range(count)]
 
 
-def _reach(start: int, stop: int, byte_count: int, places: Sequence[int], sizes: Sequence[int]) -> int:
+def _reach(start: int, stop: int, byte_count: int, samples: Sequence[int], sizes: Sequence[int]) -> int:
     """The position at which the estimated bytes from `start` on are spent."""
     left = byte_count
-    for place, end, size in zip(places, [*places[1:], stop], sizes, strict=True):
-        stretch_bytes = (end - place) * size
+    for sample, end, size in zip(samples, [*samples[1:], stop], sizes, strict=True):
+        stretch_bytes = (end - sample) * size
         if stretch_bytes > left:
-            return max(start + 1, place + left // max(size, 1))
+            return max(start + 1, sample + left // max(size, 1))
         left -= stretch_bytes
     return stop
 

@@ -9,7 +9,7 @@ from ithaca.model.errors import Lost, Trimmed
 from ithaca.model.limits import SPARK_BATCH_BYTES, SPARK_CHUNK_BYTES
 from ithaca.spark.planning import LogPartition, Wanted
 from ithaca.wire.joined import joined
-from ithaca.wire.positioned import PositionedBatch, ScatteredBatch, Stretch
+from ithaca.wire.positioned import PositionedBatch, PositionedRows, ScatteredBatch
 
 
 def read_partition(partition: LogPartition) -> Iterator[Any]:
@@ -32,7 +32,7 @@ def read_partition(partition: LogPartition) -> Iterator[Any]:
             ranges += [(low, high) for low, high in left if low < high]
 
 
-def _chunks(partition: LogPartition, start: int, stop: int) -> Iterator[list[Stretch]]:
+def _chunks(partition: LogPartition, start: int, stop: int) -> Iterator[list[PositionedRows]]:
     target, wanted = partition.target, partition.wanted
     if target.path:
         if wanted.shards is None or 0 in wanted.shards:
@@ -51,9 +51,9 @@ def _chunks(partition: LogPartition, start: int, stop: int) -> Iterator[list[Str
         yield from scan
 
 
-def _embedded_chunks(path: str, start: int, stop: int, wanted: Wanted) -> Iterator[list[Stretch]]:
+def _embedded_chunks(path: str, start: int, stop: int, wanted: Wanted) -> Iterator[list[PositionedRows]]:
     with ithaca.open(path, mode="r") as log, log.read_range(start, stop, where=wanted.key_filter) as records:
-        chunk: list[Stretch] = []
+        chunk: list[PositionedRows] = []
         size = 0
         for batch in records.batches():
             assert isinstance(batch, PositionedBatch | ScatteredBatch)
@@ -66,9 +66,9 @@ def _embedded_chunks(path: str, start: int, stop: int, wanted: Wanted) -> Iterat
             yield chunk
 
 
-def _arrow(chunk: list[Stretch], wanted: Wanted) -> Iterator[Any]:
+def _arrow(chunk: list[PositionedRows], wanted: Wanted) -> Iterator[Any]:
     """The stretches of a chunk, joined to batches that are worth Spark's while."""
-    group: list[Stretch] = []
+    group: list[PositionedRows] = []
     size = 0
     for stretch in chunk:
         time_us = stretch.batch.timestamp_us

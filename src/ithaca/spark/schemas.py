@@ -48,8 +48,8 @@ def declare_schema(log: Log, name: str, schema: StructType | str, *, payload: Pa
         if (before.payload, before.schema) == (payload, fields):
             return before
         _refuse_loss(before, fields, payload)
-    said = {"name": name, "payload": payload, "schema": fields.jsonValue()}
-    receipt = log.append(json.dumps(said).encode(), key=_key(name))
+    text = {"name": name, "payload": payload, "schema": fields.jsonValue()}
+    receipt = log.append(json.dumps(text).encode(), key=_key(name))
     return LogSchema(name, payload, fields, receipt.position)
 
 
@@ -81,9 +81,9 @@ def _key(name: str) -> bytes:
 
 def _parse(record: Record) -> LogSchema:
     try:
-        said = json.loads(record.value)
-        payload: Payload = "arrow" if said["payload"] == "arrow" else "json"
-        return LogSchema(said["name"], payload, StructType.fromJson(said["schema"]), record.position)
+        text = json.loads(record.value)
+        payload: Payload = "arrow" if text["payload"] == "arrow" else "json"
+        return LogSchema(text["name"], payload, StructType.fromJson(text["schema"]), record.position)
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInput(f"the record at position {record.position} says no schema: {error}") from error
 

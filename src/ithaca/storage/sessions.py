@@ -32,7 +32,7 @@ from ithaca.wire.batch import Batch
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
-class Placed(msgspec.Struct, frozen=True, array_like=True):
+class AppendedBatch(msgspec.Struct, frozen=True, array_like=True):
     """Where a batch of a session went."""
 
     first_seq: _Natural
@@ -47,7 +47,7 @@ class SessionState(msgspec.Struct, array_like=True):
     name: str
     epoch: _Natural
     next_seq: _Natural = 1
-    placed: list[Placed] = msgspec.field(default_factory=list)
+    placed: list[AppendedBatch] = msgspec.field(default_factory=list)
 
 
 class SessionOpened(msgspec.Struct, frozen=True, tag="session-opened"):
@@ -143,7 +143,9 @@ class SessionTable:
         elif batch.first_seq < state.next_seq:
             return
         state.epoch = max(state.epoch, batch.producer_epoch)
-        state.placed = [*state.placed, Placed(batch.first_seq, batch.count, batch.base_lsn)][-SESSION_BATCHES_MAX:]
+        state.placed = [*state.placed, AppendedBatch(batch.first_seq, batch.count, batch.base_lsn)][
+            -SESSION_BATCHES_MAX:
+        ]
         state.next_seq = batch.first_seq + batch.count
         self._by_id.move_to_end(batch.producer_id)
 
@@ -173,7 +175,7 @@ class SessionTable:
         state = self._by_id[batch.producer_id] = SessionState(batch.producer_id, "", batch.producer_epoch)
         return state
 
-    def placed_of(self, producer_id: int) -> list[Placed]:
+    def placed_of(self, producer_id: int) -> list[AppendedBatch]:
         """The last batches of a session in this lane; `Unavailable` when there may have been some."""
         state = self._by_id.get(producer_id)
         if state is not None:

@@ -49,8 +49,8 @@ class ProgressFile:
 
     def store(self, progress: Progress, *, durably: bool = False) -> None:
         assert self._file is not None
-        said = _SAID.pack(_VERSION, 0, *progress)
-        data = _SEAL.pack(_MAGIC, crc32c(said)) + said
+        head = _SAID.pack(_VERSION, 0, *progress)
+        data = _SEAL.pack(_MAGIC, crc32c(head)) + head
         if self._mapped is None:
             self._file.write(0, [data])  # takes the space, or says that there is none
             self._mapped = self._file.mapped(_TOTAL)
@@ -70,8 +70,8 @@ class ProgressFile:
         if len(data) < _TOTAL:
             return None
         magic, crc = _SEAL.unpack_from(data)
-        said = data[8:]
-        if magic != _MAGIC or crc != crc32c(said):
+        head = data[8:]
+        if magic != _MAGIC or crc != crc32c(head):
             return None
-        version, _, *fields = _SAID.unpack(said)
+        version, _, *fields = _SAID.unpack(head)
         return Progress(*fields) if version == _VERSION else None

@@ -176,7 +176,7 @@ class ClusterUnderTest:
 
     async def said_by(self, name: str) -> dict[str, Any] | None:
         """What a server says of itself."""
-        return (await cluster_status([self.places[name]])).servers[0].said
+        return (await cluster_status([self.places[name]])).servers[0].status
 
     async def healed(self) -> None:
         """Wait until nothing is wrong; `NotHealed` when that takes too long."""

@@ -102,9 +102,9 @@ class Crowd:
         for actor in self._actors.values():
             try:
                 while actor.connection.poll():
-                    said = actor.connection.recv()
-                    if isinstance(said, Progress):
-                        self._records[_life(actor.errand)] = said.records
+                    line = actor.connection.recv()
+                    if isinstance(line, Progress):
+                        self._records[_life(actor.errand)] = line.records
             except (EOFError, OSError):
                 pass  # it has ended, which `check` and `finish` look at
 
@@ -169,8 +169,8 @@ class Crowd:
         return sorted([*self._directory.glob("*.jsonl"), *calls])
 
     def _last_words(self, name: str) -> str:
-        said = (self._directory / f"{name}.log").read_text(errors="replace").strip().splitlines()
-        return said[-1] if said else "it says nothing"
+        line = (self._directory / f"{name}.log").read_text(errors="replace").strip().splitlines()
+        return line[-1] if line else "it says nothing"
 
 
 def _life(errand: Errand) -> str:

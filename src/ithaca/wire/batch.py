@@ -212,15 +212,15 @@ class Batch:
         columns = self.columns()
         raw = columns.raw if isinstance(columns.raw, bytes) else memoryview(columns.raw)
         stamp = self.timestamp_us
-        places = np.arange(position, position + self.count)[rows].tolist()
+        positions = np.arange(position, position + self.count)[rows].tolist()
         values = _cut(raw, columns.values_at, columns.value_offsets, rows)
         if columns.key_offsets is None:
-            return [Record(place, value, None, stamp, shard) for place, value in zip(places, values, strict=True)]
+            return [Record(at, value, None, stamp, shard) for at, value in zip(positions, values, strict=True)]
         valid = columns.key_vectors()[2][rows].tolist()
         keys = _cut(raw, columns.keys_at, columns.key_offsets, rows)
         return [
-            Record(place, value, key if has_key else None, stamp, shard)
-            for place, value, key, has_key in zip(places, values, keys, valid, strict=True)
+            Record(at, value, key if has_key else None, stamp, shard)
+            for at, value, key, has_key in zip(positions, values, keys, valid, strict=True)
         ]
 
     def to_arrow(self, positions: NDArray[np.int64], shard: int) -> Any:

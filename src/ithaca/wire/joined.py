@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ithaca.wire.batch import Columns
-from ithaca.wire.positioned import Stretch
+from ithaca.wire.positioned import PositionedRows
 
 Offsets = NDArray[np.int32]
 
@@ -30,7 +30,7 @@ def schema() -> Any:
     )
 
 
-def joined(stretches: Sequence[Stretch]) -> Any:
+def joined(stretches: Sequence[PositionedRows]) -> Any:
     """One `pyarrow.RecordBatch` of all their records, in this order; of a single stretch, over its own memory."""
     import pyarrow as pa
 
@@ -50,7 +50,7 @@ def joined(stretches: Sequence[Stretch]) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema())
 
 
-def _values(pa: Any, stretches: Sequence[Stretch], columns: Sequence[Columns], rows: int) -> Any:
+def _values(pa: Any, stretches: Sequence[PositionedRows], columns: Sequence[Columns], rows: int) -> Any:
     parts = [
         (each.value_offsets[stretch.low : stretch.high + 1], memoryview(each.raw)[each.values_at :])
         for stretch, each in zip(stretches, columns, strict=True)
@@ -58,7 +58,7 @@ def _values(pa: Any, stretches: Sequence[Stretch], columns: Sequence[Columns], r
     return pa.Array.from_buffers(pa.binary(), rows, [None, *_joined_buffers(pa, parts)])
 
 
-def _keys(pa: Any, stretches: Sequence[Stretch], columns: Sequence[Columns], rows: int) -> Any:
+def _keys(pa: Any, stretches: Sequence[PositionedRows], columns: Sequence[Columns], rows: int) -> Any:
     if all(each.key_offsets is None for each in columns):
         return pa.nulls(rows, pa.binary())
     valid, parts = [], []

@@ -11,7 +11,7 @@ from ithaca.wire import batch as batches
 from ithaca.wire.selection import selected
 
 
-class Stretch(NamedTuple):
+class PositionedRows(NamedTuple):
     """The records `[low, high)` of a batch, and the position of each; what `wire.joined` joins."""
 
     batch: batches.Batch
@@ -64,10 +64,10 @@ class PositionedBatch(interface.Batch):
         chosen, rows = found
         return self if rows is None else ScatteredBatch(chosen, rows + self._base, self.shard)
 
-    def stretch(self) -> Stretch:
+    def stretch(self) -> PositionedRows:
         """The records and where they are."""
         positions = np.arange(self._base + self._low, self._base + self._high, dtype=np.int64)
-        return Stretch(self._batch, self._low, self._high, positions, self.shard)
+        return PositionedRows(self._batch, self._low, self._high, positions, self.shard)
 
     def positions(self) -> list[int]:
         return list(range(self._base + self._low, self._base + self._high))
@@ -85,15 +85,15 @@ class ScatteredBatch(interface.Batch):
 
     __slots__ = ("_batch", "_places", "_start", "shard", "timestamp_us")
 
-    def __init__(self, batch: batches.Batch, places: NDArray[np.int64], shard: int, start: int = 0) -> None:
+    def __init__(self, batch: batches.Batch, at_positions: NDArray[np.int64], shard: int, start: int = 0) -> None:
         self._batch = batch
-        self._places = places
+        self._positions = at_positions
         self._start = start
         self.shard = shard
         self.timestamp_us = batch.timestamp_us
 
     def __len__(self) -> int:
-        return len(self._places) - self._start
+        return len(self._positions) - self._start
 
     @property
     def raw_bytes(self) -> int:
@@ -102,30 +102,30 @@ class ScatteredBatch(interface.Batch):
 
     @property
     def first_position(self) -> int:
-        return int(self._places[self._start])
+        return int(self._positions[self._start])
 
     def since(self, position: int) -> "ScatteredBatch":
         """The records at this position and behind it."""
-        start = max(self._start, int(np.searchsorted(self._places, position)))
-        return ScatteredBatch(self._batch, self._places, self.shard, start)
+        start = max(self._start, int(np.searchsorted(self._positions, position)))
+        return ScatteredBatch(self._batch, self._positions, self.shard, start)
 
-    def stretch(self) -> Stretch:
+    def stretch(self) -> PositionedRows:
         """The records and where they are."""
-        return Stretch(self._batch, self._start, self._batch.count, self._places[self._start :], self.shard)
+        return PositionedRows(self._batch, self._start, self._batch.count, self._positions[self._start :], self.shard)
 
     def positions(self) -> list[int]:
-        return self._places[self._start :].tolist()  # type: ignore[no-any-return]
+        return self._positions[self._start :].tolist()  # type: ignore[no-any-return]
 
     def records(self) -> list[Record]:
         found = self._batch.records(0, self.shard, slice(self._start, None))
         stamp, shard = self.timestamp_us, self.shard
         return [
-            Record(place, record.value, record.key, stamp, shard)
-            for place, record in zip(self.positions(), found, strict=True)
+            Record(position, record.value, record.key, stamp, shard)
+            for position, record in zip(self.positions(), found, strict=True)
         ]
 
     def to_arrow(self) -> Any:
-        return self._batch.to_arrow(self._places, self.shard).slice(self._start)
+        return self._batch.to_arrow(self._positions, self.shard).slice(self._start)
 
 
 AnyPositioned: TypeAlias = PositionedBatch | ScatteredBatch

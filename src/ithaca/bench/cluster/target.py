@@ -22,7 +22,7 @@ class Measured:
     def pids(self) -> dict[str, int]:
         """The process of every server that answers, by name."""
         status = status_of(self.bootstrap)
-        return {server.place.name: int(server.said["pid"]) for server in status.servers if server.said is not None}
+        return {server.place.name: int(server.status["pid"]) for server in status.servers if server.status is not None}
 
 
 def status_of(bootstrap: str) -> ClusterStatus:

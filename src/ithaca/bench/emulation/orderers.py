@@ -19,7 +19,7 @@ from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.messages.order import GetView, TailReply, ViewIs
 from ithaca.engines.scalog.ordering.entries import RegisterShard
-from ithaca.engines.scalog.ordering.outcomes import Refused
+from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import ProtocolError, Unavailable
@@ -100,7 +100,7 @@ async def _register(order: Order, shard: int) -> None:
     replicas = tuple((number, Address(f"emulated-{shard}", number)) for number in range(REPLICAS))
     entry = RegisterShard(shard, REPLICAS - 1, False, replicas)
     for outcome in await order.propose(entry, Deadline(CLUSTER_START_TIMEOUT_S)):
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, RefusedEntry):
             raise Unavailable(f"shard {shard} cannot be registered: {outcome.reason}")
 
 

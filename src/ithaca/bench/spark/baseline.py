@@ -19,7 +19,7 @@ NAME = "ithaca-bench-memory"
 
 
 @dataclass
-class Stretch(InputPartition):
+class PositionRange(InputPartition):
     """Positions that a task makes records for."""
 
     start: int
@@ -48,10 +48,10 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         parts = cut(1, self._records + 1, min_parts=1, max_records=self._max_records)
-        return [Stretch(start, stop) for start, stop in parts]
+        return [PositionRange(start, stop) for start, stop in parts]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, Stretch):
+        if not isinstance(partition, PositionRange):
             return
         step = max(1, SPARK_BATCH_BYTES // self._record_bytes)
         values = pa.py_buffer(payload(step * self._record_bytes))

@@ -45,13 +45,13 @@ def kafka_broker(directory: Path, plan: BrokerPlan) -> Iterator[str]:
     settings = directory / "server.properties"
     settings.write_text(properties(directory / "data", broker, controller, plan), encoding="utf-8")
     output = directory / "output.txt"
-    with terminations_raised(), output.open("ab") as said:
-        _format(plan, settings, said.fileno(), output)
+    with terminations_raised(), output.open("ab") as stream:
+        _format(plan, settings, stream.fileno(), output)
         process = subprocess.Popen(
             [*_java(plan), "kafka.Kafka", str(settings)],
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=stream,
+            stderr=stream,
             start_new_session=True,  # Ctrl-C is ours, and we stop it
         )
         try:
@@ -94,15 +94,15 @@ def _java(plan: BrokerPlan) -> list[str]:
     return [str(plan.java), *options, "-cp", classes]
 
 
-def _format(plan: BrokerPlan, settings: Path, said: int, output: Path) -> None:
+def _format(plan: BrokerPlan, settings: Path, stream: int, output: Path) -> None:
     identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     tool = ["kafka.tools.StorageTool", "format", f"--cluster-id={identity}", "--config", str(settings)]
     try:
         done = subprocess.run(
             [*_java(plan), *tool],
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=stream,
+            stderr=stream,
             timeout=START_TIMEOUT_S,
             check=False,
         )

@@ -83,18 +83,18 @@ def _report(found: "ClusterStatus", children: "dict[str, ChildState]", supervise
     servers = []
     for server in found.servers:
         child = children.get(server.place.name)
-        said = server.said or {}
+        status = server.status or {}
         servers.append(
             {
                 "name": server.place.name,
                 "role": server.place.role,
-                "shard": said.get("shard", server.place.shard),
-                "number": said.get("replica", server.place.number),
+                "shard": status.get("shard", server.place.shard),
+                "number": status.get("replica", server.place.number),
                 "address": str(server.place.address),
-                "pid": said.get("pid") or (child.pid if child else None),
+                "pid": status.get("pid") or (child.pid if child else None),
                 "state": "fenced" if server.place.name in fenced else server.state,
                 "restarts": child.restarts if child else None,
-                "says": server.said,
+                "says": server.status,
             }
         )
     return {

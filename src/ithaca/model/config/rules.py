@@ -34,8 +34,8 @@ class Choice:
         """What is wrong with the value, or None."""
         if value in self.words:
             return None
-        said = shown(value)
-        return f"is {said}{did_you_mean(said.strip(_QUOTES), self.words)}: use one of {', '.join(self.words)}"
+        text = shown(value)
+        return f"is {text}{did_you_mean(text.strip(_QUOTES), self.words)}: use one of {', '.join(self.words)}"
 
 
 @dataclass(frozen=True, slots=True)

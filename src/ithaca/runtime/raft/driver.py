@@ -38,7 +38,7 @@ from ithaca.raft.events import (
     ReadIndex,
     ReadReady,
     Receive,
-    Refused,
+    RefusedRequest,
     Restore,
     Role,
     RoleChanged,
@@ -50,7 +50,7 @@ from ithaca.raft.events import (
     TransferLeadership,
     Transferring,
 )
-from ithaca.raft.leader import Leadership
+from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import AnyMessage, Configuration, DurableState, EntryKind, ServerId, TimeoutNow
 from ithaca.runtime.machine import monotonic_ns, rng
 from ithaca.runtime.raft.disk import RaftDisk
@@ -170,7 +170,7 @@ class RaftDriver:
         return self.role is Role.LEADER
 
     @property
-    def leadership(self) -> Leadership | None:
+    def leadership(self) -> LeaderTerm | None:
         """What this server has under way as a leader."""
         return self._core.leadership if self.is_leader else None
 
@@ -226,12 +226,12 @@ class RaftDriver:
         self._plan_tick()
 
     def _perform(self, effects: list[Effect]) -> None:
-        for place, effect in enumerate(effects):
+        for index, effect in enumerate(effects):
             match effect:
                 case Send():
                     self._owner.send(effect.to, effect.message)
                 case Persist():
-                    self._persist(effect, effects[place + 1 :])
+                    self._persist(effect, effects[index + 1 :])
                     return
                 case Apply():
                     self._take_in(effect)
@@ -243,7 +243,7 @@ class RaftDriver:
                 case RoleChanged():
                     self._catch_up()
                     self._role_changed(effect)
-                case Refused():
+                case RefusedRequest():
                     _tell(self._requests.pop(effect.request).failed, self._owner.error_of(effect))
                 case TakeSnapshot():
                     self._catch_up()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from ithaca.model.errors import IthacaError
-from ithaca.raft.events import Persist, Refused, RoleChanged
+from ithaca.raft.events import Persist, RefusedRequest, RoleChanged
 from ithaca.raft.messages import AnyMessage, ServerId
 
 
@@ -45,7 +45,7 @@ class Owner(Protocol):
     def persisted(self, seconds: float) -> None:
         """The disk took so long for one persist."""
 
-    def error_of(self, refused: Refused) -> IthacaError:
+    def error_of(self, refused: RefusedRequest) -> IthacaError:
         """What whoever asked is told when Raft refuses something."""
 
     def failed(self, error: Exception) -> None:

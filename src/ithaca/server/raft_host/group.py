@@ -22,8 +22,8 @@ class Group:
         """Of all members. Groups that were founded before addresses were agreed on have them in the file alone."""
         configuration = self._driver.configuration
         agreed = dict(configuration.addresses)
-        places = {server: agreed.get(server) or self._of_file.get(server) for server in configuration.members}
-        return {server: address for server, address in places.items() if address is not None}
+        found = {server: agreed.get(server) or self._of_file.get(server) for server in configuration.members}
+        return {server: address for server, address in found.items() if address is not None}
 
     @property
     def others(self) -> dict[ServerId, Address]:
@@ -39,8 +39,8 @@ class Group:
         """Where those are that may lead, as far as it is agreed."""
         addresses = self.addresses
         voters = self._driver.agreed_configuration.voters
-        places = tuple(addresses[voter] for voter in voters if voter in addresses)
-        return Orderers(self._driver.commit_index, places)
+        found = tuple(addresses[voter] for voter in voters if voter in addresses)
+        return Orderers(self._driver.commit_index, found)
 
     @property
     def members(self) -> MembersAre:

@@ -2,11 +2,11 @@
 
 from ithaca.model.errors import InvalidInput, IthacaError, LastOrderer, NoSuchOrderer, Overloaded, Unavailable
 from ithaca.model.limits import RAFT_MEMBERS_MAX
-from ithaca.raft.events import Refused
+from ithaca.raft.events import RefusedRequest
 from ithaca.raft.messages import ServerId
 
 
-def error_of(server: ServerId, refused: Refused) -> IthacaError:
+def error_of(server: ServerId, refused: RefusedRequest) -> IthacaError:
     """The error for whoever asked `server`."""
     match refused.reason:
         case "not leader":

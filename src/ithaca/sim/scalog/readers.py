@@ -19,7 +19,7 @@ from ithaca.sim.process import Process
 from ithaca.sim.violation import Violation
 from ithaca.sim.workload import AGAIN_S, KEYS, connected
 from ithaca.wire.keys import hash_key
-from ithaca.wire.positioned import Stretch
+from ithaca.wire.positioned import PositionedRows
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
@@ -231,7 +231,7 @@ def _context(log: ClusterLog) -> Context:
     return log._context
 
 
-def _records(stretch: Stretch) -> list[Record]:
+def _records(stretch: PositionedRows) -> list[Record]:
     found = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
     places = stretch.positions.tolist()
     return [replace(record, position=place) for record, place in zip(found, places, strict=True)]

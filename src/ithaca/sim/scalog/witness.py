@@ -21,12 +21,12 @@ from ithaca.engines.scalog.ordering.entries import (
 )
 from ithaca.engines.scalog.ordering.outcomes import (
     ANONYMOUS,
+    ExpiredSession,
+    FinalizedShard,
     Outcome,
-    Refused,
-    SessionExpired,
+    RefusedEntry,
     SessionMoved,
     SessionOpened,
-    ShardFinalized,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
@@ -114,16 +114,16 @@ class Witness:
             self.accuse("order-time", problem)
         self._has_room(state, before, entry)
         for outcome in outcomes:
-            if isinstance(outcome, SessionExpired):
+            if isinstance(outcome, ExpiredSession):
                 self._may_expire(entry, outcome)
-            elif isinstance(outcome, Refused):
+            elif isinstance(outcome, RefusedEntry):
                 self._may_be_refused(outcome)
             elif isinstance(outcome, SessionMoved | SessionOpened):
                 self._may_be_home(state, outcome)
             elif isinstance(entry, Finalize) and isinstance(outcome, ViewChanged) and outcome.now is not None:
                 if outcome.now.phase == "finalizing":
                     self._graces[outcome.shard] = (state.cut_number + entry.cuts, entry.until_us)
-            elif isinstance(outcome, ShardFinalized) and isinstance(entry, Cut):
+            elif isinstance(outcome, FinalizedShard) and isinstance(entry, Cut):
                 self._is_over(state, outcome.shard)
         return outcomes
 
@@ -183,7 +183,7 @@ class Witness:
             said = f"{type(entry).__name__} took the state from {before} to {after} bytes"
             self.accuse("state-size", f"{said}, and {most} is the limit")
 
-    def _may_expire(self, entry: OrderingEntry, outcome: SessionExpired) -> None:
+    def _may_expire(self, entry: OrderingEntry, outcome: ExpiredSession) -> None:
         """A session expires under the epoch that was meant; others make room only if they have no name."""
         session = outcome.session
         match entry:
@@ -196,7 +196,7 @@ class Witness:
         if not is_meant:
             self.accuse("names", f"session {session.name!r} of epoch {session.epoch} expired by {entry}")
 
-    def _may_be_refused(self, outcome: Refused) -> None:
+    def _may_be_refused(self, outcome: RefusedEntry) -> None:
         """Only names are refused because names are taken."""
         entry = outcome.entry
         if (

@@ -16,7 +16,7 @@ from ithaca.engines.scalog.client.context import Context, open_context
 from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
 from ithaca.engines.scalog.messages.reading import Read
 from ithaca.engines.scalog.ordering.entries import TrimTo
-from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, Refused, TrimmedTo
+from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, RefusedEntry, TrimmedLog
 from ithaca.model import interface_aio
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
 from ithaca.model.interface import ClusterStatus, ShardPolicy
@@ -267,11 +267,11 @@ class AsyncClusterLog(interface_aio.ClusterLog):
         check_position(before, "before")
         deadline = Deadline(context.timeout_s)
         for outcome in await context.order.propose(TrimTo(before), deadline):
-            if isinstance(outcome, TrimmedTo):
+            if isinstance(outcome, TrimmedLog):
                 context.reading.trimmed(outcome.first)
                 await self._trim_seen(outcome.first)
                 return
-            if isinstance(outcome, Refused):
+            if isinstance(outcome, RefusedEntry):
                 tail = (await context.order.tail(deadline)).tail
                 raise InvalidInput(f"cannot trim before {before}: the tail is {tail}, and only what is written can go")
         raise ProtocolError("an orderer did not say what became of a trim")

@@ -127,11 +127,11 @@ class Order:
             raise ProtocolError(f"an orderer answered Admit with {type(answer).__name__}")
         return answer
 
-    async def said(self, deadline: Deadline) -> dict[str, Any]:
+    async def status(self, deadline: Deadline) -> dict[str, Any]:
         """What an orderer says of itself, the leader if it is known."""
         return _said(await self._ask(GetStatus(), deadline))
 
-    async def said_at(self, address: Address, deadline: Deadline) -> dict[str, Any]:
+    async def status_at(self, address: Address, deadline: Deadline) -> dict[str, Any]:
         """What the server at this address says of itself."""
         pauses = Backoff()
         while True:
@@ -193,11 +193,11 @@ class Order:
         is_unknown = False
         pauses = Backoff()
         while True:
-            places = deque(self._places(to_leader))
+            candidates = deque(self._candidates(to_leader))
             tried: set[Address] = set()
             was_redirected = False
-            while places and not (tried and deadline.passed):
-                address = places.popleft()
+            while candidates and not (tried and deadline.passed):
+                address = candidates.popleft()
                 if address in tried:
                     continue
                 tried.add(address)
@@ -217,7 +217,7 @@ class Order:
                 self._leader = answer.leader
                 if answer.leader is not None:
                     del problems[address]
-                    places.appendleft(answer.leader)
+                    candidates.appendleft(answer.leader)
             if deadline.passed or _hopeless(problems, tried):
                 failure = _nobody(problems, tried, deadline)
                 failure.outcome_unknown = is_unknown  # of any attempt, not of the last ones alone
@@ -234,15 +234,15 @@ class Order:
             message = Propose(encode_entry(entry_of(message)))
         return (await link.request(message, max(left_s, 0.001))).message
 
-    def _places(self, to_leader: bool) -> list[Address]:
+    def _candidates(self, to_leader: bool) -> list[Address]:
         """Those that are there now as far as is known, each time in another order; then those it began with."""
-        places, others = list(self._orderers.addresses), list(self._bootstrap)
-        rng().shuffle(places)
+        candidates, others = list(self._orderers.addresses), list(self._bootstrap)
+        rng().shuffle(candidates)
         rng().shuffle(others)
-        places += others
+        candidates += others
         if to_leader and self._leader is not None:
-            places.insert(0, self._leader)
-        return places
+            candidates.insert(0, self._leader)
+        return candidates
 
 
 def _said(answer: Message) -> dict[str, Any]:

@@ -123,7 +123,7 @@ class Replicas:
 
 def damaged_everywhere(places: Sequence[Address], problems: Mapping[Address, IthacaError]) -> Corrupt | None:
     """What one of the replicas said, if all of them are there and say that what is asked for is damaged."""
-    found = [problems.get(place) for place in places]
+    found = [problems.get(address) for address in places]
     damage = [error for error in found if isinstance(error, Corrupt)]
     return damage[0] if damage and len(damage) == len(found) else None
 

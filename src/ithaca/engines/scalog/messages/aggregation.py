@@ -12,14 +12,14 @@ from msgspec import Meta
 
 from ithaca.engines.scalog.ordering.cut_slices import CutPart
 from ithaca.engines.scalog.ordering.outcomes import (
+    ExpiredSession,
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
     RangeLost,
-    SessionExpired,
     SessionMoved,
     SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed
@@ -36,14 +36,14 @@ Change = (
     ViewChanged
     | LaneOpened
     | LaneClosed
-    | ShardFinalized
+    | FinalizedShard
     | PartOpened
     | PartSealed
     | PartDropped
     | SessionOpened
     | SessionMoved
-    | SessionExpired
-    | TrimmedTo
+    | ExpiredSession
+    | TrimmedLog
     | RangeLost
 )
 """What is agreed beside cuts, and told to the replicas whom it concerns."""

@@ -6,16 +6,16 @@ import msgspec
 
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ExpiredSession,
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
     RangeLost,
-    Refused,
+    RefusedEntry,
     Session,
-    SessionExpired,
     SessionMoved,
     SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartOutcome
@@ -27,14 +27,14 @@ AppliedOutcome = (
     | ViewChanged
     | LaneOpened
     | LaneClosed
-    | ShardFinalized
+    | FinalizedShard
     | PartOutcome
     | SessionOpened
     | SessionMoved
-    | SessionExpired
-    | TrimmedTo
+    | ExpiredSession
+    | TrimmedLog
     | RangeLost
-    | Refused
+    | RefusedEntry
 )
 """What whoever proposed an entry is told of it."""
 

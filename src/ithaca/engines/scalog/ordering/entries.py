@@ -233,7 +233,7 @@ class ExpireIdle(msgspec.Struct, frozen=True, array_like=True, tag="expire-idle"
     time_us: _Time
 
 
-class Lost(msgspec.Struct, frozen=True, array_like=True, tag="lost"):
+class DeclareLost(msgspec.Struct, frozen=True, array_like=True, tag="lost"):
     """The lane's ordered records of LSNs `[start, stop)` are on no replica any more."""
 
     lane: LaneId
@@ -269,7 +269,7 @@ OrderingEntry = (
     | ExpireSession
     | NoteSessions
     | ExpireIdle
-    | Lost
+    | DeclareLost
 )
 
 TAGS = frozenset(str(kind.__struct_config__.tag) for kind in OrderingEntry.__args__)

@@ -17,7 +17,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.view import ClusterConfiguration
 
 
-class Leader:
+class CutProposer:
     """Turns reports into cuts. `now_us` is a monotonic clock, `time_us` the wall clock."""
 
     def __init__(self, state: OrderingState) -> None:

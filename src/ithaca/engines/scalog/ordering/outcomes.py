@@ -89,7 +89,7 @@ class LaneClosed(msgspec.Struct, frozen=True, array_like=True, tag="lane-closed"
     length: int
 
 
-class ShardFinalized(msgspec.Struct, frozen=True, array_like=True, tag="shard-finalized"):
+class FinalizedShard(msgspec.Struct, frozen=True, array_like=True, tag="shard-finalized"):
     """Cut `cut` was the last one for this shard; the closing of its lanes stands before this."""
 
     shard: int
@@ -127,11 +127,11 @@ class SessionMoved(msgspec.Struct, frozen=True, array_like=True, tag="session-mo
     source: LaneId
 
 
-class SessionExpired(msgspec.Struct, frozen=True, array_like=True, tag="session-expired"):
+class ExpiredSession(msgspec.Struct, frozen=True, array_like=True, tag="session-expired"):
     session: Session
 
 
-class TrimmedTo(msgspec.Struct, frozen=True, array_like=True, tag="trimmed"):
+class TrimmedLog(msgspec.Struct, frozen=True, array_like=True, tag="trimmed"):
     """`first` is the first position that can be read; of `lanes` nothing can, so nobody need keep them."""
 
     first: int
@@ -146,7 +146,7 @@ class RangeLost(msgspec.Struct, frozen=True, array_like=True, tag="range-lost"):
     stop: int
 
 
-class Refused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
+class RefusedEntry(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
     """The entry changed nothing."""
 
     entry: OrderingEntry
@@ -231,13 +231,13 @@ Outcome = (
     | ViewChanged
     | LaneOpened
     | LaneClosed
-    | ShardFinalized
+    | FinalizedShard
     | OrderedCut
-    | TrimmedTo
+    | TrimmedLog
     | PartOutcome
     | SessionOpened
     | SessionMoved
-    | SessionExpired
+    | ExpiredSession
     | RangeLost
-    | Refused
+    | RefusedEntry
 )

@@ -17,12 +17,12 @@ from ithaca.engines.scalog.ordering.entries import ExpireIdle, ExpireSession, Mo
 from ithaca.engines.scalog.ordering.lanes import LaneTable
 from ithaca.engines.scalog.ordering.outcomes import (
     ANONYMOUS,
+    ExpiredSession,
     LaneClosed,
     Outcome,
     Reason,
-    Refused,
+    RefusedEntry,
     Session,
-    SessionExpired,
     SessionMoved,
     SessionOpened,
 )
@@ -38,7 +38,7 @@ class PackedSessions(msgspec.Struct, frozen=True, array_like=True):
     sessions: list[Session]
 
 
-class SessionTable:
+class SessionRegistry:
     """Sessions by producer id. Ids are never reused; a name that expired gets a new one."""
 
     def __init__(self, lanes: LaneTable, shards: ShardTable) -> None:
@@ -72,7 +72,7 @@ class SessionTable:
         if reason is None and not self._has_place(entry.name):
             reason = "too many sessions"
         if reason is not None:
-            return [Refused(entry, reason)]
+            return [RefusedEntry(entry, reason)]
         made_room = self._make_room(has_room=has_room)
         session = Session(self._next_producer_id, entry.name, epoch=1, home=entry.lane, active_us=time_us)
         self._next_producer_id += 1
@@ -81,23 +81,23 @@ class SessionTable:
     def move(self, entry: MoveSession, time_us: int) -> list[Outcome]:
         session = self.by_id.get(entry.producer_id)
         if session is None:
-            return [Refused(entry, "no such session")]
+            return [RefusedEntry(entry, "no such session")]
         if entry.epoch != session.epoch:
-            return [Refused(entry, "the session was opened again")]
+            return [RefusedEntry(entry, "the session was opened again")]
         if session.home == entry.target:
             return [SessionMoved(session, entry.source)]
         reason = self._unmovable(session, entry)
         if reason is not None:
-            return [Refused(entry, reason)]
+            return [RefusedEntry(entry, reason)]
         moved = msgspec.structs.replace(session, home=entry.target, carried=entry.carried, active_us=time_us)
         return [SessionMoved(self._put(moved), entry.source)]
 
     def expire(self, entry: ExpireSession) -> list[Outcome]:
         session = self.by_id.get(entry.producer_id)
         if session is None:
-            return [Refused(entry, "no such session")]
+            return [RefusedEntry(entry, "no such session")]
         if entry.epoch != session.epoch:
-            return [Refused(entry, "the session was opened again")]
+            return [RefusedEntry(entry, "the session was opened again")]
         return [self._expired(session)]
 
     def note(self, entry: NoteSessions, time_us: int) -> list[Outcome]:
@@ -149,7 +149,7 @@ class SessionTable:
         return PackedSessions(self._next_producer_id, [session for _, session in sorted(self.by_id.items())])
 
     @classmethod
-    def restored(cls, packed: PackedSessions, lanes: LaneTable, shards: ShardTable) -> "SessionTable":
+    def restored(cls, packed: PackedSessions, lanes: LaneTable, shards: ShardTable) -> "SessionRegistry":
         table = cls(lanes, shards)
         table._next_producer_id = packed.next_producer_id
         for session in packed.sessions:
@@ -186,12 +186,12 @@ class SessionTable:
             if session is not None and session.active_us == active_us:
                 return [self._expired(session)]
 
-    def _expired(self, session: Session) -> SessionExpired:
+    def _expired(self, session: Session) -> ExpiredSession:
         del self.by_id[session.producer_id]
         del self._id_of_name[session.name]
         self._leave_home(session)
         self.named -= not session.is_anonymous
-        return SessionExpired(session)
+        return ExpiredSession(session)
 
     def _put(self, session: Session) -> Session:
         former = self.by_id.get(session.producer_id)

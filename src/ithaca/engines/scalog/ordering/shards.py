@@ -21,11 +21,11 @@ from ithaca.engines.scalog.ordering.entries import (
 )
 from ithaca.engines.scalog.ordering.lanes import NEVER, LaneTable
 from ithaca.engines.scalog.ordering.outcomes import (
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
     Outcome,
-    Refused,
-    ShardFinalized,
+    RefusedEntry,
     ViewChanged,
 )
 from ithaca.model.limits import (
@@ -109,13 +109,13 @@ class ShardTable:
         if known is not None:
             if _as_registered(known) == _as_registered(entry):
                 return [ViewChanged(self.version, known.shard, known)]
-            return [Refused(entry, "another shard has this number")]
+            return [RefusedEntry(entry, "another shard has this number")]
         if entry.shard in self._reclaimed:
-            return [Refused(entry, "another shard has this number")]
+            return [RefusedEntry(entry, "another shard has this number")]
         if self._is_taken(address for _, address in entry.replicas):
-            return [Refused(entry, "another replica has this address")]
+            return [RefusedEntry(entry, "another replica has this address")]
         if self.replica_count + len(entry.replicas) > ORDERING_REPLICAS_MAX:
-            return [Refused(entry, "too many replicas")]
+            return [RefusedEntry(entry, "too many replicas")]
         replicas = tuple(Replica(number, address) for number, address in entry.replicas)
         return [
             self._put(
@@ -133,19 +133,19 @@ class ShardTable:
     def open_lane(self, entry: OpenLane) -> list[Outcome]:
         shard = self.by_number.get(entry.shard)
         if shard is None:
-            return [Refused(entry, "no such shard")]
+            return [RefusedEntry(entry, "no such shard")]
         replica = shard.find(entry.replica)
         if replica is None:
-            return [Refused(entry, "no such replica")]
+            return [RefusedEntry(entry, "no such replica")]
         if shard.phase == "finalized":
-            return [Refused(entry, "the shard is finalized")]
+            return [RefusedEntry(entry, "the shard is finalized")]
         if entry.boot < replica.boot:
-            return [Refused(entry, "the replica has started again since")]
+            return [RefusedEntry(entry, "the replica has started again since")]
         lane = LaneId(shard.shard, replica.replica, replica.incarnation)
         if entry.boot == replica.boot:
-            return [LaneOpened(lane, replica.boot) if replica.is_open else Refused(entry, "the lane is closed")]
+            return [LaneOpened(lane, replica.boot) if replica.is_open else RefusedEntry(entry, "the lane is closed")]
         if replica.incarnation >= PART_INCARNATION_MIN - 1:
-            return [Refused(entry, "too many incarnations")]
+            return [RefusedEntry(entry, "too many incarnations")]
         outcomes: list[Outcome] = [self._close(lane)] if replica.is_open else []
         lane = lane._replace(incarnation=lane.incarnation + 1)
         self._lanes.open(lane, since=shard.epoch_view if shard.is_ordering else NEVER)
@@ -157,7 +157,7 @@ class ShardTable:
         lane = entry.lane
         if not self._lanes.is_open(lane):
             closed = self._lanes.closed.get(lane)
-            return [LaneClosed(lane, closed.length) if closed else Refused(entry, "no such lane")]
+            return [LaneClosed(lane, closed.length) if closed else RefusedEntry(entry, "no such lane")]
         shard = self.by_number[lane.shard]
         replica = shard.find(lane.replica)
         assert replica is not None, f"lane {lane} is open, and its replica is gone"
@@ -167,15 +167,15 @@ class ShardTable:
         """The replica's lane is closed. A shard without masking orders nothing until it is complete again."""
         shard = self.by_number.get(entry.shard)
         if shard is None:
-            return [Refused(entry, "no such shard")]
+            return [RefusedEntry(entry, "no such shard")]
         replica = shard.find(entry.replica)
         if replica is None:
-            return [Refused(entry, "no such replica")]
+            return [RefusedEntry(entry, "no such replica")]
         if entry.epoch != shard.epoch:
-            return [Refused(entry, "the configuration has changed")]
+            return [RefusedEntry(entry, "the configuration has changed")]
         # Ordered records are on f+1 replicas, so that with f of them gone every one has a copy left.
         if len(shard.replicas) - 1 < shard.size - shard.f:
-            return [Refused(entry, "too few replicas would remain")]
+            return [RefusedEntry(entry, "too few replicas would remain")]
         lane = LaneId(shard.shard, replica.replica, replica.incarnation)
         outcomes: list[Outcome] = [self._close(lane)] if replica.is_open else []
         rest = tuple(each for each in shard.replicas if each.replica != replica.replica)
@@ -184,18 +184,18 @@ class ShardTable:
     def add(self, entry: AddReplica) -> list[Outcome]:
         shard = self.by_number.get(entry.shard)
         if shard is None:
-            return [Refused(entry, "no such shard")]
+            return [RefusedEntry(entry, "no such shard")]
         known = shard.find(entry.replica)
         if known is not None and known.address == entry.address:
             return [ViewChanged(self.version, shard.shard, shard)]
         if entry.replica <= shard.replica_last:
-            return [Refused(entry, "replica number was used")]
+            return [RefusedEntry(entry, "replica number was used")]
         if entry.epoch != shard.epoch:
-            return [Refused(entry, "the configuration has changed")]
+            return [RefusedEntry(entry, "the configuration has changed")]
         if len(shard.replicas) >= (SHARD_REPLICAS_MAX if shard.phase == "finalized" else shard.size):
-            return [Refused(entry, "the shard is complete")]
+            return [RefusedEntry(entry, "the shard is complete")]
         if self._is_taken([entry.address]):
-            return [Refused(entry, "another replica has this address")]
+            return [RefusedEntry(entry, "another replica has this address")]
         grown = msgspec.structs.replace(shard, replica_last=entry.replica)
         return [self._reconfigure(grown, (*shard.replicas, Replica(entry.replica, entry.address)))]
 
@@ -203,15 +203,17 @@ class ShardTable:
         """At once, or with a grace from cut number `cut` on; at once also cuts a grace short."""
         shard = self.by_number.get(entry.shard)
         if shard is None:
-            return [Refused(entry, "the shard was reclaimed" if self.was_reclaimed(entry.shard) else "no such shard")]
+            return [
+                RefusedEntry(entry, "the shard was reclaimed" if self.was_reclaimed(entry.shard) else "no such shard")
+            ]
         if shard.phase == "finalized":
-            return [ShardFinalized(shard.shard, shard.final_cut)]
+            return [FinalizedShard(shard.shard, shard.final_cut)]
         if not entry.may_be_last and not any(self.is_live(other) for other in self.by_number if other != shard.shard):
-            return [Refused(entry, "no other shard is live")]
+            return [RefusedEntry(entry, "no other shard is live")]
         if entry.cuts == 0 and entry.until_us == 0:
             return self._finalize(shard, cut)
         if shard.phase == "finalizing":
-            return [Refused(entry, "the shard is finalizing")]
+            return [RefusedEntry(entry, "the shard is finalizing")]
         self.graces[shard.shard] = Grace(cut + entry.cuts, entry.until_us)
         return [self._put(msgspec.structs.replace(shard, phase="finalizing"))]
 
@@ -261,7 +263,7 @@ class ShardTable:
         outcomes: list[Outcome] = [self._close(lane) for lane in shard.open_lanes()]
         replicas = tuple(msgspec.structs.replace(each, is_open=False) for each in shard.replicas)
         final = msgspec.structs.replace(shard, replicas=replicas, phase="finalized", final_cut=cut)
-        return [*outcomes, ShardFinalized(shard.shard, cut), self._put(final)]
+        return [*outcomes, FinalizedShard(shard.shard, cut), self._put(final)]
 
     def _reconfigure(self, shard: Shard, replicas: tuple[Replica, ...]) -> ViewChanged:
         now = msgspec.structs.replace(shard, replicas=replicas, epoch=shard.epoch + 1, epoch_view=self.version + 1)

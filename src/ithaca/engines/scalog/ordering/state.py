@@ -14,10 +14,10 @@ from ithaca.engines.scalog.ordering.entries import (
     CloseLane,
     Configure,
     Cut,
+    DeclareLost,
     ExpireIdle,
     ExpireSession,
     Finalize,
-    Lost,
     MoveSession,
     NoteSessions,
     OpenLane,
@@ -30,16 +30,16 @@ from ithaca.engines.scalog.ordering.entries import (
 from ithaca.engines.scalog.ordering.lanes import LaneTable, Runs
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ExpiredSession,
     LaneClosed,
     OrderedCut,
     Outcome,
     PackedCut,
     RangeLost,
-    Refused,
+    RefusedEntry,
     Session,
-    SessionExpired,
     SessionMoved,
-    TrimmedTo,
+    TrimmedLog,
 )
 from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
@@ -53,7 +53,7 @@ from ithaca.engines.scalog.ordering.prepared.entries import (
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.engines.scalog.ordering.prepared.parts import PartTable
-from ithaca.engines.scalog.ordering.sessions import SessionTable
+from ithaca.engines.scalog.ordering.sessions import SessionRegistry
 from ithaca.engines.scalog.ordering.shards import ShardTable
 from ithaca.engines.scalog.ordering.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from ithaca.model.cut import ShardCut
@@ -98,7 +98,7 @@ class OrderingState:
         self.time_us = 0
         self.lanes = LaneTable()
         self.shards = ShardTable(self.lanes)
-        self.sessions = SessionTable(self.lanes, self.shards)
+        self.sessions = SessionRegistry(self.lanes, self.shards)
         self.parts = PartTable(self.lanes, self.shards)
         self.lost: dict[LaneId, lost.Ranges] = {}
         self.kept: dict[int, OrderedCut] = {}
@@ -113,9 +113,9 @@ class OrderingState:
         assert index > self.index, f"entry {index} comes after entry {self.index}"
         self.index = index
         if self.configuration is None and not isinstance(entry, Configure):
-            return [Refused(entry, "the log is not configured")]
+            return [RefusedEntry(entry, "the log is not configured")]
         if room.is_full_for(self, entry):
-            return [Refused(entry, "the state is full")]
+            return [RefusedEntry(entry, "the state is full")]
         outcomes = self._apply(entry)
         self.sessions.follow(outcomes, self.time_us)
         return outcomes + self.parts.follow(outcomes) + self._drop_empty(outcomes)
@@ -126,7 +126,7 @@ class OrderingState:
         closed = {each.lane for each in outcomes if isinstance(each, LaneClosed) and not each.length}
         empty = set(filter(self.lanes.is_empty, closed | _left(outcomes)))
         gone = self.lanes.drop(empty - self.sessions.homes()) if empty else []
-        return [TrimmedTo(self.first, tuple(gone))] if gone else []
+        return [TrimmedLog(self.first, tuple(gone))] if gone else []
 
     def _apply(self, entry: OrderingEntry) -> list[Outcome]:
         match entry:
@@ -175,7 +175,7 @@ class OrderingState:
                 return self.sessions.note(entry, self._raised_time_us(entry.time_us))
             case ExpireIdle():
                 return self._let_go(self.sessions.expire_idle(entry, self._raised_time_us(entry.time_us)))
-            case Lost():
+            case DeclareLost():
                 return self._lose(entry)
 
     def cuts_since(self, shard: int, number: int) -> list[ShardCut]:
@@ -245,7 +245,7 @@ class OrderingState:
         state.first, state.time_us = snapshot.first, snapshot.time_us
         state.lanes = LaneTable.restored(snapshot.lanes)
         state.shards = ShardTable.restored(snapshot.shards, state.lanes)
-        state.sessions = SessionTable.restored(snapshot.sessions, state.lanes, state.shards)
+        state.sessions = SessionRegistry.restored(snapshot.sessions, state.lanes, state.shards)
         state.parts = PartTable.restored(snapshot.parts, state.lanes, state.shards)
         state.lost = dict(snapshot.lost)
         state.kept = {cut.number: cut.unpacked() for cut in snapshot.kept}
@@ -259,9 +259,9 @@ class OrderingState:
     def _configure(self, entry: Configure) -> list[Outcome]:
         if self.configuration is not None:
             if entry.configuration.log != self.configuration.log:
-                return [Refused(entry, "another log")]
+                return [RefusedEntry(entry, "another log")]
             if entry.configuration.engine != self.configuration.engine:
-                return [Refused(entry, "another engine")]
+                return [RefusedEntry(entry, "another engine")]
         self.configuration = entry.configuration
         return [Configured(entry.configuration)]
 
@@ -295,7 +295,7 @@ class OrderingState:
 
     def _trim(self, entry: TrimTo) -> list[Outcome]:
         if entry.position > self.tail:
-            return [Refused(entry, "beyond the tail")]
+            return [RefusedEntry(entry, "beyond the tail")]
         self.first = max(self.first, entry.position)
         return self._forget()
 
@@ -314,18 +314,18 @@ class OrderingState:
         gone = self.lanes.forget(self.first, pinned=self.sessions.homes())
         for lane in gone:
             self.lost.pop(lane, None)
-        return [TrimmedTo(self.first, tuple(gone)), *self.shards.reclaim()]
+        return [TrimmedLog(self.first, tuple(gone)), *self.shards.reclaim()]
 
-    def _lose(self, entry: Lost) -> list[Outcome]:
+    def _lose(self, entry: DeclareLost) -> list[Outcome]:
         length = self.lanes.ordered_length(entry.lane)
         if length is None:
-            return [Refused(entry, "no such lane")]
+            return [RefusedEntry(entry, "no such lane")]
         if entry.stop > length:
-            return [Refused(entry, "beyond what is ordered")]
+            return [RefusedEntry(entry, "beyond what is ordered")]
         ranges = lost.merged(self.lost.get(entry.lane, ()), entry.start, entry.stop)
         others = sum(len(known) for lane, known in self.lost.items() if lane != entry.lane)
         if others + len(ranges) > ORDERING_LOST_RANGES_MAX:
-            return [Refused(entry, "too many lost ranges")]
+            return [RefusedEntry(entry, "too many lost ranges")]
         self.lost[entry.lane] = ranges
         return [RangeLost(entry.lane, entry.start, entry.stop)]
 
@@ -333,4 +333,4 @@ class OrderingState:
 def _left(outcomes: list[Outcome]) -> set[LaneId]:
     """The lanes that sessions have left."""
     moved = {each.source for each in outcomes if isinstance(each, SessionMoved)}
-    return moved | {each.session.home for each in outcomes if isinstance(each, SessionExpired)}
+    return moved | {each.session.home for each in outcomes if isinstance(each, ExpiredSession)}

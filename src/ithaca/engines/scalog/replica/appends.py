@@ -2,10 +2,10 @@
 
 from collections import deque
 
-from ithaca.engines.scalog.ordering.outcomes import SessionExpired, SessionMoved, SessionOpened
+from ithaca.engines.scalog.ordering.outcomes import ExpiredSession, SessionMoved, SessionOpened
 from ithaca.engines.scalog.replica.events import Acknowledge, AcknowledgeAt, Appended, Effect, Refuse, Request, Write
 from ithaca.engines.scalog.replica.lanes import LaneCopy
-from ithaca.engines.scalog.replica.sessions import HomeSessions, Placed
+from ithaca.engines.scalog.replica.sessions import HomeSessions, KnownBatch
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import IthacaError, Overloaded, SessionError, StorageFull, Unavailable, WrongLane
 from ithaca.model.limits import APPEND_REPEATS_MAX, LANE_PENDING_BYTES_MAX
@@ -77,7 +77,7 @@ class Appends:
         else:
             self.sessions.left(event.session)
 
-    def session_expired(self, event: SessionExpired) -> None:
+    def session_expired(self, event: ExpiredSession) -> None:
         if self._copy is not None and event.session.home == self._copy.lane:
             self.sessions.expired(event.session)
 
@@ -147,7 +147,7 @@ class Appends:
         self._effects.append(Write(lane, batch))
         return True
 
-    def _repeat(self, copy: LaneCopy, request: Request, placed: Placed) -> None:
+    def _repeat(self, copy: LaneCopy, request: Request, placed: KnownBatch) -> None:
         """The batch is there already: it gets the answer of the one it repeats."""
         pending = self._pending_at.get(placed.lsn)
         if placed.lsn < 0 and not placed.position:

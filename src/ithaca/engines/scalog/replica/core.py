@@ -5,14 +5,14 @@ from typing import Any, Literal
 
 from ithaca.engines.scalog.ordering import lost
 from ithaca.engines.scalog.ordering.outcomes import (
+    ExpiredSession,
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
     RangeLost,
-    SessionExpired,
     SessionMoved,
     SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed
@@ -122,14 +122,14 @@ class ReplicaCore:
             ViewChanged: self._view_changed,
             LaneOpened: self._lane_opened,
             LaneClosed: self._lane_closed,
-            ShardFinalized: lambda _: None,  # its lanes were closed before, and the view says the rest
+            FinalizedShard: lambda _: None,  # its lanes were closed before, and the view says the rest
             PartOpened: self._part_opened,
             PartSealed: self._part_sealed,
             PartDropped: self._part_dropped,
             SessionOpened: self._appends.session_came,
             SessionMoved: self._appends.session_came,
-            SessionExpired: self._session_expired,
-            TrimmedTo: self._trimmed,
+            ExpiredSession: self._session_expired,
+            TrimmedLog: self._trimmed,
             RangeLost: self._range_lost,
         }
 
@@ -356,7 +356,7 @@ class ReplicaCore:
                 at_home = frozenset(each.producer_id for each in summary.sessions if each.home == lane)
                 self._effects.append(ListSessions(lane, at_home, length))
 
-    def _session_expired(self, event: SessionExpired) -> None:
+    def _session_expired(self, event: ExpiredSession) -> None:
         self._appends.session_expired(event)
         copy = self._lanes.get(event.session.home)
         if copy is not None and not copy.is_settled:
@@ -612,7 +612,7 @@ class ReplicaCore:
         for lane in self._settled:
             self._drop_settled(lane)
 
-    def _trimmed(self, event: TrimmedTo) -> None:
+    def _trimmed(self, event: TrimmedLog) -> None:
         if event.first > self.tail:
             self._rejoin(f"everything before {event.first} was trimmed, and the order ends at {self.tail} here")
             return

@@ -69,7 +69,7 @@ def merged_carried(older: Iterable[Carried], newer: Iterable[Carried]) -> list[C
     return [by_number[first_seq] for first_seq in sorted(by_number)][-SESSION_BATCHES_MAX:]
 
 
-class Placed(msgspec.Struct, frozen=True, gc=False):
+class KnownBatch(msgspec.Struct, frozen=True, gc=False):
     """A batch of a session: in the own lane at `lsn`, or in a former home, which gave it this position (or 0)."""
 
     first_seq: int
@@ -85,7 +85,7 @@ class _Known:
         carried = decode_carried(session.carried)
         self.name = session.name
         self.epoch = session.epoch
-        self.placed = deque((Placed(batch[0], batch[1], -1, batch[2]) for batch in carried), SESSION_BATCHES_MAX)
+        self.placed = deque((KnownBatch(batch[0], batch[1], -1, batch[2]) for batch in carried), SESSION_BATCHES_MAX)
         self.next_seq = carried[-1][0] + carried[-1][1] if carried else 1
 
 
@@ -135,7 +135,7 @@ class HomeSessions:
         placed = self._by_id[producer_id].placed
         return placed[-1].lsn if placed else -1
 
-    def place_of(self, batch: Batch) -> Placed | None:
+    def place_of(self, batch: Batch) -> KnownBatch | None:
         """Where an earlier equal batch is, None when this one is the next; raises otherwise."""
         known = self._current(batch.producer_id, batch.producer_epoch)
         if batch.first_seq == known.next_seq:
@@ -152,7 +152,7 @@ class HomeSessions:
     def accepted(self, batch: Batch) -> None:
         """The batch, which is the next, has its place in the own lane."""
         known = self._by_id[batch.producer_id]
-        known.placed.append(Placed(batch.first_seq, batch.count, batch.base_lsn, 0))
+        known.placed.append(KnownBatch(batch.first_seq, batch.count, batch.base_lsn, 0))
         known.next_seq = batch.first_seq + batch.count
 
     def _current(self, producer_id: int, epoch: int) -> _Known:

@@ -31,7 +31,7 @@ from ithaca.model.limits import (
     SPARES_MAX,
     WRITERS_MAX,
 )
-from ithaca.raft.leader import Leadership
+from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import Configuration
 from ithaca.runtime.listener import Listener
 from ithaca.runtime.machine import descriptors_max, descriptors_open
@@ -84,7 +84,7 @@ def member_uses(configuration: Configuration) -> Uses:
     }
 
 
-def leader_uses(spares: int, leadership: Leadership) -> Uses:
+def leader_uses(spares: int, leadership: LeaderTerm) -> Uses:
     """What the leader alone has: spares that wait, and what is not agreed on yet."""
     return {
         "spares": (spares, SPARES_MAX),

@@ -52,8 +52,8 @@ def mark(disk: Disk, path: str, reason: str) -> None:
 def check_unmarked(disk: Disk, path: str) -> None:
     """Raise `Corrupt` for a lane that was marked, with what was said of it."""
     if disk.exists(f"{path}/{MARK}"):
-        said = disk.open(f"{path}/{MARK}", writable=False).read(0, _REASON_BYTES_MAX).decode(errors="replace")
-        raise Corrupt(f"found while it was read: {said or 'what was damaged is not known any more'}")
+        reason = disk.open(f"{path}/{MARK}", writable=False).read(0, _REASON_BYTES_MAX).decode(errors="replace")
+        raise Corrupt(f"found while it was read: {reason or 'what was damaged is not known any more'}")
 
 
 def quarantine(disk: Disk, directory: str, lane: LaneId, error: Corrupt) -> Quarantined:

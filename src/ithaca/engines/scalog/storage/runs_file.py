@@ -231,13 +231,13 @@ class RunsFile:
     def _write_page(self, file: File, number: int, generation: int, runs: Columns) -> None:
         body = np.ascontiguousarray(runs.T).astype("<i8").tobytes()
         lsn, position, _, time_us = (int(value) for value in runs[:, 0])
-        said = _PAGE.pack(number, generation, lsn, position, time_us, crc32c(body), 0)
-        file.write(self._at(number), [_CHECKED.pack(_PAGE_MAGIC, crc32c(said)), said, body])
+        head = _PAGE.pack(number, generation, lsn, position, time_us, crc32c(body), 0)
+        file.write(self._at(number), [_CHECKED.pack(_PAGE_MAGIC, crc32c(head)), head, body])
 
     def _write_slot(self, file: File, last: Generation) -> None:
         body = _columns(last.tail).T.astype("<i8").tobytes()
-        said = _SLOT.pack(*last[:5], len(last.tail), 0)
-        file.write(self._slot_at(last.number), [_CHECKED.pack(_SLOT_MAGIC, crc32c(said + body)), said, body])
+        head = _SLOT.pack(*last[:5], len(last.tail), 0)
+        file.write(self._slot_at(last.number), [_CHECKED.pack(_SLOT_MAGIC, crc32c(head + body)), head, body])
 
     def _mark(self) -> None:
         number = self.last.number.to_bytes(8, "little")
@@ -274,10 +274,10 @@ class RunsFile:
         """LSN, position and time of the first run of each page that is not dead, as three rows."""
         heads: list[tuple[int, ...]] = []
         for number in range(self.last.dead_pages, self.last.pages):
-            said = _page_head(number, self._read_page(number, _BLOCK_HEAD_BYTES))
-            if said is None:
+            head = _page_head(number, self._read_page(number, _BLOCK_HEAD_BYTES))
+            if head is None:
                 raise self._page_damaged(number, f"the head of page {number} of the runs")
-            heads.append(said[2:5])
+            heads.append(head[2:5])
         return np.array(heads, np.int64).reshape(-1, 3).T
 
     def _read_page(self, number: int, count: int) -> bytes:
@@ -290,11 +290,11 @@ class RunsFile:
 
     def _parse_page(self, number: int, data: bytes) -> tuple[int, Columns] | None:
         """A page's generation and runs, None when it does not check out."""
-        said = _page_head(number, data)
-        if said is None or len(data) != self._block_bytes or crc32c(data[_BLOCK_HEAD_BYTES:]) != said[5]:
+        head = _page_head(number, data)
+        if head is None or len(data) != self._block_bytes or crc32c(data[_BLOCK_HEAD_BYTES:]) != head[5]:
             return None
         runs = _parse_runs(data[_BLOCK_HEAD_BYTES:])
-        return (said[1], runs) if _are_consecutive(runs) else None
+        return (head[1], runs) if _are_consecutive(runs) else None
 
     def _parse_slot(self, data: bytes) -> Generation | None:
         if len(data) < _BLOCK_HEAD_BYTES:
@@ -450,10 +450,10 @@ def _page_head(number: int, data: bytes) -> tuple[int, ...] | None:
     if len(data) < _BLOCK_HEAD_BYTES:
         return None
     magic, crc = _CHECKED.unpack_from(data)
-    said: tuple[int, ...] = _PAGE.unpack_from(data, _CHECKED.size)
-    if magic != _PAGE_MAGIC or crc != crc32c(data[_CHECKED.size : _BLOCK_HEAD_BYTES]) or said[0] != number:
+    head: tuple[int, ...] = _PAGE.unpack_from(data, _CHECKED.size)
+    if magic != _PAGE_MAGIC or crc != crc32c(data[_CHECKED.size : _BLOCK_HEAD_BYTES]) or head[0] != number:
         return None
-    return said
+    return head
 
 
 def _translated(error: OSError, path: str) -> StorageError:

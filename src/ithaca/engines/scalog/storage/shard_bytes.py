@@ -18,7 +18,7 @@ class _Segment(NamedTuple):
     negated_end: int
     """The position behind it, negated."""
     lane: LaneId
-    place: int
+    nth: int
 
 
 def position_beyond(store: LaneStore, open_lanes: Container[LaneId], bytes_max: int) -> int:
@@ -35,21 +35,21 @@ def position_beyond(store: LaneStore, open_lanes: Container[LaneId], bytes_max: 
     newest: list[_Segment] = []
     kept = 0
 
-    def offer(lane: LaneId, place: int) -> None:
+    def offer(lane: LaneId, nth: int) -> None:
         """Have a segment looked at, unless there is none, or it was trimmed: then so were those before it."""
-        end = None if place < 0 else _end_position(lanes[lane], first_lsns[lane], place)
+        end = None if nth < 0 else _end_position(lanes[lane], first_lsns[lane], nth)
         if end is not None and end > store.first:
-            heappush(newest, _Segment(-end, lane, place))
+            heappush(newest, _Segment(-end, lane, nth))
 
     for lane, held in lanes.items():
-        place = len(first_lsns[lane]) - 1
-        if place >= 0 and lane in open_lanes:
-            kept += _bytes_of(held, first_lsns[lane][place])
-            place -= 1
-        while place >= 0 and _end_position(held, first_lsns[lane], place) is None:
-            kept += _bytes_of(held, first_lsns[lane][place])
-            place -= 1
-        offer(lane, place)
+        nth = len(first_lsns[lane]) - 1
+        if nth >= 0 and lane in open_lanes:
+            kept += _bytes_of(held, first_lsns[lane][nth])
+            nth -= 1
+        while nth >= 0 and _end_position(held, first_lsns[lane], nth) is None:
+            kept += _bytes_of(held, first_lsns[lane][nth])
+            nth -= 1
+        offer(lane, nth)
     packed = _Packed(*settled.by_end(store.first))
     while True:
         end = -newest[0].negated_end if newest else 0
@@ -59,10 +59,10 @@ def position_beyond(store: LaneStore, open_lanes: Container[LaneId], bytes_max: 
         if not newest:
             return store.first
         segment = heappop(newest)
-        kept += _bytes_of(lanes[segment.lane], first_lsns[segment.lane][segment.place])
+        kept += _bytes_of(lanes[segment.lane], first_lsns[segment.lane][segment.nth])
         if kept + packed.bytes > bytes_max:
             return end
-        offer(segment.lane, segment.place - 1)
+        offer(segment.lane, segment.nth - 1)
 
 
 class _Packed:
@@ -90,10 +90,10 @@ class _Packed:
         return None
 
 
-def _end_position(held: HeldLane, first_lsns: list[int], place: int) -> int | None:
+def _end_position(held: HeldLane, first_lsns: list[int], nth: int) -> int | None:
     """The position behind a segment; None when some of it is not ordered, 0 when it was trimmed."""
     runs = held.runs
-    end_lsn = first_lsns[place + 1] if place + 1 < len(first_lsns) else held.lane.length
+    end_lsn = first_lsns[nth + 1] if nth + 1 < len(first_lsns) else held.lane.length
     if not 0 < end_lsn <= runs.end_lsn:
         return None
     return runs.position_of(end_lsn - 1) + 1 if end_lsn > runs.first_lsn else 0

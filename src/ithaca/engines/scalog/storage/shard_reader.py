@@ -33,7 +33,7 @@ _RUNS_AT_ONCE = 256
 """Runs of a lane that a merge looks ahead."""
 
 
-class Stretch(NamedTuple):
+class LaneRange(NamedTuple):
     """`count` records of a lane, from `lsn` on, at positions from `position` on."""
 
     lane: LaneId
@@ -42,11 +42,11 @@ class Stretch(NamedTuple):
     count: int  # type: ignore[assignment]  # nobody counts values in a stretch
 
 
-def _add(planned: list[Stretch], stretch: Stretch) -> None:
+def _add(planned: list[LaneRange], stretch: LaneRange) -> None:
     """Append a stretch, to the last one if it goes on there."""
     last = planned[-1] if planned else None
     if last is not None and last.lane == stretch.lane and last.position + last.count == stretch.position:
-        planned[-1] = Stretch(last.lane, last.lsn, last.position, last.count + stretch.count)
+        planned[-1] = LaneRange(last.lane, last.lsn, last.position, last.count + stretch.count)
     else:
         planned.append(stretch)
 
@@ -86,7 +86,7 @@ class _Source:
             self.next_lsn = self.runs[0].lsn + self.runs[0].count
         return self.runs[-1]
 
-    def take(self, limit: int, runs_max: int, planned: list[Stretch]) -> int:
+    def take(self, limit: int, runs_max: int, planned: list[LaneRange]) -> int:
         """Plan what is on the disk of the next runs, below a position; returns how many runs that were."""
         lane_id, length = self.held.lane_id, self.held.lane.length
         taken = 0
@@ -96,7 +96,7 @@ class _Source:
             if here < count:
                 self.runs.append(Run(lsn + here, position + here, count - here, time_us))
                 count = here
-            _add(planned, Stretch(lane_id, lsn, position, count))
+            _add(planned, LaneRange(lane_id, lsn, position, count))
             taken += 1
         return taken
 
@@ -136,12 +136,12 @@ class ShardCursor:
         """Lanes in packs that may still come into the merge in this plan."""
         self._heap: list[tuple[int, LaneId, _Source]] = []
         self._idle: list[_Source] = []
-        self._left: list[Stretch] = []  # planned, and not read within the bytes that were allowed
+        self._left: list[LaneRange] = []  # planned, and not read within the bytes that were allowed
         self._feeds: dict[LaneId, _Feed] = {}
         self._bytes_max = DELIVER_BYTES_MAX
         self._runs_ahead = READ_RUNS_MIN
 
-    def plan(self, stop: int, *, bytes_max: int = DELIVER_BYTES_MAX) -> list[Stretch]:
+    def plan(self, stop: int, *, bytes_max: int = DELIVER_BYTES_MAX) -> list[LaneRange]:
         """What comes next below `stop`, in the order of positions; `position` moves behind it.
 
         All of this shard that is ordered below `stop` must be known here; `stop` never falls. Whoever wants the
@@ -174,7 +174,7 @@ class ShardCursor:
         self.position = max(self.position, self._next_position(stop, planned))
         return planned
 
-    def _next_position(self, stop: int, planned: list[Stretch]) -> int:
+    def _next_position(self, stop: int, planned: list[LaneRange]) -> int:
         """Where the next record is, or `stop`; the lanes in packs that begin before it are in the merge by then.
 
         Unless too many have come into the merge since the plan was begun: then it ends where the next one begins.
@@ -230,7 +230,7 @@ class ShardCursor:
             lane: self._feeds[lane] for lane in stored if stored[lane].opened_lane is self._feeds[lane].reader
         }
 
-    def in_memory(self, stretches: list[Stretch]) -> bool:
+    def in_memory(self, stretches: list[LaneRange]) -> bool:
         """Whether reading them does not touch the disk."""
         lanes, seen = self._store.lanes, set[LaneId]()
         for stretch in stretches:
@@ -242,7 +242,7 @@ class ShardCursor:
                     return False
         return True
 
-    def read(self, stretches: list[Stretch]) -> list[PositionedEntry]:
+    def read(self, stretches: list[LaneRange]) -> list[PositionedEntry]:
         """The batches of what was planned, in order, about as many bytes as were allowed; see `plan`.
 
         What precedes damage is returned, and the next call meets it.
@@ -277,16 +277,16 @@ class ShardCursor:
             self._feeds = {lane: self._feeds[lane] for lane in stops}
         return entries
 
-    def _leave(self, stretches: list[Stretch], at: int, lsn: int) -> None:
+    def _leave(self, stretches: list[LaneRange], at: int, lsn: int) -> None:
         """Go on at this LSN of a stretch with the next read."""
         stretch = stretches[at]
         skipped = lsn - stretch.lsn
-        rest = Stretch(stretch.lane, lsn, stretch.position + skipped, stretch.count - skipped)
+        rest = LaneRange(stretch.lane, lsn, stretch.position + skipped, stretch.count - skipped)
         self._left = [rest, *stretches[at + 1 :]]
         self.position = rest.position
         self._runs_ahead = min(max(READ_RUNS_MIN, 2 * at), READ_RUNS_MAX)
 
-    def _feed(self, stretch: Stretch) -> _Feed:
+    def _feed(self, stretch: LaneRange) -> _Feed:
         feed = self._feeds.get(stretch.lane)
         if feed is None:
             held = self._store.get(stretch.lane)
@@ -295,7 +295,7 @@ class ShardCursor:
             feed = self._feeds[stretch.lane] = _Feed(held, stretch.lsn)
         return feed
 
-    def _batch(self, feed: _Feed, lsn: int, stop: int, bytes_max: int, stretch: Stretch) -> Batch:
+    def _batch(self, feed: _Feed, lsn: int, stop: int, bytes_max: int, stretch: LaneRange) -> Batch:
         try:
             return feed.batch_at(lsn, stop, bytes_max)
         except Trimmed:
@@ -347,10 +347,10 @@ def _around(store: LaneStore, position: int) -> Iterator[HeldLane]:
             yield held
 
 
-def places(store: LaneStore, start: int, stop: int, runs_max: int) -> tuple[list[Stretch], int]:
+def places(store: LaneStore, start: int, stop: int, runs_max: int) -> tuple[list[LaneRange], int]:
     """Where the records of `[start, stop)` lie, in their order, and up to which position that is all; see `plan`."""
     cursor = ShardCursor(store, start)
-    found: list[Stretch] = []
+    found: list[LaneRange] = []
     for _ in range(runs_max // READ_RUNS_MIN):
         if cursor.position >= stop:
             break

@@ -15,7 +15,7 @@ from ithaca.engines.scalog.client.admin.replicas import ReplicaAdmin
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.replicas import find_shard, no_such_shard
 from ithaca.engines.scalog.ordering.entries import Finalize, RegisterShard
-from ithaca.engines.scalog.ordering.outcomes import Refused, ViewChanged
+from ithaca.engines.scalog.ordering.outcomes import RefusedEntry, ViewChanged
 from ithaca.model import interface_aio
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, LastShard, Overloaded, ProtocolError
@@ -66,7 +66,7 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, interface_aio.Admin):
         f = (len(addresses) - 1) // 2 if masking else len(addresses) - 1
         entry = RegisterShard(number, f, masking, tuple(enumerate(addresses)))
         for outcome in await self._order.propose(entry, deadline):
-            if isinstance(outcome, Refused):
+            if isinstance(outcome, RefusedEntry):
                 return outcome.reason
             if isinstance(outcome, ViewChanged):
                 await self._order.refresh(deadline, outcome.version)
@@ -93,9 +93,9 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, interface_aio.Admin):
         deadline = Deadline(self._context.timeout_s)
         until_us = (await self._order.tail(deadline)).time_us + int(grace * 1e6) if grace else 0
         for outcome in await self._order.propose(Finalize(shard, grace_cuts, until_us, force), deadline):
-            if isinstance(outcome, Refused) and outcome.reason == "no such shard":
+            if isinstance(outcome, RefusedEntry) and outcome.reason == "no such shard":
                 raise no_such_shard(await self._order.fresh_view(deadline), shard)
-            if isinstance(outcome, Refused) and outcome.reason == "no other shard is live":
+            if isinstance(outcome, RefusedEntry) and outcome.reason == "no other shard is live":
                 raise LastShard(
                     f"shard {shard} is the last one that takes appends: add another first, or say force to leave a "
                     "log that can only be read"
@@ -127,13 +127,13 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, interface_aio.Admin):
         self._context.check()
         deadline = Deadline(self._context.timeout_s)
         view = await self._order.fresh_view(deadline)
-        lengths = _lengths(await self._order.said(deadline))
+        lengths = _lengths(await self._order.status(deadline))
         return tuple(_info(shard, lengths) for shard in view.shards)
 
 
-def _lengths(said: dict[str, Any]) -> dict[str, int]:
+def _lengths(status: dict[str, Any]) -> dict[str, int]:
     """The ordered length of every lane, by its name, as an orderer says it of itself."""
-    return {lane["lane"]: lane["ordered"] for shard in said.get("shards", ()) for lane in shard.get("lanes", ())}
+    return {lane["lane"]: lane["ordered"] for shard in status.get("shards", ()) for lane in shard.get("lanes", ())}
 
 
 def _info(shard: Shard, lengths: dict[str, int]) -> ShardInfo:

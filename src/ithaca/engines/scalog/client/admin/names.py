@@ -6,7 +6,7 @@ from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.messages.listing import ListedSession
 from ithaca.engines.scalog.ordering.entries import ExpireSession
-from ithaca.engines.scalog.ordering.outcomes import SessionExpired
+from ithaca.engines.scalog.ordering.outcomes import ExpiredSession
 from ithaca.engines.scalog.ordering.prepared.entries import ForgetWriter
 from ithaca.engines.scalog.ordering.prepared.outcomes import WriterForgotten
 from ithaca.model.errors import DeadlineExceeded, NoSuchSession, NoSuchWriter
@@ -40,7 +40,7 @@ class NameAdmin:
                 raise NoSuchSession(f"there is no session {name!r}: it was never opened, or has expired")
             was_asked = True
             entry = ExpireSession(found.producer_id, found.epoch)
-            if any(isinstance(each, SessionExpired) for each in await self._order.propose(entry, deadline)):
+            if any(isinstance(each, ExpiredSession) for each in await self._order.propose(entry, deadline)):
                 return
             if deadline.passed:
                 raise DeadlineExceeded(f"session {name!r} is opened again and again: it has not expired")

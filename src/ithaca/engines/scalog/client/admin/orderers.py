@@ -42,18 +42,18 @@ class OrdererAdmin:
     async def _waiting_at(self, address: Address, deadline: Deadline) -> int:
         """The number of the orderer that waits there."""
         try:
-            said = await self._order.said_at(address, deadline)
+            status = await self._order.status_at(address, deadline)
         except Unavailable as error:
             raise _silent(address, error, deadline) from error
-        if said.get("role") != "orderer":
-            raise InvalidInput(f"{address} is a {said.get('role')}, not an orderer")
-        state = said.get("state")
+        if status.get("role") != "orderer":
+            raise InvalidInput(f"{address} is a {status.get('role')}, not an orderer")
+        state = status.get("state")
         if state != "waiting":
             raise InvalidInput(
-                f"orderer {said.get('server')} at {address} does not wait to be added, it is {state}: start a new one "
-                "with joining = true and an empty directory"
+                f"orderer {status.get('server')} at {address} does not wait to be added, it is {state}: "
+                "start a new one with joining = true and an empty directory"
             )
-        return int(said["server"])
+        return int(status["server"])
 
     async def remove_orderer(self, orderer: int) -> None:
         self._context.check()

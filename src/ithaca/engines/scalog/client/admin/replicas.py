@@ -13,7 +13,7 @@ from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.replicas import find_shard, no_such_shard
 from ithaca.engines.scalog.messages.order import AdmissionIs
 from ithaca.engines.scalog.ordering.entries import RemoveReplica
-from ithaca.engines.scalog.ordering.outcomes import Refused
+from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, ProtocolError, Unavailable
 from ithaca.model.view import Address, Shard
@@ -49,7 +49,7 @@ class ReplicaAdmin:
             if not force:
                 await self._check_others(known, replica)
             outcomes = await self._order.propose(RemoveReplica(shard, known.epoch, replica), deadline)
-            refusal = next((each.reason for each in outcomes if isinstance(each, Refused)), None)
+            refusal = next((each.reason for each in outcomes if isinstance(each, RefusedEntry)), None)
             if refusal is None:
                 await self._order.fresh_view(deadline)
                 return
@@ -115,9 +115,9 @@ class ReplicaAdmin:
     async def _check_others(self, shard: Shard, replica: int) -> None:
         """What is ordered is on f+1 replicas, so that all but f must lack nothing if this one goes."""
         others = [each for each in shard.replicas if each.replica != replica]
-        said = await asyncio.gather(*(ask_server(self._context.links, each.address, "replica") for each in others))
-        if sum(map(_is_complete, said)) < shard.size - shard.f:
-            pairs = zip(others, said, strict=True)
+        answers = await asyncio.gather(*(ask_server(self._context.links, each.address, "replica") for each in others))
+        if sum(map(_is_complete, answers)) < shard.size - shard.f:
+            pairs = zip(others, answers, strict=True)
             states = ", ".join(f"{each.replica} is {status.get('state')}" for each, status in pairs) or "there are none"
             raise InvalidInput(
                 f"replica {replica} of shard {shard.shard} may have what the others lack ({states}): wait until they "
@@ -126,18 +126,18 @@ class ReplicaAdmin:
 
     async def _is_joined(self, shard: int, replica: int) -> bool:
         """Whether the leader has a connection to the replica."""
-        said = await self._order.said(Deadline(self._context.timeout_s))
+        answer = await self._order.status(Deadline(self._context.timeout_s))
         try:
-            found = next(each for each in said["shards"] if each["shard"] == shard)
+            found = next(each for each in answer["shards"] if each["shard"] == shard)
             return any(each["replica"] == replica and each["joined"] for each in found["replicas"])
         except (KeyError, TypeError, StopIteration) as error:
             raise ProtocolError(f"an orderer does not say who has joined: {error!r}") from error
 
 
-def _is_complete(said: dict[str, Any]) -> bool:
+def _is_complete(answer: dict[str, Any]) -> bool:
     """Whether a replica says that it lacks nothing that is ordered of its shard."""
-    lanes = said.get("lanes", ())
-    return said["state"] in _WHOLE and all(lane["durable"] >= lane["ordered"] for lane in lanes)
+    lanes = answer.get("lanes", ())
+    return answer["state"] in _WHOLE and all(lane["durable"] >= lane["ordered"] for lane in lanes)
 
 
 def _has_room(shard: Shard, address: Address) -> bool:

@@ -8,7 +8,7 @@ from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import Replicas, find_replica, find_shard, is_open
 from ithaca.engines.scalog.messages.appending import GetSessionTail, SessionTailReply
 from ithaca.engines.scalog.ordering.entries import MoveSession, OpenSession
-from ithaca.engines.scalog.ordering.outcomes import Refused, Session, SessionMoved, SessionOpened
+from ithaca.engines.scalog.ordering.outcomes import RefusedEntry, Session, SessionMoved, SessionOpened
 from ithaca.engines.scalog.replica.sessions import Carried, decode_carried, encode_carried, merged_carried
 from ithaca.model.errors import (
     NamesFull,
@@ -59,15 +59,15 @@ class Homes:
             for outcome in await self._order.propose(OpenSession(name, home), deadline):
                 if isinstance(outcome, SessionOpened):
                     return outcome.session
-                if isinstance(outcome, Refused) and outcome.reason == "the state is full":
+                if isinstance(outcome, RefusedEntry) and outcome.reason == "the state is full":
                     raise Overloaded(f"session {name!r} cannot be opened: {outcome.reason}")
-                if isinstance(outcome, Refused) and outcome.reason == "too many sessions":
+                if isinstance(outcome, RefusedEntry) and outcome.reason == "too many sessions":
                     raise NamesFull(
                         f"session {name!r} cannot be opened, since {ORDERING_NAMED_SESSIONS_MAX} names are taken: "
                         "expire one that nobody needs any more (ithaca session list, ithaca session expire NAME), or "
                         "set idle_s under [sessions] in the cluster's file"
                     )
-                if isinstance(outcome, Refused) and lane is not None:
+                if isinstance(outcome, RefusedEntry) and lane is not None:
                     raise WrongLane(f"no session can live in lane {lane}: {outcome.reason}")
             if deadline.passed:
                 raise Unavailable(f"no lane took session {name!r} within {deadline.timeout_s:.3g} s")
@@ -120,7 +120,7 @@ class Homes:
         for outcome in await self._order.propose(entry, deadline):
             if isinstance(outcome, SessionMoved):
                 return outcome.session
-            if isinstance(outcome, Refused):
+            if isinstance(outcome, RefusedEntry):
                 raise Unavailable(f"session {session.name!r} cannot move to lane {target} now: {outcome.reason}")
         raise ProtocolError("an orderer did not say what became of a move")
 

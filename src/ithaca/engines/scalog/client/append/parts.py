@@ -11,7 +11,7 @@ from ithaca.engines.scalog.client.append.producer import unknown_copy
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.replicas import check_live
 from ithaca.engines.scalog.messages.order import AppliedOutcome
-from ithaca.engines.scalog.ordering.outcomes import Refused
+from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
 from ithaca.engines.scalog.ordering.prepared.entries import AbortParts, OpenPart, PartName, Publish
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartOpened, PartsPublished, PartsUnfit, PublishConflicts
 from ithaca.model.errors import (
@@ -66,7 +66,7 @@ class Parts:
             for outcome in outcomes:
                 if isinstance(outcome, PartOpened):
                     return self._writer(outcome, ttl)
-                if isinstance(outcome, Refused) and home is not None:
+                if isinstance(outcome, RefusedEntry) and home is not None:
                     reason = outcome.reason
                     self._appends.leave(home)
             if deadline.passed:
@@ -127,7 +127,7 @@ class Parts:
                     return published
                 case PublishConflicts(published):
                     raise _conflict(entry.key, entry.owner, published)
-                case Refused(reason="too many writers"):
+                case RefusedEntry(reason="too many writers"):
                     raise _no_place(entry.writer)
                 case PartsUnfit(missing, unfinished):
                     if missing:

@@ -171,20 +171,20 @@ class Producer:
     # What the link calls
 
     def acknowledged(self, correlation: int, position: int) -> None:
-        place = self._find(correlation)
-        if place is not None:
+        index = self._find(correlation)
+        if index is not None:
             self._is_troubled = False
             self._pauses.reset()
-            self._settle(place, position, self._shard_of(self._queue[place].batch))
+            self._settle(index, position, self._shard_of(self._queue[index].batch))
             self._go_on()
 
     def refused(self, correlation: int, error: IthacaError) -> None:
-        place = self._find(correlation)
-        if place is None:
+        index = self._find(correlation)
+        if index is None:
             return  # it was sent again since
         if isinstance(error, Unavailable) and error.outcome_unknown:
             # It was ordered, and nobody knows where any more.
-            self._settle(place, error, self.session.home.shard)
+            self._settle(index, error, self.session.home.shard)
             self._go_on()
         elif isinstance(error, _LATER):
             self._must_settle = self._must_settle or isinstance(error, WrongLane)
@@ -192,17 +192,17 @@ class Producer:
             self._detach()
             self.start()
         elif isinstance(error, SessionExpired | SessionFenced):
-            self._fail(error, self._queue[place])
-        elif isinstance(error, SequenceGap) and place > 0:
+            self._fail(error, self._queue[index])
+        elif isinstance(error, SequenceGap) and index > 0:
             # It may have come before the one that it continues, which was refused or is still on its way.
-            self._queue[place].is_held = True
-            self._unsend(place)
+            self._queue[index].is_held = True
+            self._unsend(index)
         elif self._one_by_one:
-            outgoing = self._queue[place]
-            self._settle(place, _certain(error, outgoing, outgoing), self.session.home.shard)
+            outgoing = self._queue[index]
+            self._settle(index, _certain(error, outgoing, outgoing), self.session.home.shard)
             self._go_on()
         else:
-            self._fail(error, self._queue[place])
+            self._fail(error, self._queue[index])
 
     def lost(self, link: Link) -> None:
         if link is self._link:
@@ -212,9 +212,9 @@ class Producer:
 
     def _find(self, correlation: int) -> int | None:
         """Where in the queue a request's batch is; None when it is not the newest request for it."""
-        for place in range(self._sent):
-            if self._queue[place].correlation == correlation:
-                return place
+        for index in range(self._sent):
+            if self._queue[index].correlation == correlation:
+                return index
         return None
 
     def _shard_of(self, batch: Batch) -> int:
@@ -224,10 +224,10 @@ class Producer:
                 return shard
         return self.session.home.shard
 
-    def _settle(self, place: int, outcome: int | IthacaError, shard: int) -> None:
-        outgoing = self._queue[place]
-        del self._queue[place]
-        if place < self._sent:
+    def _settle(self, index: int, outcome: int | IthacaError, shard: int) -> None:
+        outgoing = self._queue[index]
+        del self._queue[index]
+        if index < self._sent:
             self._sent -= 1
         outgoing.done(outcome, shard)
 
@@ -235,11 +235,11 @@ class Producer:
         self._pump()
         self._watcher.has_room()
 
-    def _unsend(self, place: int) -> None:
+    def _unsend(self, start: int) -> None:
         """Take everything from here on as not sent."""
-        for index in range(place, self._sent):
+        for index in range(start, self._sent):
             self._queue[index].correlation = 0
-        self._sent = min(self._sent, place)
+        self._sent = min(self._sent, start)
 
     def _detach(self) -> None:
         if self._link is not None:
@@ -304,15 +304,15 @@ class Producer:
 
         Where the position is not known any more the new home says so.
         """
-        places = {(first_seq, count): (position, shard) for first_seq, count, position, shard in placed}
-        place = 0
-        while place < len(self._queue):
-            outgoing = self._queue[place]
-            position, shard = places.get((outgoing.batch.first_seq, outgoing.batch.count), (0, 0))
+        indexes = {(first_seq, count): (position, shard) for first_seq, count, position, shard in placed}
+        index = 0
+        while index < len(self._queue):
+            outgoing = self._queue[index]
+            position, shard = indexes.get((outgoing.batch.first_seq, outgoing.batch.count), (0, 0))
             if position and outgoing.sends:
-                self._settle(place, position, shard)
+                self._settle(index, position, shard)
             else:
-                place += 1
+                index += 1
 
 
 def _certain(error: IthacaError, outgoing: Outgoing, refused: Outgoing | None) -> IthacaError:

@@ -16,7 +16,7 @@ from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.engines.scalog.storage.packs import PackedLanes
-from ithaca.engines.scalog.storage.shard_reader import Stretch as Place
+from ithaca.engines.scalog.storage.shard_reader import LaneRange
 from ithaca.model.errors import Corrupt, IthacaError, ProtocolError
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_LANE_BYTES_MIN
 from ithaca.model.positions import LaneId
@@ -25,7 +25,7 @@ from ithaca.runtime.machine import local_disk, machine_name, place_of
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.segment import first_lsns
 from ithaca.wire.batch import DATA, Batch
-from ithaca.wire.positioned import PositionedBatch, Stretch
+from ithaca.wire.positioned import PositionedBatch, PositionedRows
 
 _log = logging.getLogger("ithaca.local")
 
@@ -83,26 +83,26 @@ class _Lane:
 class LocalRange:
     """Positions `[position, stop)`, read in order. Not for sharing between threads."""
 
-    def __init__(self, position: int, stop: int, places: Iterable[Place], directories: dict[int, str]) -> None:
+    def __init__(self, position: int, stop: int, ranges: Iterable[LaneRange], directories: dict[int, str]) -> None:
         self.position = position
         """Everything below was read."""
         self._stop = stop
-        self._places = deque(places)
+        self._ranges = deque(ranges)
         self._find = _Finder(directories)
-        self._stops = {place.lane: place.lsn + place.count for place in self._places}
+        self._stops = {range_.lane: range_.lsn + range_.count for range_ in self._ranges}
         """Where each lane ends in the range."""
         self._lanes: dict[LaneId, _Lane] = {}
         """Those that are being read: from their first record in the range to the last."""
 
-    def read(self, bytes_max: int) -> list[Stretch]:
+    def read(self, bytes_max: int) -> list[PositionedRows]:
         """About so many bytes of records; none at the end. What precedes trouble is returned, and the next call raises.
 
         Trouble is an `IthacaError` or an `OSError`.
         """
-        found: list[Stretch] = []
+        found: list[PositionedRows] = []
         size = 0
         try:
-            while self._places and size < bytes_max:
+            while self._ranges and size < bytes_max:
                 stretch = self._next(bytes_max)
                 if stretch is not None:
                     found.append(stretch)
@@ -112,9 +112,9 @@ class LocalRange:
                 raise
         return found
 
-    def _next(self, bytes_max: int) -> Stretch | None:
+    def _next(self, bytes_max: int) -> PositionedRows | None:
         """The next records, as far as they are in one batch; None of those that are gone for good."""
-        lane, lsn, position, count = self._places[0]
+        lane, lsn, position, count = self._ranges[0]
         if lane not in self._lanes:
             self._lanes[lane] = _Lane(self._find.reader(lane, self._stops[lane]), lsn, self._stops[lane])
         batch = self._lanes[lane].batch_at(lsn, max(READ_LANE_BYTES_MIN, bytes_max // len(self._stops)))
@@ -124,10 +124,10 @@ class LocalRange:
         if lsn + taken == self._stops[lane]:
             del self._lanes[lane]
         if taken < count:
-            self._places[0] = Place(lane, lsn + taken, position + taken, count - taken)
+            self._ranges[0] = LaneRange(lane, lsn + taken, position + taken, count - taken)
         else:
-            self._places.popleft()
-        self.position = position + taken if self._places else self._stop
+            self._ranges.popleft()
+        self.position = position + taken if self._ranges else self._stop
         if batch.kind != DATA:
             return None
         return PositionedBatch(batch, position - low, lane.shard, low, high).stretch()
@@ -140,28 +140,28 @@ async def local_range(context: Context, start: int, stop: int, shards: frozenset
         return None
     deadline = Deadline(ATTEMPT_TIMEOUT_S)
     directories: dict[int, str] = {}
-    found: list[list[Place]] = []
+    found: list[list[LaneRange]] = []
     try:
         view = await context.order.fresh_view(deadline)
         for each in view.shards:
             if shards is None or each.shard in shards:
-                asked = await _places_of(context, each.shard, LocateRecords(machine, start, stop), deadline)
+                asked = await _ranges_of(context, each.shard, LocateRecords(machine, start, stop), deadline)
                 if asked is None:
                     return None
-                directories[each.shard], places = asked
-                found.append(places)
-        places = list(merge(*found, key=itemgetter(2)))
-        if shards is None and not _is_dense(places, start, stop):
+                directories[each.shard], ranges = asked
+                found.append(ranges)
+        ranges = list(merge(*found, key=itemgetter(2)))
+        if shards is None and not _is_dense(ranges, start, stop):
             return None
-        return LocalRange(start, stop, places, directories)
+        return LocalRange(start, stop, ranges, directories)
     except (IthacaError, OSError) as error:
         _log.debug("positions %d to %d are read over the network: %s", start, stop, error)
         return None
 
 
-async def _places_of(
+async def _ranges_of(
     context: Context, shard: int, question: LocateRecords, deadline: Deadline
-) -> tuple[str, list[Place]] | None:
+) -> tuple[str, list[LaneRange]] | None:
     """The directory of one replica, and where the shard's records lie in it."""
     for address in context.replicas.places(shard):
         try:
@@ -173,9 +173,9 @@ async def _places_of(
 
 async def _asked(
     context: Context, address: Address, question: LocateRecords, deadline: Deadline
-) -> tuple[str, list[Place]]:
+) -> tuple[str, list[LaneRange]]:
     link = await context.replicas.link(address)
-    places: list[Place] = []
+    ranges: list[LaneRange] = []
     start = question.start
     while True:
         answer = (await link.request(LocateRecords(question.machine, start, question.stop), deadline.left_s)).message
@@ -183,16 +183,16 @@ async def _asked(
             raise ProtocolError(f"{address} answered LocateRecords with {type(answer).__name__}, and nothing new")
         if place_of(answer.directory) != (answer.directory, answer.device, answer.inode):
             raise ProtocolError(f"{answer.directory} is another directory here than at {address}")
-        places += [Place(*stretch) for stretch in answer.stretches]
+        ranges += [LaneRange(*stretch) for stretch in answer.stretches]
         start = answer.up_to
         if start >= question.stop:
-            return answer.directory, places
+            return answer.directory, ranges
 
 
-def _is_dense(places: list[Place], start: int, stop: int) -> bool:
+def _is_dense(ranges: list[LaneRange], start: int, stop: int) -> bool:
     """Whether every position of the range is in one of them."""
-    for place in places:
-        if place.position != start:
+    for range_ in ranges:
+        if range_.position != start:
             return False
-        start += place.count
+        start += range_.count
     return start == stop

@@ -17,7 +17,7 @@ from ithaca.engines.scalog.client.read.records import AsyncClusterRecords
 from ithaca.model.errors import IthacaError
 from ithaca.model.interface import Batch
 from ithaca.model.records import KeyFilter
-from ithaca.wire.positioned import PositionedBatch, ScatteredBatch, Stretch
+from ithaca.wire.positioned import PositionedBatch, PositionedRows, ScatteredBatch
 
 _log = logging.getLogger("ithaca.scan")
 
@@ -46,7 +46,7 @@ class AsyncScan:
         self._chunk_bytes = chunk_bytes
         self._local: LocalRange | None = None
         self._records: AsyncClusterRecords | None = None
-        self._fetching: asyncio.Task[list[Stretch]] | None = None
+        self._fetching: asyncio.Task[list[PositionedRows]] | None = None
 
     async def begin(self, *, local: bool = True) -> None:
         """`local`: whether the files of replicas are read where they are on this machine and no filter is given."""
@@ -61,7 +61,7 @@ class AsyncScan:
         """Whether it reads files, and nothing has stood in the way of that so far."""
         return self._local is not None
 
-    def read_local(self) -> list[Stretch]:
+    def read_local(self) -> list[PositionedRows]:
         """The next chunk, from files; none when there are no more, and when they are not to be read any more."""
         if self._local is None:
             return []
@@ -72,7 +72,7 @@ class AsyncScan:
             self.position, self._local = self._local.position, None
             return []
 
-    async def next(self) -> list[Stretch]:
+    async def next(self) -> list[PositionedRows]:
         """The next chunk, from replicas."""
         if self._local is not None:
             return []  # all of it was read from files
@@ -83,7 +83,7 @@ class AsyncScan:
         self._fetching = asyncio.ensure_future(self._fetch())
         return self._handed_out(chunk)
 
-    def _handed_out(self, chunk: list[Stretch]) -> list[Stretch]:
+    def _handed_out(self, chunk: list[PositionedRows]) -> list[PositionedRows]:
         if chunk:
             self.position = int(chunk[-1].positions[-1]) + 1
         return chunk
@@ -96,8 +96,8 @@ class AsyncScan:
         self._batches = self._records.batches()
         self._fetching = asyncio.ensure_future(self._fetch())
 
-    async def _fetch(self) -> list[Stretch]:
-        chunk: list[Stretch] = []
+    async def _fetch(self) -> list[PositionedRows]:
+        chunk: list[PositionedRows] = []
         size = 0
         async for batch in self._batches:
             assert isinstance(batch, PositionedBatch | ScatteredBatch)
@@ -160,7 +160,7 @@ class Scan:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[list[Stretch]]:
+    def __iter__(self) -> Iterator[list[PositionedRows]]:
         while chunk := self._scan.read_local() or self._portal.run(self._scan.next):
             yield chunk
 

@@ -25,24 +25,24 @@ class SeenRanges:
         >>> seen.shard_of(6), seen.shard_of(7), seen.shard_of(9), len(seen)
         (0, None, 1, 2)
         """
-        place = bisect_right(self._starts, start)
-        if place and self._stops[place - 1] >= start:
-            before = place - 1
-            if self._shards[before] == shard and (place == len(self._starts) or self._starts[place] >= stop):
+        index = bisect_right(self._starts, start)
+        if index and self._stops[index - 1] >= start:
+            before = index - 1
+            if self._shards[before] == shard and (index == len(self._starts) or self._starts[index] >= stop):
                 self._stops[before] = max(self._stops[before], stop)
                 return
             if self._stops[before] > start:
                 return
-        if place < len(self._starts) and self._starts[place] < stop:
+        if index < len(self._starts) and self._starts[index] < stop:
             return
-        self._starts.insert(place, start)
-        self._stops.insert(place, stop)
-        self._shards.insert(place, shard)
+        self._starts.insert(index, start)
+        self._stops.insert(index, stop)
+        self._shards.insert(index, shard)
         if len(self._starts) > self._ranges_max:
             forgotten = self._ranges_max // 4 or 1
             del self._starts[:forgotten], self._stops[:forgotten], self._shards[:forgotten]
 
     def shard_of(self, position: int) -> int | None:
         """The shard that holds the position; None when it was not seen."""
-        place = bisect_right(self._starts, position) - 1
-        return self._shards[place] if place >= 0 and position < self._stops[place] else None
+        index = bisect_right(self._starts, position) - 1
+        return self._shards[index] if index >= 0 and position < self._stops[index] else None

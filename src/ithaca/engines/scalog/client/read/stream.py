@@ -67,7 +67,7 @@ class ShardStream:
         self._buffered_bytes = 0
         self._is_paused = False
         self._connection: Connection | None = None
-        self._place: Address | None = None
+        self._address: Address | None = None
         """Where the connection goes, or went last."""
         self._failures: dict[Address, IthacaError] = {}
         """Why replicas did not go on, since something was delivered last."""
@@ -104,14 +104,14 @@ class ShardStream:
                 self.problem = Unavailable(f"shard {self.shard} has no replica")
                 self._sink.gone(self.shard)
             else:
-                self._place = next((place for place in places if place != self._place), places[0])
+                self._address = next((place for place in places if place != self._address), places[0])
                 try:
-                    connection = await dial(self._place, self._links.hello(), self)
+                    connection = await dial(self._address, self._links.hello(), self)
                 except IthacaError as error:
                     self._failed_with(error)
                 else:
                     await self._attend(connection)
-                self._replicas.pass_over(self.shard, self._place)
+                self._replicas.pass_over(self.shard, self._address)
                 self._end_if_damaged(places)
             if self._is_over:
                 return
@@ -122,8 +122,8 @@ class ShardStream:
     def _failed_with(self, error: IthacaError) -> None:
         """The replica that is asked now does not go on."""
         self.problem = error
-        if self._place is not None:
-            self._failures[self._place] = error
+        if self._address is not None:
+            self._failures[self._address] = error
 
     def _end_if_damaged(self, places: list[Address]) -> None:
         """No other replica would spare the reader what every one of them has met here."""

@@ -13,7 +13,14 @@ import numpy as np
 from msgspec import Meta
 
 from ithaca.engines.scalog.ordering.lanes import LaneTable, Runs
-from ithaca.engines.scalog.ordering.outcomes import LaneClosed, Outcome, Reason, Refused, ShardFinalized, ViewChanged
+from ithaca.engines.scalog.ordering.outcomes import (
+    FinalizedShard,
+    LaneClosed,
+    Outcome,
+    Reason,
+    RefusedEntry,
+    ViewChanged,
+)
 from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     OpenPart,
@@ -104,7 +111,7 @@ class PartTable:
         if reason is None and self._lanes.parts[home.shard] >= PARTS_PUBLISHED_MAX:
             reason = "too many published parts"
         if reason is not None:
-            return [Refused(entry, reason)]
+            return [RefusedEntry(entry, reason)]
         self._last[home.shard, home.replica] = last + 1
         part = StagedPart(home._replace(incarnation=last + 1), entry.token, home, time_us + entry.ttl_us)
         self._put(part)
@@ -113,14 +120,16 @@ class PartTable:
     def seal(self, entry: SealPart) -> list[Outcome]:
         part = self.find((entry.lane, entry.token))
         if part is None:
-            return [Refused(entry, "no such part")]
+            return [RefusedEntry(entry, "no such part")]
         if part.length is not None:
             is_same = part.length == entry.length
-            return [PartSealed(part.lane, part.length) if is_same else Refused(entry, "the part has another length")]
+            return [
+                PartSealed(part.lane, part.length) if is_same else RefusedEntry(entry, "the part has another length")
+            ]
         shard = self._shards.by_number[part.lane.shard]
         # As with cuts: what was durable in an earlier configuration may not be in this one.
         if not shard.is_ordering or shard.epoch_view > entry.view:
-            return [Refused(entry, "the configuration has changed")]
+            return [RefusedEntry(entry, "the configuration has changed")]
         self._unfinished[shard.shard] -= 1
         self.by_lane[part.lane] = msgspec.structs.replace(part, length=entry.length)
         return [PartSealed(part.lane, entry.length)]
@@ -196,7 +205,7 @@ class PartTable:
             match outcome:
                 case LaneClosed(lane=home):
                     gone += [part.lane for part in self.by_lane.values() if part.home == home and part.length is None]
-                case ShardFinalized(shard=shard):
+                case FinalizedShard(shard=shard):
                     gone += [lane for lane in self.by_lane if lane.shard == shard]
                 case ViewChanged(shard=shard, now=None):
                     self._last = {place: last for place, last in self._last.items() if place[0] != shard}

@@ -7,7 +7,7 @@ last batch once more.
 
 import msgspec
 
-from ithaca.engines.scalog.ordering.outcomes import Outcome, Refused
+from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
 from ithaca.engines.scalog.ordering.prepared.entries import ForgetWriter, ForgetWriters, Publish
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartsPublished, PublishConflicts, WriterForgotten
 from ithaca.model.limits import WRITERS_MAX
@@ -34,7 +34,7 @@ class WriterTable:
         """Why the writer cannot be remembered; None if it can."""
         if entry.writer in self.by_name or len(self.by_name) < WRITERS_MAX:
             return None
-        return Refused(msgspec.structs.replace(entry, parts=()), "too many writers")
+        return RefusedEntry(msgspec.structs.replace(entry, parts=()), "too many writers")
 
     def note(self, published: Published, time_us: int) -> None:
         """This is the writer's newest publication."""
@@ -45,9 +45,9 @@ class WriterTable:
     def forget(self, entry: ForgetWriter) -> list[Outcome]:
         known = self.by_name.get(entry.writer)
         if known is None:
-            return [Refused(entry, "no such writer")]
+            return [RefusedEntry(entry, "no such writer")]
         if known.key != entry.key:
-            return [Refused(entry, "the writer has published since")]
+            return [RefusedEntry(entry, "the writer has published since")]
         self._drop(entry.writer)
         return [WriterForgotten(known)]
 

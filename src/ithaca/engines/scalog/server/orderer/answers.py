@@ -7,7 +7,7 @@ from ithaca.engines.scalog.messages.order import Applied
 from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.server.orderer.leading import Leading
+from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
 from ithaca.engines.scalog.server.orderer.waits import Held, LeaderWaits
 from ithaca.model.errors import IthacaError, Unavailable
@@ -28,7 +28,7 @@ class Answers:
         self._driver = driver
         self.group = group
         self._metrics = metrics
-        self.leading: Leading | None = None
+        self.leading: LeaderService | None = None
         """While this server leads."""
         self._waits = LeaderWaits(self._turn_away)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ithaca.engines.scalog.ordering.entries import CloseLane, Finalize, OrderingEntry, RegisterShard, RemoveReplica
 from ithaca.engines.scalog.ordering.liveness import Liveness, Member
-from ithaca.engines.scalog.ordering.outcomes import Outcome, Refused
+from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.spares import Spares
 from ithaca.model.config.cluster import ClusterFile
@@ -144,7 +144,7 @@ class Failures:
         entry = RegisterShard(number, shard.f, shard.masking, tuple(enumerate(addresses)))
 
         def registered(outcomes: list[Outcome]) -> None:
-            refusal = next((each for each in outcomes if isinstance(each, Refused)), None)
+            refusal = next((each for each in outcomes if isinstance(each, RefusedEntry)), None)
             if refusal is None:
                 self._order(shard, Finalize(shard.shard), f"{why}: shard {number} takes its place")
             else:
@@ -168,7 +168,7 @@ class Failures:
     def _acted(self, shard: int, outcomes: list[Outcome]) -> None:
         self._acting.discard(shard)
         for outcome in outcomes:
-            if isinstance(outcome, Refused):
+            if isinstance(outcome, RefusedEntry):
                 _log.warning("shard %d: %s was refused: %s", shard, type(outcome.entry).__name__, outcome.reason)
 
     def _warn(self, text: str) -> None:

@@ -5,7 +5,7 @@ from ithaca.engines.scalog.messages.aggregation import Assigned
 from ithaca.engines.scalog.messages.order import Admit
 from ithaca.engines.scalog.messages.reporting import BootIsKnown, Enlist, Join, Joined, ReportIs, SignOfLife
 from ithaca.engines.scalog.ordering.entries import OpenLane
-from ithaca.engines.scalog.ordering.outcomes import LaneOpened, Outcome, Refused
+from ithaca.engines.scalog.ordering.outcomes import LaneOpened, Outcome, RefusedEntry
 from ithaca.engines.scalog.ordering.shards import boot_max
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
@@ -178,7 +178,7 @@ def _opened_lane(outcomes: list[Outcome]) -> LaneId | IthacaError | None:
     for outcome in outcomes:
         if isinstance(outcome, LaneOpened):
             return outcome.lane
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, RefusedEntry):
             match outcome.reason:
                 case "the shard is finalized":
                     return None

@@ -1,6 +1,6 @@
 """One term of leading the ordering layer: configure the log if that is still to be done, then order.
 
-A `Leading` lives exactly as long as its server leads one term. Nothing on the way from a report to a cut waits
+A `LeaderService` lives exactly as long as its server leads one term. Nothing on the way from a report to a cut waits
 or makes a task: a report is received, the cut that it makes due is handed to Raft within the same call.
 """
 
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from ithaca.engines.scalog.messages.appending import FinishPart
 from ithaca.engines.scalog.ordering.entries import Configure, OrderingEntry, RegisterShard, encode_entry
-from ithaca.engines.scalog.ordering.leader import Leader
-from ithaca.engines.scalog.ordering.outcomes import Outcome, Refused, ViewChanged
+from ithaca.engines.scalog.ordering.leader import CutProposer
+from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry, ViewChanged
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.failures import Failures
@@ -36,7 +36,7 @@ from ithaca.runtime.raft.ports import Waiter
 _log = logging.getLogger("ithaca.orderer")
 
 
-class Leading:
+class LeaderService:
     """The leader's work during one term."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Leading:
         self._ready = ready
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._leader: Leader | None = None
+        self._leader: CutProposer | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
         self._is_over = False
         self._refused: set[OrderingEntry] = set()  # of the file: what it says contradicts what was agreed
@@ -152,7 +152,7 @@ class Leading:
 
     def _begin_ordering(self) -> None:
         if self._state.configuration is not None:
-            self._leader = Leader(self._state)
+            self._leader = CutProposer(self._state)
             self._parts.look_at(self._state.parts.next_until_us)
 
     def _cut_refused(self, error: IthacaError) -> None:
@@ -177,7 +177,7 @@ class Leading:
         self._failures.look()
         self._plan(self._failures.look_s, self._look_for_failures)
 
-    def _add_learner(self, leader: Leader, report: Report) -> None:
+    def _add_learner(self, leader: CutProposer, report: Report) -> None:
         """Add whoever has reported, if it is a learner that has caught up."""
         entry = self.spares.due(leader, report)
         if entry is None or entry.shard in self._adding:
@@ -238,7 +238,7 @@ class Leading:
 
     def _note_refusal(self, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
-            if isinstance(outcome, Refused):
+            if isinstance(outcome, RefusedEntry):
                 _log.warning("the cluster's file cannot be followed: %s: %s", outcome.entry, outcome.reason)
                 self._refused.add(outcome.entry)
 

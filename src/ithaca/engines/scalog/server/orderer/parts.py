@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ithaca.engines.scalog.messages.appending import FinishPart
 from ithaca.engines.scalog.ordering.entries import MoveSession, OpenSession, OrderingEntry
-from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts, OpenPart, Publish, RenewParts
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed
@@ -47,7 +47,7 @@ class PartKeeping:
 
     def finish(
         self,
-        leader: Leader | None,
+        leader: CutProposer | None,
         message: FinishPart,
         done: Callable[[list[Outcome]], None],
         failed: Callable[[IthacaError], None],
@@ -58,14 +58,14 @@ class PartKeeping:
             former.failed(Unavailable(f"part {message.lane} is being finished by a later request"))
         self._try(leader, _Finishing(message, done, failed))
 
-    def reported(self, leader: Leader, shard: int) -> None:
+    def reported(self, leader: CutProposer, shard: int) -> None:
         """Something of this shard may be durable that was not."""
         for lane, finishing in list(self._finishing.items()) if self._finishing else ():
             if lane.shard == shard:
                 del self._finishing[lane]
                 self._try(leader, finishing)
 
-    def applied(self, leader: Leader | None, outcomes: list[Outcome]) -> None:
+    def applied(self, leader: CutProposer | None, outcomes: list[Outcome]) -> None:
         for outcome in outcomes:
             if isinstance(outcome, PartOpened):
                 self.look_at(outcome.part.until_us)
@@ -86,7 +86,7 @@ class PartKeeping:
         for each in finishing.values():
             each.failed(Unavailable("another orderer leads, or none"))
 
-    def _try(self, leader: Leader | None, finishing: _Finishing) -> None:
+    def _try(self, leader: CutProposer | None, finishing: _Finishing) -> None:
         message = finishing.message
         part = self._state.parts.find((message.lane, message.token))
         if part is None:

@@ -17,7 +17,7 @@ from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
 from ithaca.engines.scalog.server.orderer.carried import CarriedRequests
 from ithaca.engines.scalog.server.orderer.joins import JoinRequests
-from ithaca.engines.scalog.server.orderer.leading import Leading
+from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
 from ithaca.engines.scalog.server.orderer.parts import timed
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
@@ -96,7 +96,7 @@ class Requests:
 
     # What the server calls
 
-    def leads(self, leading: Leading | None) -> None:
+    def leads(self, leading: LeaderService | None) -> None:
         """This server leads from now on, or does not any more."""
         self._answers.leading = leading
 

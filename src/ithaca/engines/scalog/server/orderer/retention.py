@@ -61,11 +61,11 @@ class Retaining:
 
     def status(self) -> dict[str, int] | None:
         """The announcement, for people."""
-        said = self.announced
-        if said is None:
+        notice = self.announced
+        if notice is None:
             return None
-        waits_us = said.since_us + int(RETENTION_WAIT_S * 1e6) - _now_us()
-        return {"before": said.before, "records": said.records, "in_s": max(0, waits_us) // 1_000_000}
+        waits_us = notice.since_us + int(RETENTION_WAIT_S * 1e6) - _now_us()
+        return {"before": notice.before, "records": notice.records, "in_s": max(0, waits_us) // 1_000_000}
 
     def look(self) -> None:
         """Ask the shards, unless that is still under way, and trim what may go."""

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome
 from ithaca.engines.scalog.server.limit_uses import disk_uses, leader_uses, member_uses, order_uses, process_uses
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
-from ithaca.engines.scalog.server.orderer.leading import Leading
+from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
 from ithaca.engines.scalog.server.orderer.requests import Requests
 from ithaca.engines.scalog.server.orderer.status import orderer_status
@@ -30,7 +30,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.protocol.members import OrderersAre, RaftMessage
-from ithaca.raft.events import Refused, Role, RoleChanged, Settings, Unreachable
+from ithaca.raft.events import RefusedRequest, Role, RoleChanged, Settings, Unreachable
 from ithaca.raft.messages import AnyMessage, Configuration, ServerId
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
@@ -84,7 +84,7 @@ class OrdererServer:
         self._clock = OrderTime(server)
         self._peers: dict[ServerId, set[Connection]] = {}
         """Connections that other orderers have dialled."""
-        self._leading: Leading | None = None
+        self._leading: LeaderService | None = None
         self._ended = asyncio.Event()
         self._error: Exception | None = None
 
@@ -159,12 +159,12 @@ class OrdererServer:
     # What Raft calls
 
     def send(self, to: ServerId, message: AnyMessage) -> None:
-        says = RaftMessage(message, self._clock.said())
+        says = RaftMessage(message, self._clock.readings())
         if not self._links.send(to, says):
             for connection in self._peers.get(to, ()):
                 connection.send(says)
 
-    def error_of(self, refused: Refused) -> IthacaError:
+    def error_of(self, refused: RefusedRequest) -> IthacaError:
         return error_of(self._server, refused)
 
     def role_changed(self, change: RoleChanged) -> None:
@@ -174,7 +174,7 @@ class OrdererServer:
         if change.role is Role.LEADER:
             self._clock.begin()
             ready = self._requests.leader_changed
-            self._leading = Leading(
+            self._leading = LeaderService(
                 self._file, change.term, self._machine.state, self._driver, self.metrics, ready, self.hello, self._clock
             )
             self._requests.leads(self._leading)
@@ -258,11 +258,13 @@ class OrdererServer:
     def status(self) -> dict[str, Any]:
         assert self._driver is not None, "a server has a status once it was started"
         assert self._group is not None
-        said = orderer_status(self._server, self.address, self._driver, self._group, self._machine.state, self._streams)
+        status = orderer_status(
+            self._server, self.address, self._driver, self._group, self._machine.state, self._streams
+        )
         leading = self._leading
         trims = None if leading is None else leading.retention_status()
         told = {"aggregators": self._aggregators.status(), "retention": trims, "clocks": self._clock.status()}
-        return said | told | {"limits": self._limit_uses()}
+        return status | told | {"limits": self._limit_uses()}
 
     def _limit_uses(self) -> Uses:
         uses = process_uses(self._listener) | disk_uses(self._disk, self._directory) | order_uses(self._machine.state)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ithaca.engines.scalog.messages.order import AdmissionIs
 from ithaca.engines.scalog.messages.reporting import Enlisted
 from ithaca.engines.scalog.ordering.entries import AddReplica
-from ithaca.engines.scalog.ordering.leader import Leader
+from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model.errors import AddressInUse, IthacaError, NoSuchReplica, NoSuchShard, Overloaded
@@ -157,7 +157,7 @@ class Spares:
         self._learning()
         return None
 
-    def due(self, leader: Leader, report: Report) -> AddReplica | None:
+    def due(self, leader: CutProposer, report: Report) -> AddReplica | None:
         """The entry that adds the learner that has just reported, if it is one and may be added."""
         number, replica = report.shard, report.replica
         if not self._learners:
@@ -223,10 +223,12 @@ class Spares:
         if self._learners.get(address) is not learner or _left_s(learner) > 0:
             return
         del self._learners[address]
-        said = f"nobody has asked for replica {learner.replica} of shard {learner.shard} since {LEARNER_UNASKED_S:g} s"
-        _log.warning("%s: the server at %s is a spare again", said, address)
+        reason = (
+            f"nobody has asked for replica {learner.replica} of shard {learner.shard} since {LEARNER_UNASKED_S:g} s"
+        )
+        _log.warning("%s: the server at %s is a spare again", reason, address)
         if learner.connection is not None:
-            learner.connection.refuse(NoSuchReplica(f"{said}: it was not added, and nobody counts on what it holds"))
+            learner.connection.refuse(NoSuchReplica(f"{reason}: it was not added, and nobody counts on what it holds"))
 
     # Parts
 

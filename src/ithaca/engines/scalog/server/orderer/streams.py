@@ -13,17 +13,17 @@ from ithaca.engines.scalog.messages.reporting import News, ShardNews
 from ithaca.engines.scalog.ordering.cut_slices import CutPart, shard_vector
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ExpiredSession,
+    FinalizedShard,
     LaneClosed,
     LaneOpened,
     OrderedCut,
     Outcome,
     RangeLost,
-    Refused,
-    SessionExpired,
+    RefusedEntry,
     SessionMoved,
     SessionOpened,
-    ShardFinalized,
-    TrimmedTo,
+    TrimmedLog,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
@@ -45,12 +45,12 @@ _SharedNews = (
     LaneOpened
     | LaneClosed
     | RangeLost
-    | ShardFinalized
+    | FinalizedShard
     | PartOpened
     | PartSealed
     | PartDropped
     | SessionOpened
-    | SessionExpired
+    | ExpiredSession
     | SessionMoved
 )
 """What some shards are told, and how aggregators are."""
@@ -146,20 +146,20 @@ class NewsStreams:
             match outcome:
                 case OrderedCut():
                     self._take_cut(outcome)
-                case ViewChanged() | TrimmedTo():
+                case ViewChanged() | TrimmedLog():
                     for carrier in self._carriers.values():
                         carrier.items.append(outcome)
                 case LaneOpened() | LaneClosed() | RangeLost() | PartSealed() | PartDropped():
                     self._tell(outcome, outcome.lane.shard)
                 case PartOpened():
                     self._tell(outcome, outcome.part.lane.shard)
-                case ShardFinalized():
+                case FinalizedShard():
                     self._tell(outcome, outcome.shard)
-                case SessionOpened() | SessionExpired():
+                case SessionOpened() | ExpiredSession():
                     self._tell(outcome, outcome.session.home.shard)
                 case SessionMoved():
                     self._tell(outcome, outcome.session.home.shard, outcome.source.shard)
-                case Configured() | Refused() | PartsPublished() | PublishConflicts() | PartsUnfit():
+                case Configured() | RefusedEntry() | PartsPublished() | PublishConflicts() | PartsUnfit():
                     pass
 
     def flush(self) -> None:

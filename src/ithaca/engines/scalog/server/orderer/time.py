@@ -37,7 +37,7 @@ class OrderTime:
         leads = self.driver.leader == server
         self._clock.heard(server, clocks.wall_us, order_us, _now_us(), leads=leads)
 
-    def said(self) -> Clocks:
+    def readings(self) -> Clocks:
         """What the others are told."""
         clock = self._clock
         return Clocks(wall_us(), clock.read(_now_us()) if clock.is_known else 0)

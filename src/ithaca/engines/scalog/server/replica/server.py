@@ -491,8 +491,8 @@ class ReplicaServer:
     def status(self) -> dict[str, Any]:
         connections = 0 if self._listener is None else self._listener.connection_count
         place = ReplicaPlaced(self._shard, self._replica, self._identity.boot, self.address, self._identity.log)
-        said = replica_status(place, self.core, self.damage.status(), self._order.newest, connections)
-        return said | {"quarantined": self._identity.kept_aside, "limits": self._limit_uses()}
+        status = replica_status(place, self.core, self.damage.status(), self._order.newest, connections)
+        return status | {"quarantined": self._identity.kept_aside, "limits": self._limit_uses()}
 
     def _limit_uses(self) -> Uses:
         uses = process_uses(self._listener) | disk_uses(self._disk, self._directory) | replica_uses(self.core)

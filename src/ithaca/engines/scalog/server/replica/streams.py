@@ -12,7 +12,7 @@ from ithaca.engines.scalog.messages.reading import Behind, Deliver, Delivered, E
 from ithaca.engines.scalog.server.replica.filtering import Filtering
 from ithaca.engines.scalog.server.replica.position_waits import PositionWaits
 from ithaca.engines.scalog.storage.lane_store import LaneStore
-from ithaca.engines.scalog.storage.shard_reader import PositionedEntry, ShardCursor, Stretch, find
+from ithaca.engines.scalog.storage.shard_reader import LaneRange, PositionedEntry, ShardCursor, find
 from ithaca.model.errors import IthacaError, Lost, Trimmed, Unavailable
 from ithaca.model.limits import DELIVER_BYTES_MAX, WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
@@ -112,7 +112,7 @@ class ReadView:
         lane, lsn = place
         self.check_not_lost(lane, lsn, position)
         cursor = ShardCursor(self.store, position)
-        entry = (await self._read(cursor, [Stretch(lane, lsn, position, 1)]))[0]
+        entry = (await self._read(cursor, [LaneRange(lane, lsn, position, 1)]))[0]
         return Found(entry.lane, entry.position), list(entry.batch.buffers())
 
     async def entries(self, cursor: ShardCursor, stop: int) -> list[PositionedEntry]:
@@ -122,7 +122,7 @@ class ReadView:
             return []
         return await self._read(cursor, stretches)
 
-    async def _read(self, cursor: ShardCursor, stretches: list[Stretch]) -> list[PositionedEntry]:
+    async def _read(self, cursor: ShardCursor, stretches: list[LaneRange]) -> list[PositionedEntry]:
         if cursor.in_memory(stretches):
             return cursor.read(stretches)
         return await asyncio.to_thread(cursor.read, stretches)
