@@ -10,6 +10,9 @@ with ithaca.open("./events") as log:
 
 `ithaca` is synchronous; `ithaca.aio` has the same names, awaited. Names are loaded when they are first
 used, so that `import ithaca` and the command line stay quick.
+
+How the one order comes about: `ithaca.engines.scalog.ordering.lanes`, where two cuts give positions to the
+records between them. docs/architecture.md goes on from there.
 """
 
 from importlib import import_module

@@ -21,7 +21,8 @@ NAMES = (
         "names-expired-though-opened-again",
         "an expiry that was meant for an earlier epoch forgets a session that was opened again",
         "ithaca.engines.scalog.ordering.sessions",
-        '            return [RefusedEntry(entry, "the session was opened again")]\n        return [self._expired(session)]',
+        """            return [RefusedEntry(entry, "the session was opened again")]
+        return [self._expired(session)]""",
         "            pass\n        return [self._expired(session)]",
     ),
     Bug(

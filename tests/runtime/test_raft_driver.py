@@ -23,7 +23,7 @@ from ithaca.raft.messages import (
     EntryKind,
     first_state,
 )
-from ithaca.runtime.inline_writes import Patience
+from ithaca.runtime.inline_writes import InlineWrites
 from ithaca.runtime.raft import disk as raft_disk
 from ithaca.runtime.raft import driver as raft_driver
 from ithaca.runtime.raft.driver import RaftDriver
@@ -288,7 +288,7 @@ class GatedLog:
 
 
 async def test_what_stands_behind_a_persist_waits_for_the_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Patience, "waits", False)  # a sync that takes this long is the thread's
+    monkeypatch.setattr(InlineWrites, "are_quick", False)  # a sync that takes this long is the thread's
     group = Group(1, SETTINGS)
     server = group.servers[1]
     await server.driver.stop()
@@ -367,7 +367,7 @@ async def test_an_entry_that_cannot_be_applied_stops_the_driver() -> None:
 
 
 async def test_stopping_leaves_no_thread_and_fails_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Patience, "waits", False)
+    monkeypatch.setattr(InlineWrites, "are_quick", False)
     before = threading.active_count()
     async with running(3) as group:
         leader = await group.leader()

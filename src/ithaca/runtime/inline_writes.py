@@ -8,7 +8,7 @@ slow write among many quick ones changes nothing: most disks have those.
 from ithaca.model.limits import INLINE_AVERAGED_GROUPS, INLINE_SYNC_S_MAX
 
 
-class Patience:
+class InlineWrites:
     """Remembers how quick the disk was lately."""
 
     __slots__ = ("_average_s",)
@@ -17,8 +17,8 @@ class Patience:
         self._average_s = 0.0
 
     @property
-    def waits(self) -> bool:
-        """Whether to wait for the next write."""
+    def are_quick(self) -> bool:
+        """Whether to write the next group in the loop."""
         return self._average_s <= INLINE_SYNC_S_MAX
 
     def took(self, seconds: float) -> None:

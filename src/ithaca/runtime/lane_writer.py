@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ithaca.model.errors import IthacaError, StorageError, StorageFull
 from ithaca.model.limits import GROUP_BYTES_MAX, INLINE_GROUP_BYTES_MAX, STORAGE_FULL_RETRY_S
 from ithaca.runtime.disk_queue import DiskQueue
-from ithaca.runtime.inline_writes import Patience
+from ithaca.runtime.inline_writes import InlineWrites
 from ithaca.runtime.machine import monotonic_s
 from ithaca.storage.lane import Lane
 from ithaca.storage.state import TrimmedTo, control_entry
@@ -62,7 +62,7 @@ class LaneWriter:
         self._is_closing = False
         self._close_failure: Exception | None = None
         self._turn_planned = False
-        self._patience = Patience()
+        self._inline = InlineWrites()
         self._queue: DiskQueue[Batch, _Written] = DiskQueue(
             f"ithaca-lane-{lane.lane}",
             loop,
@@ -97,7 +97,7 @@ class LaneWriter:
             return
         self.queued_bytes += batch.total_bytes
         self._queue.items.append(batch)
-        if self.queued_bytes > INLINE_GROUP_BYTES_MAX or not self._patience.waits:
+        if self.queued_bytes > INLINE_GROUP_BYTES_MAX or not self._inline.are_quick:
             self._queue.hand_over()
         elif not self._turn_planned:
             self._turn_planned = True
@@ -122,7 +122,7 @@ class LaneWriter:
             queue.hand_over()
 
     def _synced(self, written: _Written) -> None:
-        self._patience.took(written.seconds)
+        self._inline.took(written.seconds)
         self.queued_bytes -= written.size_bytes
         if self._is_full:
             self._is_full = False

@@ -8,7 +8,7 @@ from ithaca.model.errors import StorageFull
 from ithaca.model.limits import RAFT_FULL_RETRY_S
 from ithaca.raft.events import Persist
 from ithaca.runtime.disk_queue import DiskQueue
-from ithaca.runtime.inline_writes import Patience
+from ithaca.runtime.inline_writes import InlineWrites
 from ithaca.runtime.machine import monotonic_s
 from ithaca.runtime.raft.ports import RaftStore
 
@@ -27,7 +27,7 @@ class RaftDisk:
         self._on_persisted = persisted
         self._on_full = full
         self._on_failed = failed
-        self._patience = Patience()
+        self._inline = InlineWrites()
         self._queue: DiskQueue[Persist, float] | None = None
 
     def start(self) -> None:
@@ -45,7 +45,7 @@ class RaftDisk:
         """Write a persist; `persisted` is called from within, or later from the loop."""
         queue = self._queue
         assert queue is not None, "persists are written once the disk was started"
-        if effect.snapshot is not None or not self._patience.waits or not queue.is_idle:
+        if effect.snapshot is not None or not self._inline.are_quick or not queue.is_idle:
             queue.items.append(effect)
             queue.hand_over()
             return
@@ -66,7 +66,7 @@ class RaftDisk:
             await self._queue.close()
 
     def _written(self, seconds: float) -> None:
-        self._patience.took(seconds)
+        self._inline.took(seconds)
         self._on_persisted(seconds)
 
     def _write_first(self, persists: deque[Persist]) -> float:

@@ -9,14 +9,14 @@ Two objects, no clock, no I/O, no randomness:
 
 * `state.OrderingState`, on every server: `apply(index, entry) -> list[Outcome]`, a pure function of the
   committed entries.
-* `leader.Leader`, on the leader alone: reports in, cuts to propose out. Soft state: it is made from the
+* `leader.CutProposer`, on the leader alone: reports in, cuts to propose out. Soft state: it is made from the
   committed state when leadership begins, and dropped when it ends.
 
 **The shell's part.** Each payload that Raft applies: `decode_entry`, `apply`, stream the outcomes to the
-shards they concern (a cut as `of_shard`), answer whoever asked, then `Leader.applied(outcomes, own=...)`,
+shards they concern (a cut as `of_shard`), answer whoever asked, then `CutProposer.applied(outcomes, own=...)`,
 where *own* means that the entry's term is the one this leader leads. `propose` after every `receive` and
 `applied` and at `deadline_us`; what it returns goes to Raft as `encode_entry`, and if Raft refuses it, to
-`Leader.refused`. Raft's no-ops and configurations are not applied here. A replica that connects gets
+`CutProposer.refused`. Raft's no-ops and configurations are not applied here. A replica that connects gets
 `summary` and `cuts_since`; then the stream. It reports at once when its shard's epoch changes. Reads of this
 state (tail, view, sessions) are linearizable after Raft's read index.
 
