@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.cluster.damaged import Image, make_image, small_pages
+from tests.server.raft_members import nowhere, raft_member
 
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.engines.scalog.storage.held_lane import HeldLength
@@ -21,10 +22,11 @@ from ithaca.engines.scalog.storage.quarantine import lane_of
 from ithaca.engines.scalog.storage.runs_file import Run
 from ithaca.model.errors import Corrupt
 from ithaca.model.positions import LaneId
-from ithaca.raft.messages import DurableState, first_state
+from ithaca.raft.messages import DurableState
 from ithaca.server.raft_host import directory as orderer_directory
-from ithaca.server.raft_host.directory import open_raft_log
+from ithaca.server.raft_host.directory import open_store
 from ithaca.sim.disk import SimDisk
+from ithaca.storage.raft_files import RaftLogFiles
 from ithaca.storage.raftlog import FILE_NAME, verify
 from ithaca.storage.reader import Cursor
 from ithaca.wire.batch import Batch
@@ -282,7 +284,7 @@ def raft(image: Image) -> RaftFiles:
 
 
 def opened(files: Files) -> DurableState:
-    return open_raft_log(disk_with("/orderer", files), "/orderer", 1, lambda: first_state(1))[1]
+    return open_store(disk_with("/orderer", files), "/orderer", RaftLogFiles(), raft_member(1, nowhere(1)))[1]
 
 
 def test_an_orderers_meta_is_refused_whatever_byte_is_wrong(raft: RaftFiles) -> None:

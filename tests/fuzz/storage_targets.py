@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 from tests.fuzz import repairs
 from tests.fuzz.target import NESTED, NO_TEXT, Target
+from tests.server.raft_members import nowhere, raft_member
 from tests.storage.lanes import LANE, Row, Source, control, disk_of, make_lane, open_lane, read_rows, write
 from tests.wire.batches import data_of
 
@@ -29,6 +30,7 @@ from ithaca.server.raft_host import directory as orderer
 from ithaca.sim.disk import SimDisk
 from ithaca.storage import checked_file, raftlog, synced
 from ithaca.storage import index as indexes
+from ithaca.storage.raft_files import RaftLogFiles
 from ithaca.storage.raftlog import RaftLog
 from ithaca.storage.segment import name_of
 from ithaca.storage.sessions import SessionForgotten, SessionOpened
@@ -258,7 +260,9 @@ def _replica_meta(data: bytes) -> ReplicaMeta:
 
 
 def _orderer_state(data: bytes) -> DurableState:
-    return orderer.open_raft_log(disk_of({orderer.META: data}), _PLACE, 1, lambda: first_state(1, 2, 3))[1]
+    return orderer.open_store(disk_of({orderer.META: data}), _PLACE, RaftLogFiles(), raft_member(1, nowhere(1, 2, 3)))[
+        1
+    ]
 
 
 def _log_meta(data: bytes) -> embedded.Meta:

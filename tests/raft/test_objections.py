@@ -97,8 +97,8 @@ def test_a_term_may_be_ahead_as_far_as_elections_can_have_brought_it() -> None:
 LARGEST_GROUP = group(*range(1, limits.RAFT_MEMBERS_MAX + 1))
 AT_THE_LIMIT: list[AnyMessage] = [
     AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, LARGEST_GROUP),), 0),
-    AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, limits.ORDERER_NUMBER_MAX)),), 0),
-    AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, removed_last=limits.ORDERER_NUMBER_MAX)),), 0),
+    AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, limits.RAFT_NUMBER_MAX)),), 0),
+    AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, removed_last=limits.RAFT_NUMBER_MAX)),), 0),
     AppendEntries(1, 1, 0, 0, (Entry(1, 1, EntryKind.PAYLOAD, bytes(limits.RAFT_ENTRY_BYTES_MAX)),), 0),
     AppendEntries(1, 1, 0, 0, tuple(Entry(1 + n, 1, NOOP, b"") for n in range(limits.RAFT_APPEND_ENTRIES_MAX)), 0),
     InstallSnapshot(1, 1, Snapshot(9, 1, LARGEST_GROUP)),

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from msgspec import structs
 from tests.runtime.raft_calls import propose, read_index
+from tests.server.raft_members import nowhere, raft_member
 
 from ithaca.model.errors import Fenced, IthacaError, LastOrderer, NoSuchOrderer, StorageFull, Unavailable
 from ithaca.model.view import Address
@@ -100,7 +101,7 @@ class Server:
         assert seconds >= 0
 
     def error_of(self, refused: RefusedRequest) -> IthacaError:
-        return error_of(self.number, refused)
+        return error_of(raft_member(self.number, nowhere(self.number)), refused)
 
     def failed(self, error: Exception) -> None:
         self.error = error

@@ -93,7 +93,7 @@ async def test_an_orderer_does_not_use_up_the_numbers_of_orderers(tmp_path: Path
     async with orderers(cluster_file(orderers=1), tmp_path) as group:
         leader = group.address(await group.leader())
         with pytest.raises(InvalidInput, match="cannot be used later"):
-            await ask(leader, AddOrderer(limits.ORDERER_NUMBER_MAX, HERE), Joined)
+            await ask(leader, AddOrderer(limits.RAFT_NUMBER_MAX, HERE), Joined)
 
 
 def test_an_entry_that_nobody_could_read_is_not_proposed() -> None:

@@ -28,9 +28,9 @@ from ithaca.model.limit_use import LIMITS
 from ithaca.model.limits import (
     CONNECTIONS_MAX,
     CONNECTIONS_RESERVED,
-    ORDERER_NUMBER_MAX,
     ORDERING_RUNS_UNSYNCED_MAX,
     RAFT_MEMBERS_MAX,
+    RAFT_NUMBER_MAX,
     RAFT_READS_MAX,
     RAFT_UNCOMMITTED_ENTRIES_MAX,
     REPLICA_NUMBER_MAX,
@@ -101,7 +101,7 @@ def test_numbers_that_were_skipped_or_given_up_are_used_as_well() -> None:
     assert uses["shard_numbers"] == (7, SHARD_NUMBER_MAX)
     assert uses["replica_numbers"] == (5, REPLICA_NUMBER_MAX)
     members = member_uses(Configuration((2, 4), (5,), removed_last=9))
-    assert members == {"orderers": (3, RAFT_MEMBERS_MAX), "orderer_numbers": (9, ORDERER_NUMBER_MAX)}
+    assert members == {"orderers": (3, RAFT_MEMBERS_MAX), "orderer_numbers": (9, RAFT_NUMBER_MAX)}
 
 
 def test_runs_that_wait_are_counted_over_all_cuts() -> None:

@@ -1,8 +1,8 @@
 """The way to the order: orderers in turn, redirects, aggregators that are assigned, suspected and forgiven."""
 
+from ithaca.engines.scalog.server.route import Route
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN, SUSPECT_S
 from ithaca.model.view import Address, Orderers
-from ithaca.server.route import Route
 
 ONE, TWO, THREE, FOUR = (Address("orderer", port) for port in (1, 2, 3, 4))
 NEAR, FAR = Address("aggregator", 1), Address("aggregator", 2)

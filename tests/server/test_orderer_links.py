@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.server.orderers import free_addresses, until
+from tests.server.raft_members import nowhere, raft_member
 
 from ithaca.model.errors import IthacaError, NoSuchOrderer
 from ithaca.model.view import Address
@@ -62,7 +63,7 @@ class One:
 async def linked(address: Address) -> AsyncIterator[tuple[RaftLinks, list[int]]]:
     """Links to server 2 at this address, and what was said to be unreachable."""
     one = One()
-    links = RaftLinks(one)
+    links = RaftLinks(raft_member(1, nowhere(1)), one)
     links.follow({2: address})
     try:
         yield links, one.unreachable
@@ -144,7 +145,7 @@ async def test_a_server_that_does_not_read_loses_messages_not_memory() -> None:
 async def test_links_follow_the_members_and_hear_answers() -> None:
     addresses = free_addresses(2)
     one, others = One(), [Other(), Other()]
-    links = RaftLinks(one)
+    links = RaftLinks(raft_member(1, nowhere(1)), one)
     listeners = [await other.listen(at, name) for other, at, name in zip(others, addresses, "23", strict=True)]
     try:
         links.follow({2: addresses[0]})
@@ -179,7 +180,7 @@ async def test_an_orderer_that_was_removed_is_told() -> None:
         address, accept=refuse, welcome=lambda: Welcome(VERSION_MAX, "orderer", "2"), http=lambda _: None
     )
     one = One()
-    links = RaftLinks(one)
+    links = RaftLinks(raft_member(1, nowhere(1)), one)
     links.follow({2: address})
     try:
         await until(lambda: 2 in one.removed_by)

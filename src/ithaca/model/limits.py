@@ -402,11 +402,11 @@ ORDER_PROBE_IDLE_S = 5.0
 ORDER_SILENT_S = 3.0
 """Who follows the order asks whether anybody is there when a report was not followed by news for the first, or nothing
 at all was heard for the second; who does not answer for the third is left."""
-ORDERER_NUMBER_MAX = (1 << 15) - 1
+RAFT_NUMBER_MAX = (1 << 15) - 1
 CLUSTER_NAME_CHARS_MAX = 100
-"""What a cluster's file may say of an orderer's number, and of the cluster's name."""
-ORDERER_NUMBER_LEAP_MAX = 1024
-"""How far the number of a new orderer may be behind the last one: those that are skipped are never used."""
+"""The highest number of a member of a Raft group, and the longest name of a cluster."""
+RAFT_NUMBER_LEAP_MAX = 1024
+"""How far the number of a new member may be behind the last one: those that are skipped are never used."""
 ORDERER_RETRY_S = 0.02
 """Between attempts of a leader whose own proposal was not taken."""
 DETECTION_MS = 3000
@@ -422,8 +422,8 @@ LEADER_WAITS_MAX = 4096
 """An orderer that has just lost its leader keeps requests for the next one so long, and so many of them."""
 REPLICAS_ASKED_FOR_ORDERERS_MAX = 4
 """Replicas that a client asks where the orderers are, when none of those that it knows answers."""
-ORDERER_PROMOTE_S = 0.1
-"""Between attempts of a leader to promote an orderer that was added."""
+RAFT_PROMOTE_S = 0.1
+"""Between attempts of a leader to promote a member that was added."""
 VIEW_WAIT_S_MAX = 5.0
 """How long an orderer waits for a version of the view that it has not applied yet."""
 VIEW_WAITS_MAX = 4096

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ithaca.model.limits import ORDERER_NUMBER_MAX
+from ithaca.model.limits import RAFT_NUMBER_MAX
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.fields import Counted, Natural
 from ithaca.raft.messages import AnyMessage
@@ -14,14 +14,14 @@ from ithaca.raft.messages import AnyMessage
 class AddOrderer(msgspec.Struct, frozen=True, array_like=True):
     """Let the orderer that waits there into the group; the same again is the same orderer."""
 
-    server: Annotated[int, Meta(ge=1, le=ORDERER_NUMBER_MAX)]
+    server: Annotated[int, Meta(ge=1, le=RAFT_NUMBER_MAX)]
     address: Address
 
 
 class RemoveOrderer(msgspec.Struct, frozen=True, array_like=True):
     """Let it go for good; one that was removed before stays so."""
 
-    server: Annotated[int, Meta(ge=1, le=ORDERER_NUMBER_MAX)]
+    server: Annotated[int, Meta(ge=1, le=RAFT_NUMBER_MAX)]
 
 
 class GetMembers(msgspec.Struct, frozen=True, array_like=True):

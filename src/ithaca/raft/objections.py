@@ -5,10 +5,10 @@ The core's assertions say what must hold between servers that do follow it. This
 
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import (
-    ORDERER_NUMBER_MAX,
     RAFT_APPEND_ENTRIES_MAX,
     RAFT_ENTRY_BYTES_MAX,
     RAFT_MEMBERS_MAX,
+    RAFT_NUMBER_MAX,
     RAFT_SNAPSHOT_BYTES_MAX,
     RAFT_TERM_LEAP_MAX,
 )
@@ -109,9 +109,9 @@ def _no_group(configuration: Configuration) -> str | None:
     numbers = (*members, *(server for server, _ in configuration.addresses))
     if len(members) > RAFT_MEMBERS_MAX or len(set(members)) < len(members):
         return f"a group of the servers {members} cannot be: each counts once, and {RAFT_MEMBERS_MAX} is the most"
-    if len(configuration.addresses) > RAFT_MEMBERS_MAX or not all(1 <= each <= ORDERER_NUMBER_MAX for each in numbers):
-        return f"a group of the servers {members} cannot be: numbers are 1 to {ORDERER_NUMBER_MAX}"
-    if not 0 <= configuration.removed_last <= ORDERER_NUMBER_MAX:
+    if len(configuration.addresses) > RAFT_MEMBERS_MAX or not all(1 <= each <= RAFT_NUMBER_MAX for each in numbers):
+        return f"a group of the servers {members} cannot be: numbers are 1 to {RAFT_NUMBER_MAX}"
+    if not 0 <= configuration.removed_last <= RAFT_NUMBER_MAX:
         return f"server {configuration.removed_last} cannot have been removed: there never was one"
     return None
 

@@ -11,6 +11,6 @@ Invariants:
 3. Whoever does not read, or asks for too much, is refused or cut off, and costs nobody else anything.
 4. `stop` leaves nothing behind: no task, no thread, no connection, no lock.
 
-`process` is how servers run as programs, `route` how they find the leader, `status` how they tell people, `raft_host`
-Raft with its links, members and directory.
+`engine` is what every engine offers, `process` how servers run as programs, `status` how they tell people, `raft_host`
+Raft with its store, links and members, for whatever state machine it agrees on.
 """

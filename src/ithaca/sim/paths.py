@@ -19,7 +19,7 @@ PATHS: dict[str, str] = {
     "raft: log rewritten": "ithaca.storage.raftlog:RaftLog._rewrite",
     "raft: learner promoted": "ithaca.server.raft_host.members:MemberChanges._promoted",
     "raft: leader handed over": "ithaca.runtime.raft.driver:RaftDriver.submit_transfer",
-    "order: told that it was removed": "ithaca.engines.scalog.server.orderer.server:OrdererServer.told_removed",
+    "order: told that it was removed": "ithaca.server.raft_host.host:RaftHost.told_removed",
     "order: cut refused": "ithaca.engines.scalog.server.orderer.leading:LeaderService._cut_refused",
     "order: snapshot taken": "ithaca.engines.scalog.ordering.state:OrderingState.snapshot",
     "order: lane closed": "ithaca.engines.scalog.ordering.lanes:LaneTable.close",

@@ -77,10 +77,10 @@ from ithaca.model.limits import (
     AGGREGATOR_NUMBER_MAX,
     CLUSTER_NAME_CHARS_MAX,
     GIB,
-    ORDERER_NUMBER_MAX,
     ORDERING_INTERVAL_US_MAX,
     ORDERING_REPLICAS_MAX,
     RAFT_MEMBERS_MAX,
+    RAFT_NUMBER_MAX,
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
     SHARD_NUMBER_MAX,
@@ -182,7 +182,7 @@ _CLUSTER: Final[Mapping[str, Rule]] = {
     "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),
 }
 _ORDERER: Final[Mapping[str, Rule]] = {
-    "server": Number(1, ORDERER_NUMBER_MAX),
+    "server": Number(1, RAFT_NUMBER_MAX),
     "address": _ADDRESS,
     "joining": Flag(),
     "joins": Flag(),  # its former name

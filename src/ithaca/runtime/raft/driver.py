@@ -1,6 +1,6 @@
 """Runs a `RaftCore` in an event loop: events in, effects performed as `ithaca.raft` says.
 
-Everything happens in the loop, by plain calls, but for a disk that is slow: `raft_disk` writes and syncs the
+Everything happens in the loop, by plain calls, but for a disk that is slow: `disk` writes and syncs the
 persists, in their order, in the loop or in its thread, and reports each back. What stands behind a persist
 waits for that report; what stands before it does not, and meanwhile the loop goes on. Events that come up
 while effects are performed wait their turn, so that a state machine may propose from within `apply`.

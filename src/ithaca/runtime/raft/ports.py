@@ -5,7 +5,8 @@ from typing import Any, NamedTuple, Protocol
 
 from ithaca.model.errors import IthacaError
 from ithaca.raft.events import Persist, RefusedRequest, RoleChanged
-from ithaca.raft.messages import AnyMessage, ServerId
+from ithaca.raft.messages import AnyMessage, DurableState, ServerId
+from ithaca.storage.disk import Disk
 
 
 class RaftStore(Protocol):
@@ -13,6 +14,20 @@ class RaftStore(Protocol):
 
     def persist(self, effect: Persist) -> None:
         """Returns when all of it is synced; `StorageFull` if nothing was written, and it may be repeated."""
+
+
+class RaftFiles(Protocol):
+    """How the store of a server lies in its directory."""
+
+    @property
+    def name(self) -> str:
+        """Of the file that is there as soon as there is a store."""
+
+    def open(self, disk: Disk, directory: str) -> tuple[RaftStore, DurableState]:
+        """The store that is there, with what it holds; `Corrupt` if that is not what was persisted."""
+
+    def create(self, disk: Disk, directory: str, state: DurableState) -> RaftStore:
+        """A new server's store, which holds this, durably."""
 
 
 class StateMachine(Protocol):

@@ -1,21 +1,21 @@
-"""Who the orderers are and where, as one of them knows it: the Raft configuration, in words for others."""
+"""Who the members are and where, as one of them knows it: the Raft configuration, in words for others."""
 
-from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.view import Address, Orderers
+from ithaca.model.view import Address
 from ithaca.protocol.members import Member, MembersAre
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.server.raft_host.identity import RaftMember
 
 
 class Group:
     """The group of one server. What is agreed counts for others; for its own links, what is in its log."""
 
-    def __init__(self, server: ServerId, file: ClusterFile, driver: RaftDriver) -> None:
-        self._server = server
+    def __init__(self, member: RaftMember, driver: RaftDriver) -> None:
+        self._server = member.server
         self._driver = driver
-        self._of_file = {place.server: place.address for place in file.orderers}
+        self._of_file = member.addresses
         self.is_removed = False
-        """Whether another orderer has said that this one was removed."""
+        """Whether another member has said that this one was removed."""
 
     @property
     def addresses(self) -> dict[ServerId, Address]:
@@ -35,12 +35,15 @@ class Group:
         return None if leader is None else self.addresses.get(leader)
 
     @property
-    def orderers(self) -> Orderers:
+    def voters(self) -> tuple[Address, ...]:
         """Where those are that may lead, as far as it is agreed."""
         addresses = self.addresses
-        voters = self._driver.agreed_configuration.voters
-        found = tuple(addresses[voter] for voter in voters if voter in addresses)
-        return Orderers(self._driver.commit_index, found)
+        return tuple(addresses[voter] for voter in self._driver.agreed_configuration.voters if voter in addresses)
+
+    @property
+    def commit_index(self) -> int:
+        """Up to where it is agreed: of two groups, the one of the higher index is newer."""
+        return self._driver.commit_index
 
     @property
     def members(self) -> MembersAre:

@@ -1,4 +1,4 @@
-"""Links between orderers: each dials every other one, and speaks over the connection that it dialled.
+"""Links between members: each dials every other one, and speaks over the connection that it dialled.
 
 Whoever does not know yet where another one is, because it has just been added, answers over the connection that the
 other one has dialled.
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from ithaca.model.errors import IthacaError, NoSuchOrderer, ProtocolError
+from ithaca.model.errors import IthacaError, ProtocolError
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
@@ -21,8 +21,9 @@ from ithaca.protocol.greeting import Hello
 from ithaca.protocol.members import RaftMessage
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, dial
+from ithaca.server.raft_host.identity import RaftMember
 
-_log = logging.getLogger("ithaca.orderer")
+_log = logging.getLogger("ithaca.raft")
 
 
 class LinkOwner(Protocol):
@@ -35,7 +36,7 @@ class LinkOwner(Protocol):
         """A link that was up is lost."""
 
     def told_removed(self, by: ServerId) -> None:
-        """Another orderer refuses this one, since it was removed."""
+        """Another member refuses this one, since it was removed."""
 
     def hear(self, says: RaftMessage) -> None:
         """The other side has answered over the link, since it does not know where this server is."""
@@ -44,7 +45,8 @@ class LinkOwner(Protocol):
 class RaftLinks:
     """The links of one server to all others."""
 
-    def __init__(self, owner: LinkOwner) -> None:
+    def __init__(self, member: RaftMember, owner: LinkOwner) -> None:
+        self._member = member
         self._owner = owner
         self._links: dict[ServerId, _Link] = {}
         self._tasks: dict[asyncio.Task[None], ServerId] = {}
@@ -58,7 +60,7 @@ class RaftLinks:
                     task.cancel()
         for server, address in addresses.items():
             if server not in self._links:
-                link = self._links[server] = _Link(server, address, self._owner)
+                link = self._links[server] = _Link(server, address, self._member, self._owner)
                 task = asyncio.create_task(link.run())
                 self._tasks[task] = server
                 task.add_done_callback(lambda done: self._tasks.pop(done, None))
@@ -87,9 +89,11 @@ class RaftLinks:
 class _Link:
     """The way to one other server."""
 
-    def __init__(self, server: ServerId, address: Address, owner: LinkOwner) -> None:
+    def __init__(self, server: ServerId, address: Address, member: RaftMember, owner: LinkOwner) -> None:
         self.address = address
         self._server = server
+        self._words = member.words
+        self._name = member.named(server)
         self._owner = owner
         self._connection: Connection | None = None
         self.called = asyncio.Event()
@@ -108,9 +112,9 @@ class _Link:
             try:
                 connection = await dial(self.address, self._owner.hello(), self)
             except IthacaError as error:
-                if isinstance(error, NoSuchOrderer):
+                if isinstance(error, self._words.no_such):
                     self._owner.told_removed(self._server)
-                _log.debug("orderer %d is not reached: %s", self._server, error)
+                _log.debug("%s is not reached: %s", self._name, error)
                 pause_s = min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
             else:
                 try:
@@ -125,10 +129,10 @@ class _Link:
     async def _attend(self, connection: Connection) -> None:
         welcome = connection.welcome
         assert welcome is not None
-        if (welcome.role, welcome.name) != ("orderer", str(self._server)):
+        if (welcome.role, welcome.name) != (self._words.role, str(self._server)):
             _log.error(
-                "orderer %d is expected at %s, and %s %s is there: correct the cluster's file",
-                self._server,
+                "%s is expected at %s, and %s %s is there: correct the cluster's file",
+                self._name,
                 self.address,
                 welcome.role,
                 welcome.name,
@@ -141,11 +145,11 @@ class _Link:
     def on_message(self, connection: Connection, received: Received) -> None:
         message = received.message
         if not isinstance(message, RaftMessage) or message.message.sender != self._server:
-            raise ProtocolError(f"orderer {self._server} says what only others say: {type(message).__name__}")
+            raise ProtocolError(f"{self._name} says what only others say: {type(message).__name__}")
         self._owner.hear(message)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         if self._connection is connection:
             self._connection = None
-            _log.warning("the link to orderer %d is lost: %s", self._server, error or "it was closed")
+            _log.warning("the link to %s is lost: %s", self._name, error or "it was closed")
             self._owner.link_lost(self._server)

@@ -1,4 +1,5 @@
 """The servers of the engine: `orderer`, `replica` (with the spare that becomes one) and `aggregator`.
 
-`move` and `watch` are what all do that report to the leader, `limit_uses` what each uses of its limits.
+`route` is how servers find the leader, `move` and `watch` what all do that report to it, `limit_uses` what each
+uses of its limits.
 """

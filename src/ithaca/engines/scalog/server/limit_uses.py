@@ -8,7 +8,6 @@ from ithaca.model.limits import (
     FRAMES_BYTES_MAX,
     INCARNATION_MAX,
     LANE_PENDING_BYTES_MAX,
-    ORDERER_NUMBER_MAX,
     ORDERING_CUTS_UNSYNCED_MAX,
     ORDERING_LOST_RANGES_MAX,
     ORDERING_NAMED_SESSIONS_MAX,
@@ -22,6 +21,7 @@ from ithaca.model.limits import (
     PARTS_PUBLISHED_MAX,
     PARTS_UNFINISHED_MAX,
     RAFT_MEMBERS_MAX,
+    RAFT_NUMBER_MAX,
     RAFT_READS_MAX,
     RAFT_UNCOMMITTED_BYTES_MAX,
     RAFT_UNCOMMITTED_ENTRIES_MAX,
@@ -80,7 +80,7 @@ def member_uses(configuration: Configuration) -> Uses:
     """What the group of orderers has: places, and numbers that were never used."""
     return {
         "orderers": (len(configuration.members), RAFT_MEMBERS_MAX),
-        "orderer_numbers": (configuration.last, ORDERER_NUMBER_MAX),
+        "orderer_numbers": (configuration.last, RAFT_NUMBER_MAX),
     }
 
 

@@ -6,7 +6,7 @@ from ithaca.engines.scalog.client.order import Order
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.interface import OrdererInfo
-from ithaca.model.limits import ORDERER_NUMBER_MAX
+from ithaca.model.limits import RAFT_NUMBER_MAX
 from ithaca.model.view import Address, View
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
 
@@ -57,8 +57,8 @@ class OrdererAdmin:
 
     async def remove_orderer(self, orderer: int) -> None:
         self._context.check()
-        if not 1 <= orderer <= ORDERER_NUMBER_MAX:
-            raise InvalidInput(f"orderer is {orderer}: use 1 to {ORDERER_NUMBER_MAX}")
+        if not 1 <= orderer <= RAFT_NUMBER_MAX:
+            raise InvalidInput(f"orderer is {orderer}: use 1 to {RAFT_NUMBER_MAX}")
         deadline = Deadline(self._context.timeout_s)
         await self._order.members(RemoveOrderer(orderer), deadline)
         await self._order.refresh(deadline)

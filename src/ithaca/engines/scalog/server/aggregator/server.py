@@ -16,6 +16,7 @@ from ithaca.engines.scalog.messages.aggregation import Attach
 from ithaca.engines.scalog.server.aggregator.relay import Relay
 from ithaca.engines.scalog.server.aggregator.up import UpLink
 from ithaca.engines.scalog.server.limit_uses import process_uses
+from ithaca.engines.scalog.server.route import orderers_status
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import ConfigError
 from ithaca.model.view import Address
@@ -24,7 +25,7 @@ from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import process_id
 from ithaca.runtime.metrics import AggregatorMetrics, exposition
-from ithaca.server.status import encode_status, orderers_status
+from ithaca.server.status import encode_status
 
 _log = logging.getLogger("ithaca.aggregator")
 

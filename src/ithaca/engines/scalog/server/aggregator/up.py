@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ithaca.engines.scalog.messages.aggregation import Alive, Assigned, Attach, Attached, Left, OrderNews
 from ithaca.engines.scalog.server.aggregator.relay import Relay
 from ithaca.engines.scalog.server.move import Move
+from ithaca.engines.scalog.server.route import Route
 from ithaca.engines.scalog.server.watch import Watch
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import AGGREGATOR_PAUSE_S_MAX
@@ -20,7 +21,6 @@ from ithaca.protocol.greeting import Failure, Hello, Redirect
 from ithaca.protocol.members import OrderersAre
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
-from ithaca.server.route import Route
 
 _log = logging.getLogger("ithaca.aggregator")
 

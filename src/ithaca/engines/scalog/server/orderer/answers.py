@@ -11,22 +11,23 @@ from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
 from ithaca.engines.scalog.server.orderer.waits import Held, LeaderWaits
 from ithaca.model.errors import IthacaError, Unavailable
+from ithaca.model.view import Orderers
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Redirect
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
-from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.runtime.raft.ports import Waiter
 from ithaca.server.raft_host.group import Group
+from ithaca.server.raft_host.host import RaftHost
 
 
 class Answers:
     """What all that takes requests here has in common."""
 
-    def __init__(self, machine: OrderingMachine, driver: RaftDriver, group: Group, metrics: OrdererMetrics) -> None:
+    def __init__(self, machine: OrderingMachine, host: RaftHost, metrics: OrdererMetrics) -> None:
         self._machine = machine
-        self._driver = driver
-        self.group = group
+        self._driver = host.driver
+        self.group = host.group
         self._metrics = metrics
         self.leading: LeaderService | None = None
         """While this server leads."""
@@ -35,6 +36,11 @@ class Answers:
     @property
     def state(self) -> OrderingState:
         return self._machine.state
+
+    @property
+    def orderers(self) -> Orderers:
+        """Where those are that may lead, as far as it is agreed."""
+        return agreed_orderers(self.group)
 
     def leader_changed(self) -> list[Held]:
         """Another server leads, or this one does and is ready, or nobody does; says who waited and can be answered."""
@@ -115,4 +121,9 @@ class Answers:
             self.not_configured(connection, request)
 
     def _redirect(self, connection: Connection, request: Received) -> None:
-        connection.answer(request, Redirect(self.group.leader, self.group.orderers))
+        connection.answer(request, Redirect(self.group.leader, self.orderers))
+
+
+def agreed_orderers(group: Group) -> Orderers:
+    """Where those are that may lead, as far as it is agreed."""
+    return Orderers(group.commit_index, group.voters)

@@ -42,9 +42,7 @@ class CarriedRequests:
         log = self._answers.log_to_lead(connection, request)
         if log is not None:
             parent = self._aggregators.attach(connection, message)
-            connection.answer(
-                request, Attached(log, self._answers.group.orderers) if parent is None else Assigned(parent)
-            )
+            connection.answer(request, Attached(log, self._answers.orderers) if parent is None else Assigned(parent))
 
     def _reports(self, connection: Connection, received: Received, message: ReportsAre) -> None:
         """Those of replicas that have joined elsewhere meanwhile were on their way: what they say comes again."""

@@ -105,7 +105,7 @@ class JoinRequests:
     def enlist(self, connection: Connection, request: Received, message: Enlist) -> None:
         if self._answers.may_lead(connection, request):
             assert self._answers.leading is not None
-            connection.send(OrderersAre(self._answers.group.orderers))
+            connection.send(OrderersAre(self._answers.orderers))
             self._answers.leading.spares.enlist(connection, request, message.address)
 
     def admit(self, connection: Connection, request: Received, message: Admit) -> None:
@@ -169,7 +169,7 @@ class JoinRequests:
         assert summary is not None
         cuts = tuple(state.cuts_since(message.shard, 0))
         self._streams.join(connection, message.shard, message.replica)
-        orderers = self._answers.group.orderers
+        orderers = self._answers.orderers
         connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, orderers))
 
 

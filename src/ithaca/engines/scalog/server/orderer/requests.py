@@ -33,9 +33,7 @@ from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
-from ithaca.runtime.raft.driver import RaftDriver
-from ithaca.server.raft_host.group import Group
-from ithaca.server.raft_host.members import MemberChanges
+from ithaca.server.raft_host.host import RaftHost
 
 
 class Requests:
@@ -44,21 +42,18 @@ class Requests:
     def __init__(
         self,
         machine: OrderingMachine,
-        driver: RaftDriver,
+        host: RaftHost,
         streams: NewsStreams,
-        group: Group,
-        changes: MemberChanges,
         status: Callable[[], bytes],
         metrics: OrdererMetrics,
         aggregators: Aggregators,
         time_us: Callable[[], int],
     ) -> None:
         """`time_us` is the order's time, as the leader says it."""
-        self._driver = driver
         self._time_us = time_us
-        self._changes = changes
+        self._changes = host.changes
         self._status = status
-        self._answers = Answers(machine, driver, group, metrics)
+        self._answers = Answers(machine, host, metrics)
         self._views = ViewRequests(self._answers)
         joins = self._joins = JoinRequests(self._answers, streams, aggregators)
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
@@ -201,7 +196,13 @@ class Requests:
             return
         if isinstance(message, GetMembers) or self._answers.has_room(connection, request):
             waiter = self._answers.waiter(connection, request, lambda members: connection.answer(request, members))
-            self._changes.take(message, waiter)
+            match message:
+                case AddOrderer(server, address):
+                    self._changes.add(server, address, waiter)
+                case RemoveOrderer(server):
+                    self._changes.remove(server, waiter)
+                case GetMembers():
+                    self._changes.tell(waiter)
 
 
 def _check(message: Request) -> None:

@@ -1,13 +1,12 @@
 """An ordering server: one member of the Raft group that decides the order. Wiring only.
 
-`runtime.raft.driver` runs Raft, `machine` applies what it agrees on, `leading` turns reports
-into cuts while this server leads; `requests` answers clients and replicas, `streams` tells
-replicas the news, `links` carries Raft's messages.
+`server.raft_host` runs Raft, `machine` applies what it agrees on, `leading` turns reports into cuts while this server
+leads; `requests` answers clients and replicas, `streams` tells replicas the news.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -16,36 +15,38 @@ from prometheus_client import CollectorRegistry
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome
 from ithaca.engines.scalog.server.limit_uses import disk_uses, leader_uses, member_uses, order_uses, process_uses
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
+from ithaca.engines.scalog.server.orderer.answers import agreed_orderers
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
 from ithaca.engines.scalog.server.orderer.requests import Requests
 from ithaca.engines.scalog.server.orderer.status import orderer_status
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
 from ithaca.engines.scalog.server.orderer.time import OrderTime
-from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.errors import AuthenticationFailed, IthacaError, NoSuchOrderer, ProtocolError
+from ithaca.model.config.cluster import ClusterFile, check_founders
+from ithaca.model.errors import LastOrderer, NoSuchOrderer
 from ithaca.model.limit_use import Uses
-from ithaca.model.limits import ORDERER_NUMBER_MAX
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
-from ithaca.protocol.members import OrderersAre, RaftMessage
-from ithaca.raft.events import RefusedRequest, Role, RoleChanged, Settings, Unreachable
-from ithaca.raft.messages import AnyMessage, Configuration, ServerId
+from ithaca.protocol.members import Clocks, OrderersAre
+from ithaca.raft.events import Role, RoleChanged, Settings
+from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.metrics import OrdererMetrics, exposition
 from ithaca.runtime.raft.driver import RaftDriver
-from ithaca.server.raft_host.directory import open_raft_log, state_to_begin_with
-from ithaca.server.raft_host.group import Group
-from ithaca.server.raft_host.links import RaftLinks
-from ithaca.server.raft_host.members import MemberChanges
-from ithaca.server.raft_host.refusals import error_of
+from ithaca.server.raft_host.host import RaftHost
+from ithaca.server.raft_host.identity import RaftMember, Words
 from ithaca.server.status import encode_status
 from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile
+from ithaca.storage.raft_files import RaftLogFiles
 
 _log = logging.getLogger("ithaca.orderer")
+
+ORDERERS = Words(
+    "orderer", NoSuchOrderer, LastOrderer, way_out="remove it with ithaca orderer remove, and add another one"
+)
+"""What members of this Raft group are called."""
 
 
 class OrdererServer:
@@ -75,15 +76,9 @@ class OrdererServer:
         self._aggregators = Aggregators(self._streams, are_expected=bool(file.aggregators))
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
-        self._driver: RaftDriver | None = None
+        self._host: RaftHost | None = None
         self._requests: Requests | None = None
-        self._group: Group | None = None
-        self._changes: MemberChanges | None = None
-        self._agreed: Configuration | None = None
-        self._links = RaftLinks(self)
         self._clock = OrderTime(server)
-        self._peers: dict[ServerId, set[Connection]] = {}
-        """Connections that other orderers have dialled."""
         self._leading: LeaderService | None = None
         self._ended = asyncio.Event()
         self._error: Exception | None = None
@@ -107,42 +102,36 @@ class OrdererServer:
         self._disk.make_directory(self._directory)
         if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
             self._lock = take_lock(self._disk, self._directory, "stop that server first")
-        log, durable = open_raft_log(
-            self._disk, self._directory, self._server, lambda: state_to_begin_with(self._file, self._server)
+        host = self._host = RaftHost(
+            _member(self._file, self._server),
+            self._disk,
+            self._directory,
+            RaftLogFiles(),
+            self._machine,
+            self,
+            self._settings,
         )
-        driver = RaftDriver(self._server, self._settings, log, durable, self._machine, self)
-        self._driver = driver
-        self._clock.driver = driver
-        self._group = Group(self._server, self._file, driver)
-        self._changes = MemberChanges(self._server, driver, self._group)
+        self._clock.driver = host.driver
         self._requests = Requests(
             self._machine,
-            driver,
+            host,
             self._streams,
-            self._group,
-            self._changes,
             lambda: encode_status(self.status()),
             self.metrics,
             self._aggregators,
             self._clock.lead,
         )
-        self._set_gauges(driver)
+        self._set_gauges(host.driver)
         self._listener = await listen(self._listen_at, accept=self._accept, welcome=self._welcome, http=self._http)
-        self._links.follow(self._group.others)
-        driver.start()
-        if self._group.state == "waiting":
-            _log.info("orderer %d has an empty directory, and waits to be added", self._server)
+        host.start()
 
     async def stop(self) -> None:
         """Stop cleanly: what is being written is finished. Idempotent."""
         self._end_leading()
-        if self._changes is not None:
-            self._changes.close()
-        if self._driver is not None:
-            await self._driver.stop()
+        if self._host is not None:
+            await self._host.stop()
         if self._requests is not None:
             self._requests.close()
-        await self._links.close()
         if self._listener is not None:
             await self._listener.close()
         if self._lock is not None:
@@ -156,36 +145,37 @@ class OrdererServer:
         if self._error is not None:
             raise self._error
 
-    # What Raft calls
+    @property
+    def _driver(self) -> RaftDriver | None:
+        return None if self._host is None else self._host.driver
 
-    def send(self, to: ServerId, message: AnyMessage) -> None:
-        says = RaftMessage(message, self._clock.readings())
-        if not self._links.send(to, says):
-            for connection in self._peers.get(to, ()):
-                connection.send(says)
+    # What Raft tells
 
-    def error_of(self, refused: RefusedRequest) -> IthacaError:
-        return error_of(self._server, refused)
+    def clocks(self) -> Clocks:
+        return self._clock.readings()
+
+    def heard(self, server: ServerId, clocks: Clocks | None) -> None:
+        self._clock.heard(server, clocks)
 
     def role_changed(self, change: RoleChanged) -> None:
         self._end_leading()
-        assert self._driver is not None
+        assert self._host is not None
         assert self._requests is not None
         if change.role is Role.LEADER:
             self._clock.begin()
-            ready = self._requests.leader_changed
             self._leading = LeaderService(
-                self._file, change.term, self._machine.state, self._driver, self.metrics, ready, self.hello, self._clock
+                self._file,
+                change.term,
+                self._machine.state,
+                self._host.driver,
+                self.metrics,
+                self._requests.leader_changed,
+                self.hello,
+                self._clock,
             )
             self._requests.leads(self._leading)
             self._aggregators.begin()
-            self.members_changed()
         self._requests.leader_changed()
-
-    def members_changed(self) -> None:
-        if self._group is not None and self._changes is not None and self._listener is not None:
-            self._links.follow(self._group.others)
-            self._changes.look()
 
     def applied(self) -> None:
         """News first: replicas wait for it, and the next cut has time until the disk is free again."""
@@ -194,21 +184,14 @@ class OrdererServer:
             self._leading.propose()
         if self._requests is not None:
             self._requests.applied()
-        if self._driver is not None and self._driver.agreed_configuration is not self._agreed:
-            self._agreed = self._driver.agreed_configuration
-            self._members_agreed()
 
-    def _members_agreed(self) -> None:
-        """Tell those who have joined, and let go of those who were removed."""
-        assert self._group is not None
+    def members_agreed(self) -> None:
+        """Tell those who have joined."""
+        assert self._host is not None
         spares = () if self._leading is None else self._leading.spares.connections()
-        told = OrderersAre(self._group.orderers)
+        told = OrderersAre(agreed_orderers(self._host.group))
         for connection in dict.fromkeys((*self._streams.connections(), *self._aggregators.connections(), *spares)):
             connection.send(told)
-        for server, connections in self._peers.items():
-            if self._group.was_removed(server):
-                for connection in list(connections):
-                    connection.refuse(_removed(server))
 
     def persisted(self, seconds: float) -> None:
         self.metrics.persisted(seconds)
@@ -236,31 +219,11 @@ class OrdererServer:
             self._streams.close()
             self._aggregators.end()
 
-    # What links call
-
-    def link_lost(self, server: ServerId) -> None:
-        if self._driver is not None:
-            self._driver.step(Unreachable(server))
-
-    def hear(self, says: RaftMessage) -> None:
-        if self._driver is not None:
-            self._clock.heard(says.message.sender, says.clocks)  # first: with this vote it may become the leader
-            self._driver.receive(says.message)
-
-    def told_removed(self, by: ServerId) -> None:
-        assert self._group is not None
-        if not self._group.is_removed:
-            _log.warning("this orderer was removed, as orderer %d says: it can be stopped", by)
-            self._group.is_removed = True
-
     # What others learn of this server
 
     def status(self) -> dict[str, Any]:
-        assert self._driver is not None, "a server has a status once it was started"
-        assert self._group is not None
-        status = orderer_status(
-            self._server, self.address, self._driver, self._group, self._machine.state, self._streams
-        )
+        assert self._host is not None, "a server has a status once it was started"
+        status = orderer_status(self._server, self.address, self._host, self._machine.state, self._streams)
         leading = self._leading
         trims = None if leading is None else leading.retention_status()
         told = {"aggregators": self._aggregators.status(), "retention": trims, "clocks": self._clock.status()}
@@ -268,10 +231,11 @@ class OrdererServer:
 
     def _limit_uses(self) -> Uses:
         uses = process_uses(self._listener) | disk_uses(self._disk, self._directory) | order_uses(self._machine.state)
-        if self._driver is None:
+        driver = self._driver
+        if driver is None:
             return uses
-        uses |= member_uses(self._driver.agreed_configuration)
-        leadership = self._driver.leadership
+        uses |= member_uses(driver.agreed_configuration)
+        leadership = driver.leadership
         if self._leading is not None and leadership is not None:
             uses |= leader_uses(len(self._leading.spares), leadership)
         return uses
@@ -281,32 +245,17 @@ class OrdererServer:
         return None if configuration is None else configuration.log
 
     def hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, "orderer", str(self._server), FEATURES, self._log_id())
+        return Hello(VERSION_MIN, VERSION_MAX, ORDERERS.role, str(self._server), FEATURES, self._log_id())
 
     def _welcome(self) -> Welcome:
         return Welcome(
-            VERSION_MAX, "orderer", str(self._server), FEATURES, self._log_id(), durability=self._file.durability
+            VERSION_MAX, ORDERERS.role, str(self._server), FEATURES, self._log_id(), durability=self._file.durability
         )
 
     def _accept(self, connection: Connection, hello: Hello) -> Peer:
-        assert self._driver is not None
+        assert self._host is not None
         assert self._requests is not None
-        if hello.role != "orderer":
-            return self._requests
-        number = int(hello.name) if hello.name.isascii() and hello.name.isdecimal() else 0
-        if number == self._server or not 1 <= number <= ORDERER_NUMBER_MAX:
-            raise AuthenticationFailed(f"{connection.name} is no other orderer: {hello.name!r}")
-        assert self._group is not None
-        if self._group.was_removed(number):
-            raise _removed(number)
-        if number not in self._group.addresses and self._log_id() not in (None, hello.log):
-            raise AuthenticationFailed(
-                f"{connection.name} is no orderer of this log that is known here: {hello.name!r}"
-            )
-        connections = self._peers.setdefault(number, set())
-        connections.add(connection)
-        self._links.is_back(number)
-        return _RaftPeer(number, self.hear, connections)
+        return self._host.accept(connection, hello) if hello.role == ORDERERS.role else self._requests
 
     def _http(self, path: str) -> HttpAnswer | None:
         if path == "/metrics":
@@ -327,25 +276,10 @@ class OrdererServer:
         metrics.connections.set_function(lambda: 0 if self._listener is None else self._listener.connection_count)
 
 
-class _RaftPeer:
-    """Another orderer, which dialled this one: it speaks, and is answered over this server's own link to it."""
+def _member(file: ClusterFile, server: ServerId) -> RaftMember:
+    """This orderer in its group, as the file has it. One that is joining knows of nobody."""
 
-    def __init__(self, server: ServerId, hear: Callable[[RaftMessage], None], connections: set[Connection]) -> None:
-        self._server = server
-        self._hear = hear
-        self._connections = connections
+    def founders() -> Mapping[ServerId, Address]:
+        return {} if file.orderer(server).joining else check_founders(file)
 
-    def on_message(self, connection: Connection, received: Received) -> None:
-        message = received.message
-        if not isinstance(message, RaftMessage):
-            raise ProtocolError(f"orderer {self._server} sent {type(message).__name__} over its link")
-        if message.message.sender != self._server:
-            raise ProtocolError(f"orderer {self._server} speaks as server {message.message.sender}")
-        self._hear(message)
-
-    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        self._connections.discard(connection)
-
-
-def _removed(server: ServerId) -> NoSuchOrderer:
-    return NoSuchOrderer(f"orderer {server} was removed: stop it; a new one needs a new number")
+    return RaftMember(server, ORDERERS, founders, {place.server: place.address for place in file.orderers})

@@ -9,8 +9,7 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.raft.events import Role
 from ithaca.runtime.machine import process_id
-from ithaca.runtime.raft.driver import RaftDriver
-from ithaca.server.raft_host.group import Group
+from ithaca.server.raft_host.host import RaftHost
 
 _STATES = {
     Role.LEADER: "leader",
@@ -21,8 +20,9 @@ _STATES = {
 
 
 def orderer_status(
-    server: int, address: Address, driver: RaftDriver, group: Group, state: OrderingState, streams: NewsStreams
+    server: int, address: Address, host: RaftHost, state: OrderingState, streams: NewsStreams
 ) -> dict[str, Any]:
+    driver, group = host.driver, host.group
     return {
         "role": "orderer",
         "server": server,

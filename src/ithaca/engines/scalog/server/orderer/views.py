@@ -63,7 +63,7 @@ class ViewRequests:
         if state.configuration is None:
             self._answers.not_configured(connection, request)
             return
-        orderers = group.orderers
+        orderers = self._answers.orderers
         view = ViewIs(state.view, state.configuration, orderers.addresses, group.leader, orderers.entry)
         connection.answer(request, view)
 

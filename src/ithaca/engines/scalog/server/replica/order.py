@@ -12,6 +12,7 @@ from ithaca.engines.scalog.messages.aggregation import Alive, Assigned
 from ithaca.engines.scalog.messages.reporting import BootIsKnown, Join, Joined, News, ReportIs, ShardNews, SignOfLife
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.server.move import Move
+from ithaca.engines.scalog.server.route import Route
 from ithaca.engines.scalog.server.watch import Watch
 from ithaca.model.errors import InvalidInput, IthacaError, NoSuchReplica, NoSuchShard, Unavailable, WrongLane
 from ithaca.model.view import Address, Orderers
@@ -21,7 +22,6 @@ from ithaca.protocol.greeting import Failure, Hello, Redirect
 from ithaca.protocol.members import OrderersAre
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
-from ithaca.server.route import Route
 
 _log = logging.getLogger("ithaca.engines.scalog.replica.order")
 

@@ -14,6 +14,7 @@ from typing import Any
 from ithaca.engines.scalog.messages.reporting import Enlist, Enlisted
 from ithaca.engines.scalog.server.limit_uses import aside_uses, disk_uses, process_uses
 from ithaca.engines.scalog.server.replica.server import ReplicaServer
+from ithaca.engines.scalog.server.route import Route
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError, NoSuchReplica, ProtocolError, StorageFull
@@ -25,7 +26,6 @@ from ithaca.protocol.members import OrderersAre
 from ithaca.runtime.connection import Connection, Peer, dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_s, process_id, wall_us
-from ithaca.server.route import Route
 from ithaca.server.status import encode_status
 from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.server.route import orderers_status
 from ithaca.model.view import Address, Orderers
 from ithaca.runtime.machine import process_id
-from ithaca.server.status import orderers_status
 
 
 class ReplicaPlaced(NamedTuple):

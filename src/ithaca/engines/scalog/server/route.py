@@ -6,6 +6,7 @@ For replicas, spares and aggregators alike. No I/O here, and no clock.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN, SUSPECT_S, SUSPECTS_MAX
 from ithaca.model.view import Address, Orderers
@@ -95,3 +96,8 @@ class Route:
         """The aggregators that did not serve lately."""
         self._suspects = {address: until_s for address, until_s in self._suspects.items() if until_s > now_s}
         return tuple(self._suspects)[-SUSPECTS_MAX:]
+
+
+def orderers_status(orderers: Orderers) -> dict[str, Any]:
+    """Where the orderers are, as a server heard last: clients that know none any more ask for this."""
+    return {"entry": orderers.entry, "addresses": [str(address) for address in orderers.addresses]}
