@@ -2,7 +2,7 @@
 
 import pytest
 
-from ithaca.sim.scalog.order_times import OrderTimes
+from ithaca.sim.rules.order_times import OrderTimes
 
 
 @pytest.fixture

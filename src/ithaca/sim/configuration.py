@@ -15,16 +15,16 @@ from ithaca.model.records import Compression
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
-from ithaca.sim.scalog.claimant import with_claimant
-from ithaca.sim.scalog.clocks import retention, with_retention
-from ithaca.sim.scalog.crowd import with_crowd
-from ithaca.sim.scalog.guests import with_guests
-from ithaca.sim.scalog.many_lanes import LANE_FAULTS, with_many_lanes
-from ithaca.sim.scalog.replacing import REPLACE, with_replacing
-from ithaca.sim.scalog.spark_sink import with_drivers
-from ithaca.sim.scalog.staged import STAGED_FAULTS, with_staged_faults
+from ithaca.sim.clients.name_claimant import with_claimant
+from ithaca.sim.clients.session_churn import with_guests
+from ithaca.sim.clients.spark_drivers import with_drivers
+from ithaca.sim.faults.replacing import REPLACE, with_replacing
+from ithaca.sim.faults.running import SUDDEN_FAULTS, with_sudden_faults
+from ithaca.sim.faults.scripted import STAGED_FAULTS, with_staged_faults
+from ithaca.sim.scalog.connection_flood import with_crowd
+from ithaca.sim.scalog.lane_churn import LANE_FAULTS, with_many_lanes
+from ithaca.sim.scalog.order_clock import retention, with_retention
 from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, with_storage_trouble
-from ithaca.sim.scalog.sudden import SUDDEN_FAULTS, with_sudden_faults
 
 PORT = 7600
 
@@ -54,7 +54,7 @@ FAULTS = (
 """Kinds of faults; `sim.faults` says what each does."""
 _DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
-"""Those of orderers that come and go (`sim.scalog.members`); they are drawn apart from the others."""
+"""Those of orderers that come and go (`sim.faults.members`); they are drawn apart from the others."""
 ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS + STORAGE_FAULTS + SUDDEN_FAULTS + LANE_FAULTS
 
 
@@ -118,13 +118,13 @@ class Configuration:
     retention_age_s: int = 0
     """How old records may become; 0: as old as they like."""
     claimants: int = 0
-    """Clients that take names until the state is full (`sim.scalog.claimant`)."""
+    """Clients that take names until the state is full (`sim.clients.name_claimant`)."""
     guests: int = 0
-    """Clients with short-lived handles and with names that they seldom use (`sim.scalog.guests`)."""
+    """Clients with short-lived handles and with names that they seldom use (`sim.clients.session_churn`)."""
     session_idle_s: int = 0
     """After how long an idle session expires; 0: never."""
     drivers: int = 0
-    """Clients that do as Spark's sink does (`sim.scalog.spark_sink`)."""
+    """Clients that do as Spark's sink does (`sim.clients.spark_drivers`)."""
     crowd: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
 

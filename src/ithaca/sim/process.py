@@ -10,8 +10,8 @@ from uuid import UUID
 from ithaca.runtime import machine
 from ithaca.sim.disk import SimDisk
 from ithaca.sim.loop import SimLoop
+from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.network import SimNetwork
-from ithaca.sim.scalog.neighbours import Neighbours
 from ithaca.sim.scheduler import Actor, Scheduler
 
 EPOCH_US = 1_700_000_000_000_000

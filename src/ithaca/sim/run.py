@@ -17,15 +17,15 @@ from ithaca.model.errors import Corrupt
 from ithaca.proof.checker import check
 from ithaca.proof.dump import NoPayload, dump_replica
 from ithaca.proof.history import Final, Plan
+from ithaca.sim.clients.publishers import Publisher
+from ithaca.sim.clients.session_churn import Guest, only_used_names_are_left
+from ithaca.sim.clients.spark_drivers import Driver
 from ithaca.sim.configuration import Configuration, configuration_of
-from ithaca.sim.faults import Faults, is_complete
-from ithaca.sim.images import check_images, has_new_replica
+from ithaca.sim.faults.drawing import Faults, is_complete
 from ithaca.sim.paths import counted
+from ithaca.sim.rules.images import check_images, has_new_replica
 from ithaca.sim.scalog.aggregation import is_aggregated
-from ithaca.sim.scalog.guests import Guest, only_used_names_are_left
 from ithaca.sim.scalog.invariants import Invariants
-from ithaca.sim.scalog.publisher import Publisher
-from ithaca.sim.scalog.spark_sink import Driver
 from ithaca.sim.scalog.storage_trouble import are_waiting
 from ithaca.sim.scalog.witness import watched
 from ithaca.sim.scheduler import NS_PER_S

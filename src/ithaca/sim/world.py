@@ -24,28 +24,28 @@ from ithaca.protocol.codec import known_types
 from ithaca.protocol.members import RaftMessage
 from ithaca.runtime import machine
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
+from ithaca.sim.clients.administrator import Administrator
+from ithaca.sim.clients.name_claimant import Claimant
+from ithaca.sim.clients.producers import Producer
+from ithaca.sim.clients.publishers import Publisher
+from ithaca.sim.clients.readers import Reader
+from ithaca.sim.clients.session_churn import Guest
+from ithaca.sim.clients.spark_drivers import Driver
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import Tear
 from ithaca.sim.excuses import is_allowed, is_explained
+from ithaca.sim.faults.members import Members
+from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.host import Host
+from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.network import SimNetwork
 from ithaca.sim.process import Killed, Process, SimMachine
 from ithaca.sim.recorder import Recorder
-from ithaca.sim.scalog.administrator import Administrator
-from ithaca.sim.scalog.claimant import Claimant
-from ithaca.sim.scalog.clocks import ClockJumps, TimeRules
-from ithaca.sim.scalog.crowd import Crowd
-from ithaca.sim.scalog.guests import Guest
-from ithaca.sim.scalog.members import Members
-from ithaca.sim.scalog.neighbours import Neighbours
-from ithaca.sim.scalog.order_times import OrderTimes
-from ithaca.sim.scalog.publisher import Publisher
-from ithaca.sim.scalog.readers import Reader
-from ithaca.sim.scalog.replacing import REPLACE
-from ithaca.sim.scalog.spark_sink import Driver
+from ithaca.sim.rules.order_times import OrderTimes
+from ithaca.sim.scalog.connection_flood import Crowd
+from ithaca.sim.scalog.order_clock import ClockJumps, TimeRules
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
 from ithaca.sim.violation import Violation
-from ithaca.sim.workload import Producer
 
 _STORY_LINES = 400
 _RESTART_S = (0.1, 3.0)

@@ -21,8 +21,8 @@ from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.limits import KIB
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
+from ithaca.sim.clients.producers import connected
 from ithaca.sim.process import Process
-from ithaca.sim.workload import connected
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration

@@ -8,13 +8,13 @@ no other before those have caught up again.
 from collections.abc import Callable
 
 from ithaca.proof.history import Fault
+from ithaca.sim.clients.administrator import Replacement, Task
+from ithaca.sim.faults.replacing import REPLACE
+from ithaca.sim.faults.running import SuddenFaults, damaged_place
+from ithaca.sim.faults.scripted import StagedFaults, leads
 from ithaca.sim.host import Host
-from ithaca.sim.scalog.administrator import Replacement, Task
-from ithaca.sim.scalog.many_lanes import LaneFaults
-from ithaca.sim.scalog.replacing import REPLACE
-from ithaca.sim.scalog.staged import StagedFaults, leads
+from ithaca.sim.scalog.lane_churn import LaneFaults
 from ithaca.sim.scalog.storage_trouble import StorageTrouble
-from ithaca.sim.scalog.sudden import SuddenFaults, damaged_place
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.world import World
 

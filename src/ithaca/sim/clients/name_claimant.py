@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError, NoSuchSession, Overloaded
 from ithaca.model.interface_aio import ClusterLog
+from ithaca.sim.clients.producers import connected
 from ithaca.sim.process import Process
-from ithaca.sim.workload import connected
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.sim.host import Host
-from ithaca.sim.scalog.clocks import LEAP_CLOCKS
+from ithaca.sim.scalog.order_clock import LEAP_CLOCKS
 from ithaca.sim.scheduler import NS_PER_S
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def with_staged_faults(configuration: "Configuration") -> "Configuration":
     kinds: list[str] = []
     if configuration.orderers > 1:  # else there is nobody to follow the leader
         kinds += [USURP, STEP_CLOCKS]
-    if configuration.replicas > 1 and configuration.failures.action != "replace":  # as `sim.scalog.replacing` says
+    if configuration.replicas > 1 and configuration.failures.action != "replace":  # as `sim.faults.replacing` says
         kinds.append(BEREAVE)
     more = random.sample(kinds, random.randint(min(1, len(kinds)), len(kinds)))
     return replace(configuration, faults=tuple(sorted([*configuration.faults, *more])))

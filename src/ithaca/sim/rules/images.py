@@ -12,7 +12,7 @@ from ithaca.model.errors import Corrupt
 from ithaca.model.view import View
 from ithaca.proof.dump import held_ids
 from ithaca.proof.history import Id
-from ithaca.sim.faults import is_destroyed
+from ithaca.sim.faults.drawing import is_destroyed
 from ithaca.sim.host import Host
 from ithaca.sim.violation import Violation
 from ithaca.sim.world import World

@@ -17,8 +17,8 @@ from ithaca.model.errors import IthacaError, PartGone, PublishConflict
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
+from ithaca.sim.clients.producers import KEYS, connected
 from ithaca.sim.process import Process
-from ithaca.sim.workload import KEYS, connected
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CLOCK = "clock"
 LEAP_CLOCKS = "leap-clocks"
-"""All orderers start at once with clocks that are ahead (`sim.scalog.staged`)."""
+"""All orderers start at once with clocks that are ahead (`sim.faults.scripted`)."""
 HOUR_US = 3_600_000_000
 JUMPS_US = (HOUR_US, HOUR_US, 24 * HOUR_US, 25 * HOUR_US, 365 * 24 * HOUR_US)
 """By how much clocks jump at most: more than any age, grace or time to live."""

@@ -15,9 +15,9 @@ from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.model.errors import IthacaError, Lost, NotWritten, PositionError, Trimmed
 from ithaca.model.interface_aio import ClusterLog, Records, Subscription
 from ithaca.model.records import HASH_SPACE, KeyFilter, Record
+from ithaca.sim.clients.producers import AGAIN_S, KEYS, connected
 from ithaca.sim.process import Process
 from ithaca.sim.violation import Violation
-from ithaca.sim.workload import AGAIN_S, KEYS, connected
 from ithaca.wire.keys import hash_key
 from ithaca.wire.positioned import PositionedRows
 

@@ -16,8 +16,8 @@ from ithaca.model.errors import IthacaError, NamesFull, NoSuchSession, SessionEr
 from ithaca.model.interface_aio import ClusterLog, Session
 from ithaca.model.limits import KIB
 from ithaca.proof import payload
+from ithaca.sim.clients.producers import connected
 from ithaca.sim.process import Process
-from ithaca.sim.workload import connected
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration

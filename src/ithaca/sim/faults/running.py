@@ -26,7 +26,7 @@ def with_sudden_faults(configuration: "Configuration") -> "Configuration":
     if not configuration.faults or random.random() >= _CHANCE:
         return configuration
     kinds: list[str] = []
-    if configuration.replicas > 1 and configuration.failures.action != "replace":  # as `sim.scalog.replacing` says
+    if configuration.replicas > 1 and configuration.failures.action != "replace":  # as `sim.faults.replacing` says
         kinds.append(FLIP_RUNNING)
     if configuration.orderers > 1:
         kinds.append(RESET_ORDERERS)

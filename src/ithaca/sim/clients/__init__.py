@@ -1,0 +1,7 @@
+"""The clients of a simulated cluster: real handles in processes of their own, and what each does with them.
+
+`connecting` is how all of them get a handle. `producers` append, `readers` read, `administrator` changes shards,
+replicas and orderers. What an engine may have beside them: `publishers` prepare parts and publish them, `spark_drivers`
+do as Spark's exactly-once sink does, `session_churn` opens, leaves and expires sessions, `name_claimant` takes names
+until there is no room.
+"""
