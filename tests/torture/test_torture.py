@@ -155,7 +155,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signa
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--engine", "corfu"], "there is no engine 'corfu' to torture yet"),
+        (["--engine", "corfu"], "the engine 'corfu' is not in this version: use one of scalog"),
         (["--faults", "kill,pauze"], "did you mean pause"),
         (["--orderers", "2"], "use an odd number"),
         (["--masking"], "use 3, 5, 7"),

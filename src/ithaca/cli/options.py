@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from ithaca.model.engine import EngineName
+
 EmbeddedPathOption = Annotated[
     Path,
     typer.Option(
@@ -37,6 +39,7 @@ DurabilityOption = Annotated[
     DurabilityName,
     typer.Option(help="What an acknowledgement means: synced to the disk, or handed to the operating system."),
 ]
+EngineOption = Annotated[EngineName, typer.Option(help="How records get their places in the order.")]
 CompressionOption = Annotated[CompressionName, typer.Option(help="How batches are compressed.")]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

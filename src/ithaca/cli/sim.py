@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.options import JsonOption, examples
+from ithaca.cli.options import EngineOption, JsonOption, examples
 from ithaca.cli.output import emit, emit_json
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 
 if TYPE_CHECKING:
     from ithaca.sim.run import Result
@@ -27,6 +28,7 @@ def sim(
         str | None, typer.Option(metavar="A..B", help="Run these seeds, both included, on all cores.")
     ] = None,
     workers: Annotated[int | None, typer.Option(min=1, metavar="N", help="So many at once instead.")] = None,
+    engine: EngineOption = DEFAULT_ENGINE,
     story: Annotated[bool, typer.Option("--story", help="Print what happened also when all went well.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,19 +41,23 @@ def sim(
     wanted = _wanted(seed, seeds)
     if not wanted:
         raise typer.BadParameter("say which: --seed N or --seeds A..B")
+    from ithaca.model.errors import ConfigError
     from ithaca.sim.campaign import Coverage, run_seeds
 
-    coverage = Coverage()
+    try:
+        coverage = Coverage(engine)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error)) from None
     failures = 0
     with _progress(len(wanted)) as advance:
-        for result in run_seeds(wanted, 1 if len(wanted) == 1 else workers, story=story):
+        for result in run_seeds(wanted, 1 if len(wanted) == 1 else workers, engine=engine, story=story):
             coverage.add(result)
             failures += result.violation is not None
             advance()
             if as_json:
                 emit_json(_fields(result))
             elif result.violation is not None or len(wanted) == 1:
-                emit(_text(result).encode())
+                emit(_text(result, engine).encode())
     if len(wanted) > 1 and not as_json:
         for name, count in coverage.rows():
             emit(f"{count:>10}  {name}\n".encode())
@@ -80,14 +86,14 @@ def _fields(result: "Result") -> dict[str, object]:
     return fields
 
 
-def _text(result: "Result") -> str:
+def _text(result: "Result", engine: EngineName) -> str:
     said = (
         f"seed {result.seed}: {result.violation or 'nothing violated'}\n"
         f"  trace {result.trace}, {result.events} events, {result.virtual_s:.1f} s, "
         f"{result.acknowledged} records acknowledged\n"
     )
     if result.report:
-        said += f"{result.report}\n  again with: ithaca sim --seed {result.seed}\n"
+        said += f"{result.report}\n  again with: ithaca sim --engine {engine} --seed {result.seed}\n"
     return said
 
 

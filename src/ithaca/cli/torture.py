@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.options import DurabilityName, JsonOption, examples
+from ithaca.cli.options import DurabilityName, EngineOption, JsonOption, examples
 from ithaca.cli.output import emit
+from ithaca.model.engine import DEFAULT_ENGINE
 
 if TYPE_CHECKING:
     from ithaca.torture.outcome import Outcome
@@ -23,7 +24,6 @@ TORTURE_EXAMPLES = examples(
     "ithaca torture --soak",
     "ithaca torture --soak --parts 1000 --segments 100 --restarts 100 --leader-changes 10 --rounds 20 --dir /dev/shm",
 )
-ENGINES = ("scalog",)
 SEED_MAX = (1 << 32) - 1
 
 
@@ -39,7 +39,7 @@ def torture(
     seed: Annotated[
         int | None, typer.Option(min=0, max=SEED_MAX, show_default="random", help="Makes the plan.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Of the log.")] = "scalog",
+    engine: EngineOption = DEFAULT_ENGINE,
     shards: Annotated[int, typer.Option(min=1, max=16, help="Shards.")] = 2,
     replicas: Annotated[int, typer.Option(min=1, max=15, help="Replicas per shard.")] = 2,
     orderers: Annotated[int, typer.Option(min=1, max=15, help="Orderers, an odd number.")] = 3,
@@ -92,27 +92,29 @@ def torture(
     if faults == "list":
         _print_faults(as_json)
         return
-    if engine not in ENGINES:
-        raise typer.BadParameter(f"there is no engine {engine!r} to torture yet: use {', '.join(ENGINES)}")
     _check_shape(replicas, orderers, masking)
     if durability == "os" and "power" in faults:
         raise typer.BadParameter("with --durability os nothing is promised through a loss of power: leave power out")
     import random
 
-    from ithaca.model.errors import InvalidInput
+    from ithaca.engines import registry
+    from ithaca.model.errors import ConfigError, InvalidInput
     from ithaca.torture.cluster_under_test import Shape
     from ithaca.torture.faults.catalogue import chosen
     from ithaca.torture.outcome import torture as run
     from ithaca.torture.run import Options
 
     try:
+        registry.engine(engine)
         names = chosen([name.strip() for name in faults.split(",") if name.strip()])
-    except InvalidInput as error:
+    except (ConfigError, InvalidInput) as error:
         raise typer.BadParameter(str(error)) from None
     if durability == "os":
         names = [name for name in names if name != "power"]
     seed = random.SystemRandom().randrange(SEED_MAX + 1) if seed is None else seed
-    options = Options(seconds, seed, tuple(names), Shape(shards, replicas, orderers, masking, durability))
+    options = Options(
+        seconds, seed, tuple(names), Shape(shards, replicas, orderers, masking, durability, engine=engine)
+    )
     plan = options.plan()
     if not plan:
         raise typer.BadParameter(f"none of {', '.join(names)} can strike a cluster of this shape within its promises")

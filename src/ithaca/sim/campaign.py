@@ -7,21 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from ithaca.sim.configuration import ALL_FAULTS
-from ithaca.sim.paths import PATHS
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
+from ithaca.sim.engine import simulated
 from ithaca.sim.run import Result, run_seed
 
 
-def run_seeds(seeds: Iterable[int], workers: int | None = None, *, story: bool = False) -> Iterator[Result]:
+def run_seeds(
+    seeds: Iterable[int], workers: int | None = None, *, engine: EngineName = DEFAULT_ENGINE, story: bool = False
+) -> Iterator[Result]:
     """The results of the seeds, as they come in; `story` has the story also told when nothing was violated."""
     count = workers or os.cpu_count() or 1
     if count == 1:
         for seed in seeds:
-            yield run_seed(seed, story=story)
+            yield run_seed(seed, engine, story=story)
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(count, mp_context=spawn, initializer=_end_with_parent) as pool:
-        futures = [pool.submit(run_seed, seed, story=story) for seed in seeds]
+        futures = [pool.submit(run_seed, seed, engine, story=story) for seed in seeds]
         try:
             for future in as_completed(futures):
                 yield future.result()
@@ -44,19 +46,19 @@ def _end_with_parent() -> None:
 class Coverage:
     """How often each fault befell something, and each named path was taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: EngineName = DEFAULT_ENGINE) -> None:
         self.counts: Counter[str] = Counter()
+        added = simulated(engine)
+        self._expected = [*(f"fault {kind}" for kind in added.faults), *(f"path {name}" for name in added.paths)]
 
     def add(self, result: Result) -> None:
         self.counts.update(result.counts)
 
     def rows(self) -> list[tuple[str, int]]:
         """All that there is to come across, those included that did not come up."""
-        expected = [*(f"fault {kind}" for kind in ALL_FAULTS), *(f"path {name}" for name in PATHS)]
-        others = sorted(name for name in self.counts if name not in expected)
-        return [(name, self.counts[name]) for name in [*expected, *others]]
+        others = sorted(name for name in self.counts if name not in self._expected)
+        return [(name, self.counts[name]) for name in [*self._expected, *others]]
 
     def missing(self) -> list[str]:
         """Faults and paths that never came up."""
-        expected = [*(f"fault {kind}" for kind in ALL_FAULTS), *(f"path {name}" for name in PATHS)]
-        return [name for name in expected if not self.counts[name]]
+        return [name for name in self._expected if not self.counts[name]]

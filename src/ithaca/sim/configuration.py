@@ -4,27 +4,23 @@ Swarm testing: every seed leaves most faults out and exaggerates others, since a
 the odd combination in noise.
 """
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from random import Random
 from typing import Any
 
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
-from ithaca.model.records import Compression
+from ithaca.model.records import Compression, Retention
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
-from ithaca.sim.clients.name_claimant import with_claimant
-from ithaca.sim.clients.session_churn import with_guests
-from ithaca.sim.clients.spark_drivers import with_drivers
-from ithaca.sim.faults.replacing import REPLACE, with_replacing
-from ithaca.sim.faults.running import SUDDEN_FAULTS, with_sudden_faults
-from ithaca.sim.faults.scripted import STAGED_FAULTS, with_staged_faults
-from ithaca.sim.scalog.connection_flood import with_crowd
-from ithaca.sim.scalog.lane_churn import LANE_FAULTS, with_many_lanes
-from ithaca.sim.scalog.order_clock import retention, with_retention
-from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, with_storage_trouble
+from ithaca.sim.engine import simulated
+from ithaca.sim.faults.replacing import REPLACE
+from ithaca.sim.faults.running import RUNNING_FAULTS
+from ithaca.sim.faults.scripted import SCRIPTED_FAULTS
 
 PORT = 7600
 
@@ -49,18 +45,20 @@ FAULTS = (
     "client",
     "add-shard",
     "finalize",
-    REPLACE,
 )
-"""Kinds of faults; `sim.faults` says what each does."""
-_DRAWN = tuple(kind for kind in FAULTS if kind != REPLACE)
+"""The kinds of faults that every seed draws from; `sim.faults` says what each does."""
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
 """Those of orderers that come and go (`sim.faults.members`); they are drawn apart from the others."""
-ALL_FAULTS = FAULTS + MEMBER_FAULTS + STAGED_FAULTS + STORAGE_FAULTS + SUDDEN_FAULTS + LANE_FAULTS
+SHARED_FAULTS = (*FAULTS, REPLACE, *MEMBER_FAULTS, *SCRIPTED_FAULTS, *RUNNING_FAULTS)
+"""All that do not depend on the engine; some engines do not have all of them."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """All that is drawn before a run begins; the rest is drawn on the way."""
+    """All that is drawn before a run begins; the rest is drawn on the way.
+
+    What an engine does not have keeps its default.
+    """
 
     seed: int
     orderers: int
@@ -88,6 +86,7 @@ class Configuration:
     append_entries: int
     """What one message of Raft carries at most."""
     order_interval_us: int
+    engine: EngineName = DEFAULT_ENGINE
     limits: dict[str, int] = field(default_factory=dict)
     takes_over: bool = False
     """Whether producers open their sessions again in the middle of their work, and leave to the log what is there."""
@@ -119,13 +118,13 @@ class Configuration:
     """How old records may become; 0: as old as they like."""
     claimants: int = 0
     """Clients that take names until the state is full (`sim.clients.name_claimant`)."""
-    guests: int = 0
+    session_churners: int = 0
     """Clients with short-lived handles and with names that they seldom use (`sim.clients.session_churn`)."""
     session_idle_s: int = 0
     """After how long an idle session expires; 0: never."""
     drivers: int = 0
     """Clients that do as Spark's sink does (`sim.clients.spark_drivers`)."""
-    crowd: int = 0
+    flood: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
 
     @property
@@ -142,6 +141,7 @@ class Configuration:
 
         return ClusterFile(
             name=f"seed {self.seed}",
+            engine=self.engine,
             durability="fsync",
             order_interval_us=self.order_interval_us,
             segment_bytes=self.segment_bytes,
@@ -166,7 +166,7 @@ class Configuration:
                 for number, level in enumerate(self.aggregators, 1)
             ),
             failures=self.failures,
-            retention=retention(self),
+            retention=Retention(age=timedelta(seconds=self.retention_age_s)) if self.retention_age_s else None,
             session_idle_s=self.session_idle_s or None,
             spares=tuple(Address(f"10.0.4.{number}", PORT) for number in range(1, self.pool + 1)),
         )
@@ -186,51 +186,30 @@ class Configuration:
         return "\n".join(f"  {name:24} {value}" for name, value in said.items())
 
 
-def configuration_of(seed: int) -> Configuration:
+def configuration_of(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Configuration:
     """What this seed is made of.
 
     >>> configuration_of(7) == configuration_of(7)
     True
     """
-    drawn = with_staged_faults(_with_aggregators(_without_aggregators(seed)))
-    drawn = with_sudden_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
-    return with_claimant(with_many_lanes(with_crowd(with_guests(with_drivers(drawn)))))
+    added = simulated(engine)
+    return added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults)))
 
 
-def _with_little_room(drawn: Configuration) -> Configuration:
-    """Snapshots of the order travel in many chunks, and are encoded in many turns. In every third seed the state has so
-    little room that now and then somebody is refused; what is there has a reserve, and goes on.
-    """
-    random = Random(f"room of {drawn.seed}")
-    limits = {"SNAPSHOT_TURN_BYTES": random.choice((50, 256 * KIB)), "SNAPSHOT_PIECE_ITEMS": random.choice((2, 4096))}
-    if random.random() < 1 / 3:
-        most = random.choice((16, 32, 64)) * KIB
-        limits |= {"ORDERING_STATE_BYTES_MAX": most, "ORDERING_STATE_RESERVE_BYTES": 64 * KIB}
-        limits |= {"RAFT_SNAPSHOT_BYTES_MAX": most + 256 * KIB}
-    chunk_bytes = random.choice((40, 100, 500))
-    return replace(drawn, limits=drawn.limits | limits, snapshot_chunk_bytes=chunk_bytes)
-
-
-def _with_aggregators(drawn: Configuration) -> Configuration:
-    """Half of all seeds have some; of those, faults befall them alone in every fourth."""
-    random = Random(f"aggregators of {drawn.seed}")
-    levels = random.choice(((), (), (), (), (1,), (1,), (1, 1), (1, 1), (1, 2), (1, 1, 2)))
-    focus = "aggregators" if levels and random.random() < 0.25 else drawn.focus
-    return replace(drawn, aggregators=levels, focus=focus)
-
-
-def _without_aggregators(seed: int) -> Configuration:
+def _shared(seed: int, engine: EngineName, kinds: tuple[str, ...]) -> Configuration:
+    """What is drawn for every engine, with faults of these kinds."""
     random = Random(f"configuration of {seed}")
     member_faults, spare_orderers, retires = _members_of(seed)
     replicas = random.choice((1, 2, 2, 2, 3))
-    many = random.sample(_DRAWN, random.randint(1, 5)) if random.random() < 0.9 else list(_DRAWN)
+    many = random.sample(kinds, random.randint(1, 5)) if random.random() < 0.9 else list(kinds)
     faults = many if random.random() < 0.95 else []
     if "finalize" in faults and random.random() < 0.7 and "add-shard" not in faults:
         faults.append("add-shard")  # else there is soon nothing left to finalize
     if replicas == 1:  # nobody could repair it
         faults = [name for name in faults if name not in ("wipe", "flip", "failed-sync")]
-    drawn = Configuration(
+    return Configuration(
         seed=seed,
+        engine=engine,
         orderers=random.choice((1, 3, 3, 3, 5)),
         shards=random.choice((1, 1, 2, 2, 3)),
         replicas=replicas,
@@ -254,22 +233,7 @@ def _without_aggregators(seed: int) -> Configuration:
         snapshot_entries=random.choice((20, 200, 8192)),
         append_entries=random.choice((2, 16, RAFT_APPEND_ENTRIES_MAX)),
         order_interval_us=random.choice((0, 0, 5_000)),
-        limits={
-            "ALLOCATE_AHEAD_BYTES": random.choice((3000, 64 * KIB)),
-            "ZERO_AHEAD_BYTES": random.choice((1000, 16 * KIB)),
-            "CHECKPOINT_BYTES": random.choice((900, 64 * KIB)),
-            "INDEX_STRIDE_BYTES": random.choice((200, 8 * KIB)),
-            "TAIL_CACHE_BYTES_MAX": random.choice((6000, 512 * KIB)),
-            "OPEN_SEGMENTS_MAX": random.choice((3, 64)),
-            "RUNS_SYNC_CUTS": random.choice((1, 8, 256)),
-            "RUNS_PAGES_CACHED_MAX": random.choice((2, 256)),
-            "ORDERING_CUTS_UNSYNCED_MAX": random.choice((8, 256)),
-            "INLINE_GROUP_BYTES_MAX": random.choice((0, 32 * KIB)),
-            "INLINE_AVERAGED_GROUPS": random.choice((4, 256)),
-            "LANE_RECENT_BYTES_MAX": random.choice((32 * KIB, 1024 * KIB)),
-            "SEEN_RANGES_MAX": random.choice((4, 4096)),
-            "READ_RUNS_MAX": random.choice((16, 1024)),
-        },
+        limits=_limits(random),
         takes_over=random.random() < 0.3,
         is_patient=random.random() < 0.25,
         focus=random.choice(("everybody", "everybody", "orderers", "replicas")),
@@ -280,7 +244,26 @@ def _without_aggregators(seed: int) -> Configuration:
         publishers=random.choice((0, 1, 1, 2)),
         heartbeat_ms=450 if random.random() < 0.25 else 100,
     )
-    return with_replacing(drawn)
+
+
+def _limits(random: Random) -> dict[str, int]:
+    """Limits that are soon reached; one that an engine does not have changes nothing."""
+    return {
+        "ALLOCATE_AHEAD_BYTES": random.choice((3000, 64 * KIB)),
+        "ZERO_AHEAD_BYTES": random.choice((1000, 16 * KIB)),
+        "CHECKPOINT_BYTES": random.choice((900, 64 * KIB)),
+        "INDEX_STRIDE_BYTES": random.choice((200, 8 * KIB)),
+        "TAIL_CACHE_BYTES_MAX": random.choice((6000, 512 * KIB)),
+        "OPEN_SEGMENTS_MAX": random.choice((3, 64)),
+        "RUNS_SYNC_CUTS": random.choice((1, 8, 256)),
+        "RUNS_PAGES_CACHED_MAX": random.choice((2, 256)),
+        "ORDERING_CUTS_UNSYNCED_MAX": random.choice((8, 256)),
+        "INLINE_GROUP_BYTES_MAX": random.choice((0, 32 * KIB)),
+        "INLINE_AVERAGED_GROUPS": random.choice((4, 256)),
+        "LANE_RECENT_BYTES_MAX": random.choice((32 * KIB, 1024 * KIB)),
+        "SEEN_RANGES_MAX": random.choice((4, 4096)),
+        "READ_RUNS_MAX": random.choice((16, 1024)),
+    }
 
 
 def _members_of(seed: int) -> tuple[list[str], int, bool]:

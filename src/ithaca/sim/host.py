@@ -3,8 +3,6 @@
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.engines.scalog.server.replica.server import ReplicaServer
-from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import Server
 from ithaca.sim.disk import SimDisk
@@ -85,12 +83,6 @@ class Host:
         self.called = self.address  # what a new disk enlists as is what the view knows
         self.disks += 1
         self.disk = HostDisk(self)
-
-    @property
-    def replica(self) -> ReplicaServer | None:
-        """The storage server that runs here; None before a spare has become one, and of anything else."""
-        server = self.server.replica if isinstance(self.server, SpareServer) else self.server
-        return server if isinstance(server, ReplicaServer) and hasattr(server, "core") else None
 
     @property
     def is_storage(self) -> bool:

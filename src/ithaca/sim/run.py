@@ -13,21 +13,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import Corrupt
 from ithaca.proof.checker import check
-from ithaca.proof.dump import NoPayload, dump_replica
+from ithaca.proof.dump import NoPayload
 from ithaca.proof.history import Final, Plan
-from ithaca.sim.clients.publishers import Publisher
-from ithaca.sim.clients.session_churn import Guest, only_used_names_are_left
-from ithaca.sim.clients.spark_drivers import Driver
 from ithaca.sim.configuration import Configuration, configuration_of
-from ithaca.sim.faults.drawing import Faults, is_complete
+from ithaca.sim.engine import simulated
+from ithaca.sim.faults.drawing import Faults
 from ithaca.sim.paths import counted
 from ithaca.sim.rules.images import check_images, has_new_replica
-from ithaca.sim.scalog.aggregation import is_aggregated
-from ithaca.sim.scalog.invariants import Invariants
-from ithaca.sim.scalog.storage_trouble import are_waiting
-from ithaca.sim.scalog.witness import watched
+from ithaca.sim.rules.raft import RaftRules
+from ithaca.sim.rules.servers import ServerRules
+from ithaca.sim.rules.witness import Witness
 from ithaca.sim.scheduler import NS_PER_S
 from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
@@ -55,24 +53,24 @@ class Result:
     """For people: the configuration and the story, when something was violated or it was asked for."""
 
 
-def run_seed(seed: int, *, story: bool = False) -> Result:
+def run_seed(seed: int, engine: EngineName = DEFAULT_ENGINE, *, story: bool = False) -> Result:
     """Run one seed."""
-    return run_configuration(configuration_of(seed), story=story)
+    return run_configuration(configuration_of(seed, engine), story=story)
 
 
 def run_configuration(configuration: Configuration, *, story: bool = False) -> Result:
     """Run what was drawn, or chosen; `story` has the report written also when nothing was violated."""
+    simulated(configuration.engine)  # limits are put into the modules that are there
     with _limits(configuration.limits), _no_collector():
         return _run(configuration, story)
 
 
 def _run(configuration: Configuration, story: bool) -> Result:
     violation: Violation | None = None
-    with World(configuration) as world, counted(world.count):
-        invariants = Invariants(world)
-        run = _Run(world, invariants)
+    with World(configuration) as world, counted(simulated(configuration.engine).paths, world.count):
+        run = _Run(world)
         try:
-            with watched(world, invariants):
+            with run.watched():
                 run.trouble_and_heal()
                 run.judge()
         except Violation as found:
@@ -93,16 +91,30 @@ def _run(configuration: Configuration, story: bool) -> Result:
 class _Run:
     """The phases of one run."""
 
-    def __init__(self, world: World, invariants: Invariants) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._invariants = invariants
+        self._servers = ServerRules(world)
+        self._raft = RaftRules()
         self._additions = Random(f"{world.configuration.seed} additions")
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Have witnesses while this lasts."""
+        with Witness(self._world, self._raft).watched(), self._world.simulation.watched():
+            yield
+
     def _check(self, name: str) -> None:
-        before = self._world.view
-        self._invariants.check(name)
-        if self._world.view is not before and has_new_replica(before, self._world.view):
-            check_images(self._world, self._additions)
+        """Something has happened to this process: look at the server that it is."""
+        world = self._world
+        host, before = world.hosts.get(name), world.view
+        if host is None or not host.is_up:
+            return
+        self._servers.check(host)
+        if (raft := world.simulation.raft_of(host)) is not None:
+            self._raft.check(host, raft)
+        world.simulation.check(host)
+        if world.view is not before and has_new_replica(before, world.view):
+            check_images(world, self._additions)
 
     def trouble_and_heal(self) -> None:
         world = self._world
@@ -123,29 +135,22 @@ class _Run:
             "appends go on",
             lambda: all(each.succeeded > old for each, old in zip(world.producers, before, strict=True)),
         )
-        others: list[Publisher | Guest | Driver] = [*world.publishers, *world.guests, *world.drivers]
+        others = world.simulation.counting()
         done = [each.succeeded for each in others]
         self._converge(
-            "publications and visits go on",
+            "other clients get on",
             lambda: all(each.succeeded > old for each, old in zip(others, done, strict=True)),
         )
         world.awaits_idle_names = bool(world.configuration.session_idle_s)
         world.is_loaded = False
         self._converge("nothing is left over", lambda: all(each.is_settled for each in world.producers))
-        publishing = [each for each in others if not isinstance(each, Guest)]
-        self._converge("no publication is left over", lambda: all(each.is_settled for each in publishing))
-        self._converge("names that nobody uses expire", lambda: only_used_names_are_left(world))
-        world.awaits_idle_names = False
-        self._converge("no name is claimed", lambda: all(each.is_settled for each in world.claimants))
-        self._converge("guests have left", lambda: all(each.is_settled for each in world.guests))
+        for wanted, is_so in world.simulation.clients_end():
+            self._converge(wanted, is_so)
         self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         self._converge("orderers are those that were asked for", world.members.are_as_wanted)
-        self._converge("parts expire", lambda: world.times.short_parts == 0)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
-        # Of the view as it is by then: a replica may still be replaced while the others catch up.
-        self._converge("replicas hold everything", lambda: all(is_complete(world, host) for host in world.replicas()))
-        self._converge("aggregators are used", lambda: is_aggregated(world))
-        self._converge("spares that nobody needs wait again", lambda: are_waiting(world))
+        for wanted, is_so in world.simulation.converge():
+            self._converge(wanted, is_so)
 
     def _converge(self, wanted: str, done: Callable[[], bool]) -> None:
         most = EVENTS_MAX * 6  # signs of life alone are some thousand in a second
@@ -154,14 +159,14 @@ class _Run:
 
     def judge(self) -> None:
         world = self._world
-        self._invariants.check_fenced()
+        self._servers.check_fenced()
         for client in world.clients:
             world.leave(client)
         for host in world.hosts.values():
             host.must_restart = False
             world.stop(host)
         self._converge("servers stop", lambda: not any(host.is_up for host in world.hosts.values()))
-        self._invariants.check_final_ends()
+        world.simulation.check_end()
         finals = self._finals()
         members = [len(world.hosts_of(shard.shard)) for shard in world.view.shards]
         copies = min(members) - finals.count(None)
@@ -178,7 +183,7 @@ class _Run:
         finals: list[Final | None] = []
         for host in self._world.replicas():
             try:
-                finals.append(dump_replica(host.disk, host.directory, host.name))
+                finals.append(self._world.simulation.dump(host))
             except NoPayload as error:
                 raise Violation("sound-disks", f"{host.name} takes damage for a record: {error}") from error
             except Corrupt as error:

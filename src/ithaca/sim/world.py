@@ -15,25 +15,21 @@ from typing import Any
 
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.engines.registry import engine
-from ithaca.engines.scalog.client.log import AsyncClusterLog
-from ithaca.engines.scalog.messages.aggregation import ReportsAre
-from ithaca.engines.scalog.messages.reporting import ReportIs
 from ithaca.model.errors import IthacaError
+from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.view import Address, View
 from ithaca.protocol.codec import known_types
 from ithaca.protocol.members import RaftMessage
 from ithaca.runtime import machine
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.sim.clients.administrator import Administrator
-from ithaca.sim.clients.name_claimant import Claimant
 from ithaca.sim.clients.producers import Producer
-from ithaca.sim.clients.publishers import Publisher
 from ithaca.sim.clients.readers import Reader
-from ithaca.sim.clients.session_churn import Guest
-from ithaca.sim.clients.spark_drivers import Driver
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import Tear
+from ithaca.sim.engine import Client, Simulation, simulated
 from ithaca.sim.excuses import is_allowed, is_explained
+from ithaca.sim.faults.clocks import ClockJumps
 from ithaca.sim.faults.members import Members
 from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.host import Host
@@ -42,8 +38,6 @@ from ithaca.sim.network import SimNetwork
 from ithaca.sim.process import Killed, Process, SimMachine
 from ithaca.sim.recorder import Recorder
 from ithaca.sim.rules.order_times import OrderTimes
-from ithaca.sim.scalog.connection_flood import Crowd
-from ithaca.sim.scalog.order_clock import ClockJumps, TimeRules
 from ithaca.sim.scheduler import NS_PER_S, Scheduler
 from ithaca.sim.violation import Violation
 
@@ -81,9 +75,9 @@ class World:
         weather = self.network.weather
         weather.delay_ns, weather.straggler = configuration.delay_ns, configuration.straggler
         weather.split, weather.mischief = configuration.split, configuration.mischief
-        weather.robust_types = frozenset(
-            number for number, kind in known_types().items() if kind in (RaftMessage, ReportIs, ReportsAre)
-        )
+        added = simulated(configuration.engine)
+        robust = (RaftMessage, *added.repeatable)
+        weather.robust_types = frozenset(number for number, kind in known_types().items() if kind in robust)
         self.file = configuration.cluster()
         everything = configuration.cluster(configuration.spares, configuration.spare_orderers)
         self.whole_file = replace(everything, orderers=(everything if configuration.retires else self.file).orderers)
@@ -100,23 +94,15 @@ class World:
         self.recorder = Recorder(lambda: self.scheduler.now_ns)
         self.producers = [Producer(self, number) for number in range(configuration.producers)]
         self.readers = [Reader(self, number) for number in range(configuration.readers)]
-        self.publishers = [Publisher(self, number) for number in range(configuration.publishers)]
-        self.guests = [Guest(self, number) for number in range(configuration.guests)]
-        self.claimants = [Claimant(self, number) for number in range(configuration.claimants)]
-        self.drivers = [Driver(self, number) for number in range(configuration.drivers)]
         self.administrator = Administrator(self)
         self.members = Members(self, self.random)
         self.jumps = ClockJumps(self)
-        self.times = TimeRules(self)
-        self.crowd = Crowd(self)
-        self._roles: list[Producer | Reader | Publisher | Administrator | Guest | Driver | Claimant | Crowd]
-        self._roles = [*self.producers, *self.readers]
+        self.simulation: Simulation = added.simulate(self)
+        """What its engine adds."""
+        self._roles: list[Client] = [*self.producers, *self.readers]
         if {"add-shard", "finalize", REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
-        self._roles += [*self.publishers, *self.guests, *self.drivers]
-        self._roles += self.claimants
-        if configuration.crowd:
-            self._roles.append(self.crowd)
+        self._roles += self.simulation.clients()
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
         self.ordered: OrderTimes = OrderTimes()
         self.is_loaded = True
@@ -125,7 +111,7 @@ class World:
         self.awaits_idle_names = False
         """Whether names are to expire that nobody uses any more; others are used."""
         self.violation: Violation | None = None
-        self.handles: list[AsyncClusterLog] = []
+        self.handles: list[ClusterLog] = []
         """Of all clients, those included that are dead."""
         self._graveyard: list[Process] = []
         self._trace = hashlib.blake2b(digest_size=16)
@@ -357,8 +343,7 @@ class World:
             process.loop.end()
             process.stalled.clear()
         for handle in self.handles:
-            for reader in list(handle._context.readers):
-                reader.handle_closed()
+            self.simulation.let_go(handle)
         self.handles.clear()
         self._graveyard.clear()
         self.network.clear()

@@ -33,6 +33,7 @@ from ithaca.cluster.temporary import Shape as Made
 from ithaca.cluster.temporary import shaped
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import MIB, SERVER_STOP_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace
@@ -62,6 +63,7 @@ class Shape:
     masking: bool = False
     durability: Durability = "fsync"
     spares: int = 0
+    engine: EngineName = DEFAULT_ENGINE
 
     @property
     def f(self) -> int:
@@ -267,7 +269,7 @@ def _file(shape: Shape, ports: list[int]) -> ClusterFile:
         masking=shape.masking,
         spares=shape.spares,
     )
-    return shaped(made, ports)
+    return replace(shaped(made, ports), engine=shape.engine)
 
 
 def _signal(pid: int, number: signal.Signals) -> bool:

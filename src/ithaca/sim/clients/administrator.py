@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ithaca.model.errors import AddressInUse, IthacaError, LastShard, NoSuchShard
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.view import Replica
-from ithaca.sim.clients.producers import connected
+from ithaca.sim.clients.connecting import connected
 from ithaca.sim.faults.members import OrdererTask
 from ithaca.sim.process import Process
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError, NoSuchSession, Overloaded
 from ithaca.model.interface_aio import ClusterLog
-from ithaca.sim.clients.producers import connected
+from ithaca.sim.clients.connecting import AGAIN_S, connected
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 _CHANCE = 0.5
-_AGAIN_S = 0.2
 _TOGETHER = 8
 """Names that it asks for at the same time."""
 
@@ -27,7 +26,11 @@ _TOGETHER = 8
 def with_claimant(configuration: "Configuration") -> "Configuration":
     """The same, or with a claimant where the state has little room."""
     has_little_room = "ORDERING_STATE_BYTES_MAX" in configuration.limits
-    if not has_little_room or configuration.guests or Random(f"claimant of {configuration.seed}").random() >= _CHANCE:
+    if (
+        not has_little_room
+        or configuration.session_churners
+        or Random(f"claimant of {configuration.seed}").random() >= _CHANCE
+    ):
         return configuration
     return replace(configuration, claimants=1)
 
@@ -56,7 +59,7 @@ class Claimant:
                 self._world.count("state is full of names")
                 await asyncio.sleep(random.uniform(0, 1))
                 await self._give_back(log, random.randint(1, len(self._taken)))
-            await asyncio.sleep(random.uniform(0, _AGAIN_S))
+            await asyncio.sleep(random.uniform(0, AGAIN_S))
 
     async def _is_full(self, log: ClusterLog) -> bool:
         """Take one more; whether there is no room for it."""

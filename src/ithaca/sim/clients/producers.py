@@ -6,11 +6,11 @@ from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-import ithaca.engines.scalog.client.log
 from ithaca.model.errors import IthacaError, SequenceGap, SessionError
 from ithaca.model.interface_aio import ClusterLog, Session
 from ithaca.model.records import Receipt
 from ithaca.proof import payload
+from ithaca.sim.clients.connecting import AGAIN_S, CALL_S, connected
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
@@ -19,25 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEYS = (b"blue", b"black", b"green", b"red")
-_CALL_S = 8.0
 _PATIENT_S = 3600.0
 _FAR = 1 << 20
 """Numbers of a session that no run comes to."""
-AGAIN_S = 0.2
-
-
-async def connected(world: "World", call_s: float = _CALL_S) -> ClusterLog:
-    """A handle whose calls take at most so long, as soon as somebody answers."""
-    while True:
-        try:
-            log = await ithaca.engines.scalog.client.log.connect(
-                world.bootstrap, timeout=call_s, compression=world.configuration.compression
-            )
-            world.handles.append(log)
-            return log
-        except IthacaError as error:
-            world.met(error, "connect")
-            await asyncio.sleep(AGAIN_S)
 
 
 def _plain_call(
@@ -93,7 +77,7 @@ class Producer:
     async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
         self._is_appending = False
-        call_s = _PATIENT_S if self._configuration.is_patient else _CALL_S
+        call_s = _PATIENT_S if self._configuration.is_patient else CALL_S
         log = await connected(self._world, call_s)
         logs = [log, await connected(self._world, call_s)] if self._configuration.takes_over else [log]
         await asyncio.gather(self._append_plainly(who, random, log), self._append_in_session(who, random, logs))

@@ -9,27 +9,22 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.client.deadline import Deadline
-from ithaca.engines.scalog.client.log import AsyncClusterLog
-from ithaca.engines.scalog.ordering.entries import ExpireSession, MoveSession, OpenSession
-from ithaca.engines.scalog.ordering.outcomes import SessionOpened
 from ithaca.model.errors import IthacaError, PartGone, PublishConflict
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
-from ithaca.sim.clients.producers import KEYS, connected
+from ithaca.sim.clients.connecting import AGAIN_S, connected
+from ithaca.sim.clients.producers import KEYS
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
 
-_AGAIN_S = 0.2
 _DAWDLE_S = 0.1
 _TTLS_S = (1.0, 4.0, 3600.0)
 _MEDDLES = 0.25
 _ONCE = 0.3
 _SLOW = 0.2
-_MEDDLING_S = 2.0
 
 
 @dataclass
@@ -79,7 +74,7 @@ class Publisher:
                 await self._step(who, random, log, self._current)
             except IthacaError as error:
                 self._world.met(error, "publish")
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(AGAIN_S)
             await asyncio.sleep(random.uniform(0, 4 * self._world.configuration.pause_between_appends_s))
 
     def _new(self, random: Random) -> _Publication:
@@ -115,22 +110,7 @@ class Publisher:
         if random.random() < 0.3:
             await self._again(random, log, current, published)
         if self._meddles and self._is_troubled:
-            await self._meddle(log)
-
-    async def _meddle(self, log: ClusterLog) -> None:
-        """Ask for what no client asks for: that a session leaves a lane that is open. It has done nothing there."""
-        assert isinstance(log, AsyncClusterLog)
-        order, deadline = log._context.order, Deadline(_MEDDLING_S)
-        lanes = order.view.live_lanes()
-        if len(lanes) < 2:
-            return
-        home, target = self._meddling.sample(lanes, 2)
-        for opened in await order.propose(OpenSession(f"{self.name}/meddling", home), deadline):
-            if isinstance(opened, SessionOpened):
-                session = opened.session
-                await order.propose(MoveSession(session.producer_id, session.epoch, session.home, target), deadline)
-                await order.propose(ExpireSession(session.producer_id, session.epoch), deadline)
-                self._world.count("session asked to leave an open lane")
+            await self._world.simulation.meddle(self._meddling, log, self.name)
 
     async def _dawdle(self, seconds: float) -> None:
         """Do nothing for so long; not while everything waits for this publisher to get on."""

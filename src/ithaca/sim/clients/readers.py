@@ -6,20 +6,14 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from ithaca.client.deadline import Deadline
-from ithaca.engines.scalog.client.context import Context
-from ithaca.engines.scalog.client.log import AsyncClusterLog
-from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.model.errors import IthacaError, Lost, NotWritten, PositionError, Trimmed
 from ithaca.model.interface_aio import ClusterLog, Records, Subscription
 from ithaca.model.records import HASH_SPACE, KeyFilter, Record
-from ithaca.sim.clients.producers import AGAIN_S, KEYS, connected
+from ithaca.sim.clients.connecting import AGAIN_S, connected
+from ithaca.sim.clients.producers import KEYS
 from ithaca.sim.process import Process
 from ithaca.sim.violation import Violation
 from ithaca.wire.keys import hash_key
-from ithaca.wire.positioned import PositionedRows
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World
@@ -128,7 +122,7 @@ class Reader:
         while True:
             await asyncio.sleep(random.uniform(0, 2))
             try:
-                await (self._scan if random.random() < 0.3 else self._read_range)(random, log)
+                await (self._world.simulation.scan if random.random() < 0.3 else self._read_range)(random, log)
             except IthacaError as error:
                 self._world.met(error, "read a range")
 
@@ -146,29 +140,6 @@ class Reader:
             recorder.tail_seen(inv, reached)
         recorder.ranged(inv, start, reached if stop is None else stop, text_of(where), found)
         assert stop is None or reached == stop, f"a range to {stop} ended at {reached}"
-
-    async def _scan(self, random: Random, log: ClusterLog) -> None:
-        """A range in chunks, of all shards or of one after the other, from files where they can be read."""
-        recorder, context = self._world.recorder, _context(log)
-        start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
-        stop, chunk_bytes = random.randint(start, tail), random.choice((1, 500, 1 << 20))
-        some: list[frozenset[int] | None] = [None]
-        if random.random() < 0.5:
-            view = await context.order.fresh_view(Deadline(context.timeout_s))
-            some = [frozenset((shard.shard,)) for shard in view.shards]
-        inv, is_local = recorder.now_ns(), random.random() < 0.8
-        found: list[Record] = []
-        for shards in some:
-            scan = AsyncScan(context, start, stop, shards=shards, chunk_bytes=chunk_bytes)
-            try:
-                await scan.begin(local=is_local)
-                self._world.count("scan of files" if scan.is_local else "scan of streams")
-                while chunk := scan.read_local() or await scan.next():
-                    found += [record for stretch in chunk for record in _records(stretch)]
-                    await asyncio.sleep(random.choice((0, 0.01)))
-            finally:
-                await scan.close()
-        recorder.ranged(inv, start, stop, None, sorted(found, key=lambda record: record.position))
 
     async def _begin_at_time(self, random: Random, log: ClusterLog) -> None:
         """Subscribe from some time on: around the times that the order has had so far, whatever clocks say."""
@@ -202,8 +173,8 @@ class Reader:
 
     def _is_seen(self, before: int) -> bool:
         """Whether every replica that runs knows of a trim that has returned."""
-        running = [host.replica for host in self._world.replicas() if host.is_up and host.replica is not None]
-        return all(replica.core.first >= before for replica in running)
+        world = self._world
+        return all(world.simulation.knows_trim(host, before) for host in world.replicas() if host.is_up)
 
 
 def _drawn_filter(random: Random) -> KeyFilter:
@@ -224,17 +195,6 @@ def text_of(where: KeyFilter | None) -> str | None:
     if where.kind == "hash":
         return f"hash={where.low}:{where.high}"
     return f"{'key' if where.kind == 'equals' else 'prefix'}={where.key.decode()}"
-
-
-def _context(log: ClusterLog) -> Context:
-    assert isinstance(log, AsyncClusterLog)
-    return log._context
-
-
-def _records(stretch: PositionedRows) -> list[Record]:
-    found = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
-    places = stretch.positions.tolist()
-    return [replace(record, position=place) for record, place in zip(found, places, strict=True)]
 
 
 async def _all(records: Records, *, by_batch: bool) -> list[Record]:

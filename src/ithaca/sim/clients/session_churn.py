@@ -11,12 +11,11 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.model.errors import IthacaError, NamesFull, NoSuchSession, SessionError, SessionExpired
 from ithaca.model.interface_aio import ClusterLog, Session
 from ithaca.model.limits import KIB
 from ithaca.proof import payload
-from ithaca.sim.clients.producers import connected
+from ithaca.sim.clients.connecting import AGAIN_S, connected
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 _CHANCE = 0.25
-_AGAIN_S = 0.2
 _MORE_ROOM_BYTES = 64 * KIB
 _KEPT_S = 2.0
 """How often a name is used that is to stay, where idle ones go."""
@@ -33,14 +31,14 @@ _LEFT_MAX = 12
 IDLE_S = 20
 
 
-def with_guests(configuration: "Configuration") -> "Configuration":
+def with_session_churn(configuration: "Configuration") -> "Configuration":
     """The same, or with guests, and with hardly more places for names and sessions than are needed."""
     random = Random(f"guests of {configuration.seed}")
     if random.random() >= _CHANCE:
         return configuration
-    guests = random.randint(1, 2)
-    named = configuration.producers + 2 * guests  # all of them
-    every = named + 2 * configuration.producers + guests + random.randint(1, 4)
+    churners = random.randint(1, 2)
+    named = configuration.producers + 2 * churners  # all of them
+    every = named + 2 * configuration.producers + churners + random.randint(1, 4)
     limits = {
         "ORDERING_NAMED_SESSIONS_MAX": named,
         "ORDERING_SESSIONS_MAX": every,
@@ -55,20 +53,12 @@ def with_guests(configuration: "Configuration") -> "Configuration":
         if name in configuration.limits:
             limits[name] = configuration.limits[name] + _MORE_ROOM_BYTES
     idle_s = IDLE_S if random.random() < 0.25 else 0
-    return replace(configuration, guests=guests, session_idle_s=idle_s, limits=configuration.limits | limits)
+    return replace(
+        configuration, session_churners=churners, session_idle_s=idle_s, limits=configuration.limits | limits
+    )
 
 
-def only_used_names_are_left(world: "World") -> bool:
-    """Whether the sessions that nobody uses any more have expired, where they are to."""
-    if not world.configuration.session_idle_s:
-        return True
-    servers = [host.server for host in world.hosts.values() if isinstance(host.server, OrdererServer)]
-    state = max((server._machine.state for server in servers), key=lambda state: state.index)
-    names = {each.name for each in state.sessions.by_id.values() if not each.is_anonymous}
-    return names <= {guest.name for guest in world.guests}
-
-
-class Guest:
+class SessionChurner:
     """Visits with handles that append once; has a session that it seldom uses, and one that it has expire."""
 
     def __init__(self, world: "World", number: int) -> None:
@@ -134,7 +124,7 @@ class Guest:
                 self._accuse(f"the name {self.name}, which nobody has expired, was refused: {error}")
             except IthacaError as error:
                 self._world.met(error, "use a name")
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(AGAIN_S)
             else:
                 await self._leave(random)
 
@@ -163,10 +153,10 @@ class Guest:
 
     async def _leave(self, random: Random) -> None:
         """For longer than the handles of others live; not while everything waits for this guest."""
-        for _ in range(int(random.uniform(0, 8) / _AGAIN_S)):
+        for _ in range(int(random.uniform(0, 8) / AGAIN_S)):
             if not self._world.is_healing:
-                await asyncio.sleep(_AGAIN_S)
-        await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(AGAIN_S)
+        await asyncio.sleep(AGAIN_S)
 
     async def _begin_again(self, who: Process, random: Random, log: ClusterLog) -> None:
         """A name that expires now and then, under whoever has it open."""
@@ -189,7 +179,7 @@ class Guest:
                 self._world.count("session had expired")
             except IthacaError as error:
                 self._world.met(error, "use a name")
-                await asyncio.sleep(_AGAIN_S)
+                await asyncio.sleep(AGAIN_S)
             await asyncio.sleep(random.uniform(0, 1))
 
     async def _expire(self, random: Random, log: ClusterLog) -> None:

@@ -21,7 +21,7 @@ from ithaca.model.interface_aio import ClusterLog
 from ithaca.model.limits import KIB
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
-from ithaca.sim.clients.producers import connected
+from ithaca.sim.clients.connecting import connected
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.model.errors import IthacaError, LastOrderer
 from ithaca.model.interface_aio import ClusterLog
 from ithaca.sim.host import Host
@@ -112,9 +111,7 @@ class Members:
         if self.pending:
             return False
         for orderer in self.wanted:
-            server = self.host(orderer).server
-            if not isinstance(server, OrdererServer) or server._driver is None:
-                return False
-            if set(server._driver.agreed_configuration.voters) != self.wanted:
+            raft = self._world.simulation.raft_of(self.host(orderer))
+            if raft is None or set(raft.agreed_configuration.voters) != self.wanted:
                 return False
         return True

@@ -3,12 +3,12 @@
 Drawn apart from the others, so that the seeds without them stay what they were.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.sim.host import Host
+from ithaca.sim.faults.disks import damaged_place
+from ithaca.sim.faults.targets import FaultGroup, Targets
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 FLIP_RUNNING = "flip-running"
 RESET_ORDERERS = "reset-orderers"
-SUDDEN_FAULTS = (FLIP_RUNNING, RESET_ORDERERS)
+RUNNING_FAULTS = (FLIP_RUNNING, RESET_ORDERERS)
 _CHANCE = 0.15
 
 
-def with_sudden_faults(configuration: "Configuration") -> "Configuration":
+def with_running_faults(configuration: "Configuration") -> "Configuration":
     """The same, or with one of these, or both."""
     random = Random(f"sudden faults of {configuration.seed}")
     if not configuration.faults or random.random() >= _CHANCE:
@@ -34,22 +34,20 @@ def with_sudden_faults(configuration: "Configuration") -> "Configuration":
     return replace(configuration, faults=tuple(sorted([*configuration.faults, *more])))
 
 
-class SuddenFaults:
-    """What befalls servers without a warning."""
+class RunningFaults(FaultGroup):
+    """What befalls servers without a warning, and leaves them running."""
 
-    def __init__(self, world: "World", expendable: Callable[[], Host | None]) -> None:
-        """`expendable` draws a replica whose data its shard can do without."""
-        self._world = world
+    def __init__(self, world: "World", targets: Targets) -> None:
+        super().__init__(world, targets)
         self._random = Random(f"{world.configuration.seed} sudden")
-        self._expendable = expendable
-        self.kinds: dict[str, Callable[[], str | None]] = {
+        self.kinds = {
             FLIP_RUNNING: self._flip,
             RESET_ORDERERS: self._reset,
         }
 
     def _flip(self) -> str | None:
         """A bit changes on the disk of a replica, which runs and may read that any time, or never."""
-        host = self._expendable()
+        host = self._targets.expendable()
         if host is None or not host.is_up:
             return None
         place = damaged_place(host, self._random)
@@ -61,18 +59,7 @@ class SuddenFaults:
 
     def _reset(self) -> str | None:
         """Connections between orderers break, all of them or those of one; everybody else's stay."""
-        hosts = self._world.hosts.values()
-        orderers = [host for host in hosts if host.place and host.place.role == "orderer" and not host.is_retired]
+        orderers = [host for host in self._targets.orderers() if not host.is_retired]
         chosen = orderers if self._random.random() < 0.5 else [self._random.choice(orderers)]
         count = self._world.network.reset({host.address for host in chosen}, {host.address for host in orderers})
         return f"{count} connections of {', '.join(host.name for host in chosen)}" if count else None
-
-
-def damaged_place(host: Host, random: Random) -> tuple[str, int] | None:
-    """A file of the host's lanes and a byte in it that says something; None when it has none."""
-    files = [path for path in host.disk.files() if "/lanes/" in path and host.disk.open(path).size()]
-    if not files:
-        return None
-    path = random.choice(files)
-    data = host.disk.open(path).read(0, host.disk.open(path).size())
-    return path, random.randrange(len(data.rstrip(bytes(1))) or len(data))  # not in what is held ahead

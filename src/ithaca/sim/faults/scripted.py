@@ -8,10 +8,9 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.engines.scalog.server.orderer.server import OrdererServer
+from ithaca.sim.faults.clocks import LEAP_CLOCKS
+from ithaca.sim.faults.targets import FaultGroup, Targets
 from ithaca.sim.host import Host
-from ithaca.sim.scalog.order_clock import LEAP_CLOCKS
-from ithaca.sim.scheduler import NS_PER_S
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
 USURP = "usurp"
 STEP_CLOCKS = "step-clocks"
 BEREAVE = "bereave"
-STAGED_FAULTS = (USURP, STEP_CLOCKS, BEREAVE, LEAP_CLOCKS)
+SCRIPTED_FAULTS = (USURP, STEP_CLOCKS, BEREAVE, LEAP_CLOCKS)
 _CHANCE = 0.15
 _LOOK_S = 0.05
 _LOOKS_MAX = 100
 
 
-def with_staged_faults(configuration: "Configuration") -> "Configuration":
+def with_scripted_faults(configuration: "Configuration") -> "Configuration":
     """The same, or with one of these, or some."""
     random = Random(f"staged faults of {configuration.seed}")
     if not configuration.faults or random.random() >= _CHANCE:
@@ -40,16 +39,13 @@ def with_staged_faults(configuration: "Configuration") -> "Configuration":
     return replace(configuration, faults=tuple(sorted([*configuration.faults, *more])))
 
 
-class StagedFaults:
+class ScriptedFaults(FaultGroup):
     """What befalls several servers, one after the other."""
 
-    def __init__(self, world: "World", expendable: Callable[[], Host | None]) -> None:
-        """`expendable` draws a replica whose data its shard can do without."""
-        self._world = world
-        self._random = world.random
-        self._expendable = expendable
+    def __init__(self, world: "World", targets: Targets) -> None:
+        super().__init__(world, targets)
         self._is_usurping = False
-        self.kinds: dict[str, Callable[[], str | None]] = {
+        self.kinds = {
             USURP: self._usurp,
             STEP_CLOCKS: self._step_clocks,
             LEAP_CLOCKS: self._leap_clocks,
@@ -62,7 +58,7 @@ class StagedFaults:
         So the third leader meets one who took entries alone, and has to go back behind what the second one added.
         """
         orderers = self._orderers()
-        leader = next((host for host in orderers if leads(host)), None)
+        leader = next((host for host in orderers if self._targets.leads(host)), None)
         if leader is None or self._is_usurping:
             return None
         others = [host for host in orderers if host is not leader]
@@ -75,19 +71,23 @@ class StagedFaults:
                 return
             heal()
             for host in others:
-                if leads(host):
+                if self._targets.leads(host):
                     self._world.kill(host, "it has followed a leader that is back")
 
-        self._once(lambda: any(map(leads, others)), lambda: self._after(self._random.uniform(0.05, 1), end), end)
+        self._once(
+            lambda: any(map(self._targets.leads, others)),
+            lambda: self._targets.after(self._random.uniform(0.05, 1), end),
+            end,
+        )
         return leader.name
 
     def _step_clocks(self) -> str | None:
         """All orderers start at once with clocks that are ahead, which are set back before anybody leads."""
-        return self._start_ahead(lambda orderers: all(map(_is_ready, orderers)), None)
+        return self._start_ahead(lambda orderers: all(map(self._is_ready, orderers)), None)
 
     def _leap_clocks(self) -> str | None:
         """All orderers start at once with clocks that are ahead, and are set back some time after one of them leads."""
-        return self._start_ahead(lambda orderers: any(map(leads, orderers)), self._random.uniform(0.5, 8))
+        return self._start_ahead(lambda orderers: any(map(self._targets.leads, orderers)), self._random.uniform(0.5, 8))
 
     def _start_ahead(self, is_enough: Callable[[list[Host]], bool], lasts_s: float | None) -> str:
         """The clocks are ahead until it is enough, and then for so long."""
@@ -104,7 +104,7 @@ class StagedFaults:
             if lasts_s is None:
                 set_back()
             else:
-                self._after(lasts_s, set_back)
+                self._targets.after(lasts_s, set_back)
 
         self._once(lambda: is_enough(orderers), set_back_later, set_back)
         return ", ".join(host.name for host in orderers)
@@ -114,7 +114,7 @@ class StagedFaults:
 
         So the lane of that one is closed while its sessions may ask somebody who has nothing of it yet.
         """
-        world, host = self._world, self._expendable()
+        world, host = self._world, self._targets.expendable()
         if host is None:
             return None
         shard = next(each.shard for each in world.view.shards if host in world.hosts_of(each.shard))
@@ -126,9 +126,9 @@ class StagedFaults:
         def kill_peer() -> None:
             if not world.is_healing:
                 world.kill(self._random.choice(peers), "its peer has just lost everything")
-            self._after(self._random.uniform(0.5, 10), heal)
+            self._targets.after(self._random.uniform(0.5, 10), heal)
 
-        self._once(lambda: host.is_up, lambda: self._after(self._random.uniform(0.1, 1), kill_peer), heal)
+        self._once(lambda: host.is_up, lambda: self._targets.after(self._random.uniform(0.1, 1), kill_peer), heal)
         return host.name
 
     def _cut_off(self, one: Host, others: list[Host]) -> Callable[[], None]:
@@ -154,26 +154,14 @@ class StagedFaults:
             if condition():
                 act()
             elif left:
-                self._after(_LOOK_S, look)
+                self._targets.after(_LOOK_S, look)
             else:
                 otherwise()
 
-        self._after(_LOOK_S, look)
-
-    def _after(self, delay_s: float, act: Callable[[], object]) -> None:
-        self._world.scheduler.plan(int(delay_s * NS_PER_S), None, act)
+        self._targets.after(_LOOK_S, look)
 
     def _orderers(self) -> list[Host]:
-        hosts = self._world.hosts.values()
-        return [host for host in hosts if host.place and host.place.role == "orderer" and not host.is_retired]
+        return [host for host in self._targets.orderers() if not host.is_retired]
 
-
-def leads(host: Host) -> bool:
-    """Whether this is an orderer that leads, or takes itself for the leader."""
-    server = host.server
-    return host.is_up and isinstance(server, OrdererServer) and server._driver is not None and server._driver.is_leader
-
-
-def _is_ready(host: Host) -> bool:
-    server = host.server
-    return host.is_up and isinstance(server, OrdererServer) and server._driver is not None
+    def _is_ready(self, host: Host) -> bool:
+        return self._world.simulation.raft_of(host) is not None

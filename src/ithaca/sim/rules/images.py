@@ -10,9 +10,8 @@ from random import Random
 
 from ithaca.model.errors import Corrupt
 from ithaca.model.view import View
-from ithaca.proof.dump import held_ids
 from ithaca.proof.history import Id
-from ithaca.sim.faults.drawing import is_destroyed
+from ithaca.sim.faults.targets import is_destroyed
 from ithaca.sim.host import Host
 from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
@@ -28,7 +27,7 @@ def check_images(world: World, random: Random) -> None:
         held: Counter[Id] = Counter()
         excused = 0
         for host in hosts:
-            if is_destroyed(world, host):
+            if is_destroyed(host):
                 excused += 1
             else:
                 held.update(_ids(host, random))
@@ -52,6 +51,6 @@ def has_new_replica(before: View, now: View) -> bool:
 
 def _ids(host: Host, random: Random) -> set[Id]:
     try:
-        return held_ids(host.disk.image(random), host.directory)
+        return host.world.simulation.held_ids(host.disk.image(random), host.directory)
     except Corrupt as error:
         raise Violation("sound-disks", f"a power loss would damage {host.name}: {error}") from error

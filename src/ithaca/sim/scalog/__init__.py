@@ -1,7 +1,8 @@
-"""What a world of the `scalog` engine has beyond that of any: its draws, its faults, its clients and its invariants.
+"""What a world of the engine `scalog` has beyond that of any engine; `engine` puts it together.
 
-`invariants` looks on after every step, `witness` at what the cores decide, `order_times` and `clocks` at time.
-`administrator` changes shards, `members` orderers, `replacing` replicas, `publisher` publishes parts, `readers` read,
-`guests` are short-lived handles and idle names, `spark_sink` drivers and tasks, `neighbours` who reads files. Faults of
-their own: `aggregation`, `crowd`, `many_lanes`, `staged`, `storage_trouble`, `sudden`.
+`configuration` is what it draws, `paths` the code that its campaigns must reach, `hosts` who runs where. Faults and
+load: `storage_trouble` (full disks, changed names), `lane_churn` (lanes that come and go all the time),
+`connection_flood` (clients that take all connections), `scanning` (a range from a replica's files), `meddling` (what no
+client asks for). Rules: `invariants` after every step, `witness` at single calls, `order_clock` by the true time,
+`aggregation` once all is mended.
 """

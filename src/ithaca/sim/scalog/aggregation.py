@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
+from ithaca.sim.scalog.hosts import replica_of
 from ithaca.sim.world import World
 
 
@@ -20,5 +21,6 @@ def _followers(world: World) -> Iterator[tuple[int, int]]:
     for shard in world.view.shards:
         for each in shard.replicas:
             host = hosts.get(each.address.host)
-            if host is not None and host.replica is not None and host.replica.core.state != "reclaimed":
+            server = None if host is None else replica_of(host)
+            if server is not None and server.core.state != "reclaimed":
                 yield shard.shard, each.replica

@@ -36,7 +36,7 @@ _HELLO = Hello(VERSION_MIN, VERSION_MAX, "client", "crowd")
 _FRAME = b"".join(map(bytes, encode_message(Append(LaneId(0, 0, 1)), payload=[bytes(48 * KIB)])))
 
 
-def with_crowd(configuration: "Configuration") -> "Configuration":
+def with_flood(configuration: "Configuration") -> "Configuration":
     """The same, or with a crowd, and limits for connections and unfinished frames that are soon reached."""
     random = Random(f"crowd of {configuration.seed}")
     if random.random() >= _CHANCE:
@@ -50,10 +50,10 @@ def with_crowd(configuration: "Configuration") -> "Configuration":
         "FRAMES_BYTES_RESERVED": random.choice((0, 8 * KIB)),
         "FRAMES_WAITING_BYTES_MAX": random.choice((16 * KIB, MIB)),
     }
-    return replace(configuration, crowd=_CONNECTIONS, limits=configuration.limits | limits)
+    return replace(configuration, flood=_CONNECTIONS, limits=configuration.limits | limits)
 
 
-class Crowd:
+class ConnectionFlood:
     """The process of all of them."""
 
     def __init__(self, world: "World") -> None:
@@ -70,7 +70,7 @@ class Crowd:
             end_ns = world.scheduler.now_ns + int(random.uniform(0.5, 6) * NS_PER_S)
             world.count("crowd came")
             world.tell(f"a crowd comes to {host.name}")
-            await asyncio.gather(*(self._stay(host, end_ns, random) for _ in range(world.configuration.crowd)))
+            await asyncio.gather(*(self._stay(host, end_ns, random) for _ in range(world.configuration.flood)))
 
     async def _stay(self, host: Host, end_ns: int, random: Random) -> None:
         """Keep a connection to the server until the end, and get another one if it is lost."""
@@ -111,5 +111,5 @@ class Crowd:
         pass
 
 
-def _never(connection: Connection, received: "Received") -> Crowd:
+def _never(connection: Connection, received: "Received") -> ConnectionFlood:
     raise AssertionError("nobody said hello, and was welcomed")

@@ -1,4 +1,4 @@
-"""What must hold after every single step of a world; docs/proof.md lists the rules by these names.
+"""What must hold of the order and of the replicas after every single step; docs/proof.md lists the rules by name.
 
 Cheap on purpose: only the server to which something has just happened is looked at.
 """
@@ -11,17 +11,10 @@ from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.engines.scalog.storage.settled import SettledLanes
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Shard
-from ithaca.raft.core import RaftCore
-from ithaca.raft.events import Role
-from ithaca.raft.messages import Configuration
-from ithaca.runtime.listener import Listener
 from ithaca.sim.host import Host, HostDisk
+from ithaca.sim.scalog.hosts import replica_of
 from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
-
-_FENCED_NS = 1_000_000_000
-_FENCED_STEPS = 300
-"""After a failed sync a server that could do so much in so long has ended."""
 
 
 class Invariants:
@@ -29,15 +22,12 @@ class Invariants:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._leaders: dict[int, str] = {}
         self._tails: dict[int, tuple[int, str]] = {}
         """By the number of a cut: the tail after it, and who said so."""
         self._states: dict[int, tuple[tuple[int, ...], str]] = {}
         """By the index of an entry: what the state is after it, and who said so."""
         self._last: dict[str, tuple[int, int, int, int]] = {}
         """Of each host: its life, and what must not fall during one."""
-        self._durable: dict[int, tuple[int, int]] = {}
-        """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._synced: dict[LaneId, dict[str, int]] = {}
         """Of each lane: how much of it each replica had on its disk at some time."""
         self._due: dict[LaneId, int] = {}
@@ -46,12 +36,8 @@ class Invariants:
         """The hosts of each shard when that was last looked at."""
         self._removed_at: dict[str, int] = {}
         """Of each host whose replica knows that it was removed: how far it could be read then."""
-        self._configurations: dict[int, tuple[Configuration, str]] = {}
-        """By the entry of the log that they stand in, or at which a snapshot was taken: who said so."""
         self._newest = 0
         """The last entry that any orderer has applied."""
-        self._steps_after: dict[str, int] = {}
-        """Of each host: what its process has done since a sync of it failed."""
         self._seen: dict[str, tuple[int, int]] = {}
         """Of each orderer: its life, and the last entry that was looked at."""
         self._final_lengths: dict[LaneId, int] = {}
@@ -59,14 +45,6 @@ class Invariants:
         """The shards that are finalized."""
         self._ends: dict[int, int] = {}
         """Behind the last position that closed lanes of each shard have had."""
-        self.committed = 0
-        """The last entry that any orderer has known to be committed."""
-        self._terms: dict[int, tuple[int, str]] = {}
-        """Of each entry that is committed: its term, and who said so."""
-        self._checked: dict[str, tuple[int, int]] = {}
-        """Of each orderer: its life, and up to where its committed entries were looked at."""
-        self._votes: dict[str, tuple[int, int, int]] = {}
-        """Of each orderer: its life, and the last term and vote that it took for durable; 0 for no vote."""
         self._runs: dict[int, dict[str, int]] = {}
         """Of each shard: the last cut up to which each replica had the positions on its disk."""
         self._taken: dict[tuple[str, int], int] = {}
@@ -85,56 +63,23 @@ class Invariants:
         """How many replicas of the shard have had the positions of this cut, and of all before, on their disks."""
         return sum(synced >= cut for synced in self._runs.get(shard, {}).values())
 
-    def check(self, name: str) -> None:
-        """Something has happened to this process."""
-        host = self._hosts.get(name)
-        if host is None or not host.is_up:
-            return
-        self._ends_after_failed_sync(host)
+    def check(self, host: Host) -> None:
+        """Something has happened to this server."""
         server = host.server
-        listener = getattr(server if host.replica is None else host.replica, "_listener", None)
-        if isinstance(listener, Listener):
-            self._counts_connections(host, listener)
         if isinstance(server, OrdererServer):
             self._check_orderer(host, server)
             return
-        replica = host.replica
+        replica = replica_of(host)
         if replica is not None:
             self._is_as_written(host, replica)
             self._check_replica(host, replica)
         if replica is not None or (isinstance(server, SpareServer) and server.is_waiting):
             self._keeps_its_lanes(host, replica)
 
-    def _ends_after_failed_sync(self, host: Host) -> None:
-        if host.sync_failed_ns is None:
-            self._steps_after.pop(host.name, None)
-            return
-        steps = self._steps_after[host.name] = self._steps_after.get(host.name, 0) + 1
-        if steps > _FENCED_STEPS:
-            self._has_had_time(host)
-
-    def check_fenced(self) -> None:
-        """At the end: nobody goes on whose sync failed, however little it had to do since."""
-        for host in self._hosts.values():
-            self._has_had_time(host)
-
-    def _has_had_time(self, host: Host) -> None:
-        failed_ns = host.sync_failed_ns
-        if failed_ns is not None and host.world.scheduler.now_ns - failed_ns > _FENCED_NS:
-            raise Violation("fenced", f"a sync of {host.name} failed at {failed_ns}, and it goes on")
-
     def _check_orderer(self, host: Host, server: OrdererServer) -> None:
         driver = server._driver
         if driver is None:
             return
-        if driver.role is Role.LEADER:
-            first = self._leaders.setdefault(driver.term, host.name)
-            if first != host.name:
-                raise Violation("one-leader", f"{first} and {host.name} both lead term {driver.term}")
-        self._keeps_its_word(driver._core)
-        self._is_counted(host, driver._core)
-        self._same_log(host, driver._core)
-        self._votes_once(host, driver._core)
         state = server._machine.state
         if state.shards.version > self._world.view.version:
             self._world.view = state.view
@@ -150,56 +95,6 @@ class Invariants:
             self._same_ends(host, state)
         if state.first > state.tail:
             raise Violation("trim-bound", f"{host.name} has trimmed to {state.first}, beyond the tail {state.tail}")
-
-    def _is_counted(self, host: Host, core: RaftCore) -> None:
-        """Whoever waits to be added has voted for nobody; what is agreed of the members is the same everywhere."""
-        membership = core.node.membership
-        if not membership.current.voters and core.node.vote is not None:
-            raise Violation("waiting", f"{host.name} waits to be added, and has voted for {core.node.vote}")
-        if membership.current.voters and membership.index <= core.commit_index:
-            known, who = self._configurations.setdefault(membership.index, (membership.current, host.name))
-            if known != membership.current:
-                said = f"after entry {membership.index} the members are {known} at {who}"
-                raise Violation("one-group", f"{said}, and {membership.current} at {host.name}")
-
-    def _keeps_its_word(self, core: RaftCore) -> None:
-        """What a follower has told its leader that it has is on its disk: a term takes nothing of that back."""
-        node = core.node
-        term, durable = self._durable.get(node.id, (0, 0))
-        has = max(node.persistence.index, node.snapshot.index)  # one that is on its way replaces what was on the disk
-        self._durable[node.id] = (node.term, max(durable if term == node.term else 0, has))
-        if core.leadership is None:
-            return
-        for server, progress in core.leadership.progress.items():
-            term, durable = self._durable.get(server, (0, 0))
-            if term == node.term and progress.match_index > durable:
-                told = f"orderer {server} has said that it has entry {progress.match_index}"
-                raise Violation("promised", f"{told}, and {durable} is the last one on its disk")
-
-    def _same_log(self, host: Host, core: RaftCore) -> None:
-        """An entry that is committed is the same for everybody, for ever."""
-        node = core.node
-        self.committed = max(self.committed, node.commit_index)
-        life, done = self._checked.get(host.name, (0, 0))
-        start = done if life == host.lives else node.snapshot.index
-        self._checked[host.name] = host.lives, node.commit_index
-        for index in range(start + 1, node.commit_index + 1):
-            term = node.log.term_at(index)
-            if term is not None:
-                known, who = self._terms.setdefault(index, (term, host.name))
-                if known != term:
-                    said = f"entry {index} that is committed is of term {known} at {who}"
-                    raise Violation("one-log", f"{said} and of term {term} at {host.name}")
-
-    def _votes_once(self, host: Host, core: RaftCore) -> None:
-        """What a server took for durable of its term and vote is what its next life begins with."""
-        node = core.node
-        life, term, vote = self._votes.get(host.name, (0, 0, 0))
-        if life != host.lives and (node.term < term or (node.term == term and vote and node.vote != vote)):
-            said = f"{host.name} was in term {term} with its vote for {vote}"
-            raise Violation("promised", f"{said}, and begins in term {node.term} with its vote for {node.vote}")
-        if not node.persistence._outstanding:  # else something is on its way to the disk
-            self._votes[host.name] = host.lives, node.term, node.vote or 0
 
     def _is_synced(self, state: OrderingState) -> None:
         """What is ordered now of a lane, or sealed of a part, was synced by f + 1 of the replicas of its shard."""
@@ -314,22 +209,6 @@ class Invariants:
                 final = self._final_lengths.get(lane, core.ordered_length(lane) or 0)
                 if core.ordered_length(lane) != final:
                     raise Violation("finalized", f"{host.name} has settled lane {lane} at another length than {final}")
-
-    def _counts_connections(self, host: Host, listener: Listener) -> None:
-        """Only connections that are there count and hold memory, clients leave servers their part, and nobody waits
-        for room that is there.
-        """
-        admission = listener.admission
-        if admission.clients > admission.capacity.clients:
-            said = f"{host.name} holds {admission.clients} clients"
-            raise Violation("reserved", f"{said}, and may have {admission.capacity.clients}: the rest is for servers")
-        if admission.count > listener.connection_count:
-            said = f"{host.name} counts {admission.count} connections"
-            raise Violation("admitted", f"{said}, and has {listener.connection_count}")
-        if any(connection not in listener._connections for connection in listener.frames.connections):
-            raise Violation("admitted", f"a connection that {host.name} has no more holds memory for a frame")
-        if listener.frames.waiting and listener.frames.has_room_for_next:
-            raise Violation("woken", f"{host.name} has room for the next unfinished frame, and lets it wait")
 
     def _are_woken(self, host: Host, server: ReplicaServer) -> None:
         """Nobody waits for what is there."""

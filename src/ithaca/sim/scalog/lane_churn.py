@@ -3,17 +3,18 @@
 Drawn apart from the rest of a configuration, so that the other seeds stay what they were.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.limits import KIB, MIB
 from ithaca.sim.host import Host
+from ithaca.sim.scalog.hosts import replica_of
 from ithaca.sim.scheduler import NS_PER_S
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration
+    from ithaca.sim.engine import Inject
     from ithaca.sim.world import World
 
 CRASH_LOOP = "crash-loop"
@@ -22,7 +23,7 @@ _LOOK_S = 0.05
 _LOOKS_MAX = 200
 
 
-def with_many_lanes(configuration: "Configuration") -> "Configuration":
+def with_lane_churn(configuration: "Configuration") -> "Configuration":
     """Other limits for lanes and packs, and in some seeds the fault."""
     random = Random(f"lanes of {configuration.seed}")
     limits = {
@@ -45,7 +46,7 @@ class LaneFaults:
         self._world = world
         self._random = Random(f"{world.configuration.seed} lanes")
         self._looping: set[str] = set()
-        self.kinds: dict[str, Callable[[], str | None]] = {CRASH_LOOP: self._crash_loop}
+        self.kinds: dict[str, Inject] = {CRASH_LOOP: self._crash_loop}
 
     def _crash_loop(self) -> str | None:
         """One replica is killed again and again, each time as soon as it has joined."""
@@ -59,7 +60,7 @@ class LaneFaults:
         return host.name
 
     def _kill_joined(self, host: Host, kills: int, looks: int) -> None:
-        world, server = self._world, host.replica
+        world, server = self._world, replica_of(host)
         if world.is_healing or not kills or not looks:
             self._looping.discard(host.name)
             return

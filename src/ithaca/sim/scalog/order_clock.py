@@ -1,15 +1,11 @@
-"""Seeds with retention and with clocks that are far off, and the rules of time (docs/proof.md).
+"""The rules of time (docs/proof.md): the order's time, what expires by it, and what is trimmed by it.
 
 The world knows the true time, which no server does: so it can tell whether what went was old, whether the order's time
-moved as time does, and whether what had a time to live had it. Drawn apart from the rest, so that the seeds without
-them stay what they were.
+moved as time does, and whether what had a time to live had it.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from datetime import timedelta
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from ithaca.engines.scalog.ordering.clock import OrderClock
@@ -20,23 +16,12 @@ from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOp
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model.limits import CLOCK_SLEW_PERCENT
 from ithaca.model.positions import LaneId
-from ithaca.model.records import Retention
 from ithaca.proof.history import Trim
 from ithaca.sim.process import EPOCH_US
-from ithaca.sim.violation import Violation
 
 if TYPE_CHECKING:
-    from ithaca.sim.configuration import Configuration
-    from ithaca.sim.host import Host
     from ithaca.sim.world import World
 
-CLOCK = "clock"
-LEAP_CLOCKS = "leap-clocks"
-"""All orderers start at once with clocks that are ahead (`sim.faults.scripted`)."""
-HOUR_US = 3_600_000_000
-JUMPS_US = (HOUR_US, HOUR_US, 24 * HOUR_US, 25 * HOUR_US, 365 * 24 * HOUR_US)
-"""By how much clocks jump at most: more than any age, grace or time to live."""
-_CHANCE = 0.2
 _DRIFT = 0.02
 _TOLERANCE_US = 500_000
 _FAST = 1 + CLOCK_SLEW_PERCENT / 100 + _DRIFT
@@ -47,70 +32,6 @@ _HEARD_NS = 12_000_000_000
 _PROPOSED_NS = 1_000_000_000
 """A trim that is applied was proposed so long ago, and the leader may not have heard of a clock that was set since."""
 _SHORT_TTL_US = 60_000_000
-
-
-def with_retention(configuration: "Configuration") -> "Configuration":
-    """The same, or with retention by age, and clocks that jump."""
-    random = Random(f"retention of {configuration.seed}")
-    if random.random() >= _CHANCE:
-        return configuration
-    faults = sorted({*configuration.faults, CLOCK, random.choice(("kill", "blackout", LEAP_CLOCKS, LEAP_CLOCKS))})
-    limits = {
-        "RETENTION_CHECK_S": 1,
-        "RETENTION_WAIT_S": random.choice((3, 6)),
-        "RETENTION_STEPS": random.choice((1, 3)),
-    }
-    return replace(
-        configuration,
-        faults=tuple(faults),
-        retention_age_s=random.choice((4, 10, 60)),
-        limits=configuration.limits | limits,
-    )
-
-
-def retention(configuration: "Configuration") -> Retention | None:
-    """As the cluster's file says it."""
-    age_s = configuration.retention_age_s
-    return Retention(age=timedelta(seconds=age_s)) if age_s else None
-
-
-class ClockJumps:
-    """Sets clocks, and remembers what they were."""
-
-    def __init__(self, world: "World") -> None:
-        self._world = world
-        self._random = Random(f"{world.configuration.seed} jumps")
-        self._offsets: dict[str, list[tuple[int, int]]] = {}
-        """Of each host whose clock was set: when, and by how much it was off until then."""
-
-    def drawn_us(self, part: float) -> int:
-        """A jump; `part` of the most that it may be."""
-        return int(self._random.choice(JUMPS_US) * part)
-
-    def set(self, host: "Host", jump_us: int) -> None:
-        now_ns = self._world.scheduler.now_ns
-        self._offsets.setdefault(host.name, []).append((now_ns, host.clocks.offset_us))
-        host.clocks.offset_us += jump_us
-
-    def is_short(self) -> bool:
-        """Whether the next jump is taken back soon."""
-        return self._random.random() < 0.3
-
-    def delay_s(self) -> float:
-        return self._random.uniform(0.1, 2)
-
-    def extreme_us(
-        self, host: "Host", since_ns: int, choose: Callable[[Iterable[int]], int], last_ns: int | None = None
-    ) -> int:
-        """The largest, or smallest, that the clock was off by since then, to `last_ns` or now; drift included."""
-        now_ns = self._world.scheduler.now_ns
-        shown: list[int] = []
-        shown_from_ns = -1
-        for until_ns, offset_us in [*self._offsets.get(host.name, ()), (now_ns, host.clocks.offset_us)]:
-            if until_ns >= since_ns and (last_ns is None or shown_from_ns <= last_ns):
-                shown.append(offset_us)
-            shown_from_ns = until_ns
-        return choose(shown) + int(now_ns * (host.clocks.rate - 1)) // 1000
 
 
 class TimeRules:
@@ -199,7 +120,7 @@ class TimeRules:
 
     def _accuse(self, rule: str, text: str) -> None:
         """The run ends with this step."""
-        self._world.violation = self._world.violation or Violation(rule, text)
+        self._world.accuse(rule, text)
 
     def _may_be(self, now_ns: int) -> int | None:
         """The most that the order's time may be now."""

@@ -9,12 +9,13 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.sim.host import Host
+from ithaca.sim.scalog.hosts import newest_state, replica_of
 from ithaca.sim.scheduler import NS_PER_S
 
 if TYPE_CHECKING:
     from ithaca.sim.configuration import Configuration
+    from ithaca.sim.engine import Inject
     from ithaca.sim.world import World
 
 FILL = "fill-disk"
@@ -47,7 +48,7 @@ class StorageTrouble:
     def __init__(self, world: "World") -> None:
         self._world = world
         self._random = Random(f"{world.configuration.seed} storage trouble")
-        self.kinds: dict[str, Callable[[], str | None]] = {FILL: self._fill, RENAME: self._rename}
+        self.kinds: dict[str, Inject] = {FILL: self._fill, RENAME: self._rename}
 
     def _fill(self) -> str | None:
         """A disk takes nothing more until many cuts have come: where the others mask it, they go on ordering."""
@@ -88,7 +89,7 @@ class StorageTrouble:
     def _nameable(self) -> list[Host]:
         """Others could be spares again, and would enlist under a name that nobody here asks for."""
         spares = [host for host in self._world.replicas() if host.is_up and host.place and host.place.role == "spare"]
-        return [host for host in spares if host.replica is not None and host.replica._identity.was_added]
+        return [host for host in spares if (server := replica_of(host)) is not None and server._identity.was_added]
 
     def _call(self, host: Host) -> None:
         host.called = self._world.network.name_of(host.address) if host.called == host.address else host.address
@@ -96,8 +97,8 @@ class StorageTrouble:
 
     def _cut(self) -> int:
         """The newest that an orderer has applied."""
-        servers = (host.server for host in self._world.hosts.values() if host.is_up)
-        return max((each._machine.state.cut_number for each in servers if isinstance(each, OrdererServer)), default=0)
+        state = newest_state(self._world)
+        return 0 if state is None else state.cut_number
 
     def _after(self, delay_s: float, act: Callable[[], object]) -> None:
         self._world.scheduler.plan(int(delay_s * NS_PER_S), None, act)
@@ -109,7 +110,7 @@ def are_waiting(world: "World") -> bool:
     for host in world.hosts.values():
         if host.place is None or host.place.role != "spare" or host in members:
             continue
-        server = host.replica
+        server = replica_of(host)
         if not host.is_up or (server is not None and server.core.state not in ("removed", "reclaimed")):
             return False
     return True

@@ -1,13 +1,6 @@
-"""Looks over the shoulders of servers: what can be judged only in the moment of a call, and not between steps.
+"""What can be judged of the order and of a lane's copies only in the moment of a call (`sim.rules.witness`)."""
 
-Methods of the product are wrapped while a seed runs. What is seen there is compared with what all servers of the world
-knew at that moment, which none of them can know by itself.
-"""
-
-import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 from ithaca.engines.scalog.ordering.clock import OrderClock
 from ithaca.engines.scalog.ordering.entries import (
@@ -32,53 +25,39 @@ from ithaca.engines.scalog.ordering.outcomes import (
 from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.core import ReplicaCore
-from ithaca.model.errors import Overloaded
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX, ORDERING_STATE_RESERVE_BYTES
 from ithaca.model.positions import LaneId
-from ithaca.protocol.greeting import Role
-from ithaca.raft.core import RaftCore
-from ithaca.raft.events import Effect, Event, Receive
-from ithaca.raft.messages import AppendEntries, AppendReply, InstallSnapshot
-from ithaca.runtime.admission import Admission
-from ithaca.runtime.raft.driver import RaftDriver
-from ithaca.runtime.raft.ports import Waiter
+from ithaca.sim.rules.witness import Sight
 from ithaca.sim.scalog.invariants import Invariants
+from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.world import World
 from ithaca.storage.sessions import SessionTable
 
 
-class Witness:
+class ScalogWitness:
     """What was seen in one run."""
 
-    def __init__(self, world: World, invariants: Invariants) -> None:
+    def __init__(self, world: World, invariants: Invariants, times: TimeRules) -> None:
         self._world = world
         self._invariants = invariants
+        self._times = times
         self._graces: dict[int, tuple[int, int]] = {}
         """Of each shard that got one: the first cut, and the first time, with which its grace may end."""
+
+    def sights(self) -> list[Sight]:
+        """The calls that it looks at."""
+        return [
+            (ReplicaCore, "next_seq", self.next_numbers),
+            (OrderingState, "apply", self.entries),
+            (OrderClock, "lead", self._times.leads),
+            (OrderingState, "snapshot_pieces", self.sizes),
+            (SessionTable, "expired", self.expiries),
+            (SessionTable, "listed", self.lists),
+        ]
 
     def accuse(self, rule: str, text: str) -> None:
         """The run ends with this step."""
         self._world.accuse(rule, text)
-
-    def reads(self, original: Callable[..., None], driver: RaftDriver, waiter: Waiter) -> None:
-        """A read index covers what anybody had committed when it was asked for."""
-        asked = self._invariants.committed
-
-        def done(index: int) -> None:
-            if index < asked:
-                self.accuse("fresh-read", f"a read was answered as of entry {index}, and {asked} was committed before")
-            waiter.done(index)
-
-        original(driver, Waiter(done, waiter.failed))
-
-    def steps(self, original: Callable[..., list[Effect]], core: RaftCore, event: Event) -> list[Effect]:
-        """Whoever hears of a higher term from those that are in it is in it, too."""
-        effects = original(core, event)
-        if isinstance(event, Receive) and isinstance(event.message, AppendEntries | AppendReply | InstallSnapshot):
-            told = event.message
-            if core.term < told.term:
-                self.accuse("newest-term", f"orderer {core.node.id} stays in term {core.term}, and was told {told}")
-        return effects
 
     def next_numbers(
         self, original: Callable[..., int], core: ReplicaCore, lane: LaneId, producer_id: int, epoch: int
@@ -91,16 +70,6 @@ class Witness:
             self.accuse("told-ordered", f"{said}, its last batch is at {last} of {lane}, and {ordered} are ordered")
         return number
 
-    def admissions(self, original: Callable[..., None], admission: Admission, connection: object, role: Role) -> None:
-        """Clients keep no server out."""
-        try:
-            original(admission, connection, role)
-        except Overloaded as error:
-            if role != "client" and admission.servers < admission.capacity.reserved:
-                said = f"{admission.servers} servers and {admission.clients} clients are connected"
-                self.accuse("reserved", f"{said}, and another server, a {role}, is told: {error}")
-            raise
-
     def entries(
         self, original: Callable[..., list[Outcome]], state: OrderingState, index: int, entry: OrderingEntry
     ) -> list[Outcome]:
@@ -109,7 +78,7 @@ class Witness:
             self._may_be_forgotten(state, entry)
         before = state.size_bytes
         outcomes = original(state, index, entry)
-        self._world.times.applied(state, index, entry, outcomes)
+        self._times.applied(state, index, entry, outcomes)
         if (problem := self._world.ordered.add(state.tail, state.time_us, state.first)) is not None:
             self.accuse("order-time", problem)
         self._has_room(state, before, entry)
@@ -211,36 +180,3 @@ class Witness:
         if state.cut_number < cut or state.time_us < until_us:
             said = f"shard {shard} was finalized with cut {state.cut_number} at {state.time_us}"
             self.accuse("grace", f"{said}, and its grace lasts to cut {cut} and to {until_us}")
-
-
-@contextmanager
-def watched(world: World, invariants: Invariants) -> Iterator[None]:
-    """Have a witness while this lasts."""
-    witness = Witness(world, invariants)
-    places: list[tuple[type, str, Callable[..., Any]]] = [
-        (RaftDriver, "submit_read", witness.reads),
-        (RaftCore, "step", witness.steps),
-        (ReplicaCore, "next_seq", witness.next_numbers),
-        (OrderingState, "apply", witness.entries),
-        (OrderClock, "lead", world.times.leads),
-        (OrderingState, "snapshot_pieces", witness.sizes),
-        (Admission, "admit", witness.admissions),
-        (SessionTable, "expired", witness.expiries),
-        (SessionTable, "listed", witness.lists),
-    ]
-    originals = [owner.__dict__[name] for owner, name, _ in places]
-    try:
-        for (owner, name, see), original in zip(places, originals, strict=True):
-            setattr(owner, name, _seen(original, see))
-        yield
-    finally:
-        for (owner, name, _), original in zip(places, originals, strict=True):
-            setattr(owner, name, original)
-
-
-def _seen(original: Callable[..., Any], see: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def wrapper(*arguments: Any) -> Any:
-        return see(original, *arguments)
-
-    return wrapper
