@@ -42,14 +42,6 @@ class Lines(NamedTuple):
     high_us: Ints
 
 
-class Told(NamedTuple):
-    """What came with records beside their values."""
-
-    key: Ints
-    time_us: Ints
-    shard: Ints
-
-
 class Reads(NamedTuple):
     """Reads of single positions; `session` and `seq` may be one of the specials."""
 
@@ -61,10 +53,6 @@ class Reads(NamedTuple):
     key: Ints
     time_us: Ints
     shard: Ints
-
-    @property
-    def told(self) -> Told:
-        return Told(self.key, self.time_us, self.shard)
 
 
 class Tails(NamedTuple):
@@ -96,10 +84,6 @@ class Deliveries(NamedTuple):
     time_us: Ints
     shard: Ints
 
-    @property
-    def told(self) -> Told:
-        return Told(self.key, self.time_us, self.shard)
-
 
 class Marks(NamedTuple):
     """How far subscriptions say that they have everything; `line` is where the event stood."""
@@ -121,10 +105,6 @@ class Rows(NamedTuple):
     key: Ints
     time_us: Ints
     shard: Ints
-
-    @property
-    def told(self) -> Told:
-        return Told(self.key, self.time_us, self.shard)
 
 
 class Bounds(NamedTuple):

@@ -4,7 +4,8 @@ Swarm testing: every seed leaves most faults out and exaggerates others, since a
 the odd combination in noise.
 """
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -170,6 +171,11 @@ class Configuration:
             session_idle_s=self.session_idle_s or None,
             spares=tuple(Address(f"10.0.4.{number}", PORT) for number in range(1, self.pool + 1)),
         )
+
+    def with_some(self, random: Random, kinds: Sequence[str]) -> "Configuration":
+        """The same with one of these faults, or several; without more where there is none to choose from."""
+        more = random.sample(kinds, random.randint(min(1, len(kinds)), len(kinds)))
+        return replace(self, faults=tuple(sorted([*self.faults, *more])))
 
     def raft(self) -> Settings:
         return Settings(

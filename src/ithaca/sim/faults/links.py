@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ithaca.sim.faults.targets import FaultGroup, Targets
+from ithaca.sim.faults.targets import FaultGroup, Targets, both_ways
 from ithaca.sim.host import Host
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class LinkFaults(FaultGroup):
     def _isolate(self) -> str:
         host = self._targets.server()
         others = [other for other in [*self._world.hosts.values(), *self._world.clients] if other is not host]
-        self._cut_links([(host, other) for other in others] + [(other, host) for other in others])
+        self._cut_links(both_ways(host, others))
         return host.name
 
     def _cut(self) -> str:
@@ -47,22 +47,12 @@ class LinkFaults(FaultGroup):
         leaders = [host for host in orderers if self._targets.leads(host)]
         one = self._random.choice(leaders if leaders and self._random.random() < 0.7 else orderers)
         others = [host for host in orderers if host is not one]
-        links = [(one, other) for other in others] + [(other, one) for other in others]
         patience = self._world.configuration.patience
-        self._cut_links(links, 1.2 / patience, 4 / patience)
+        self._cut_links(both_ways(one, others), 1.2 / patience, 4 / patience)
         return one.name
 
     def _cut_links(self, links: list[tuple[Host, Host]], low_s: float = 0.2, high_s: float = 25) -> None:
-        network = self._world.network
-        pairs = [(one.address, other.address) for one, other in links]
-        for pair in pairs:
-            network.cut(*pair)
-
-        def heal() -> None:
-            for pair in pairs:
-                network.heal(*pair)
-
-        self._targets.later(low_s, high_s, heal)
+        self._targets.later(low_s, high_s, self._targets.cut(links))
 
     def _storm(self) -> str:
         weather = self._world.network.weather

@@ -3,7 +3,6 @@
 Drawn apart from the others, so that the seeds without them stay what they were.
 """
 
-from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -30,8 +29,7 @@ def with_running_faults(configuration: "Configuration") -> "Configuration":
         kinds.append(FLIP_RUNNING)
     if configuration.orderers > 1:
         kinds.append(RESET_ORDERERS)
-    more = random.sample(kinds, random.randint(min(1, len(kinds)), len(kinds)))
-    return replace(configuration, faults=tuple(sorted([*configuration.faults, *more])))
+    return configuration.with_some(random, kinds)
 
 
 class RunningFaults(FaultGroup):

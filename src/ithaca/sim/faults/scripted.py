@@ -4,12 +4,11 @@ Drawn apart from the others, so that the seeds without them stay what they were.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.sim.faults.clocks import LEAP_CLOCKS
-from ithaca.sim.faults.targets import FaultGroup, Targets
+from ithaca.sim.faults.targets import FaultGroup, Targets, both_ways
 from ithaca.sim.host import Host
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ def with_scripted_faults(configuration: "Configuration") -> "Configuration":
         kinds += [USURP, STEP_CLOCKS]
     if configuration.replicas > 1 and configuration.failures.action != "replace":  # as `sim.faults.replacing` says
         kinds.append(BEREAVE)
-    more = random.sample(kinds, random.randint(min(1, len(kinds)), len(kinds)))
-    return replace(configuration, faults=tuple(sorted([*configuration.faults, *more])))
+    return configuration.with_some(random, kinds)
 
 
 class ScriptedFaults(FaultGroup):
@@ -62,7 +60,7 @@ class ScriptedFaults(FaultGroup):
         if leader is None or self._is_usurping:
             return None
         others = [host for host in orderers if host is not leader]
-        heal = self._cut_off(leader, others)
+        heal = self._targets.cut(both_ways(leader, others))
         self._is_usurping = True
 
         def end() -> None:
@@ -119,7 +117,7 @@ class ScriptedFaults(FaultGroup):
             return None
         shard = next(each.shard for each in world.view.shards if host in world.hosts_of(each.shard))
         peers = [each for each in world.hosts_of(shard) if each is not host]
-        heal = self._cut_off(host, peers)
+        heal = self._targets.cut(both_ways(host, peers))
         world.kill(host, "its disk is lost")
         host.replace_disk()
 
@@ -130,19 +128,6 @@ class ScriptedFaults(FaultGroup):
 
         self._once(lambda: host.is_up, lambda: self._targets.after(self._random.uniform(0.1, 1), kill_peer), heal)
         return host.name
-
-    def _cut_off(self, one: Host, others: list[Host]) -> Callable[[], None]:
-        """Cut both directions to each of the others; returns what heals that."""
-        network = self._world.network
-        pairs = [pair for other in others for pair in ((one.address, other.address), (other.address, one.address))]
-        for pair in pairs:
-            network.cut(*pair)
-
-        def heal() -> None:
-            for pair in pairs:
-                network.heal(*pair)
-
-        return heal
 
     def _once(self, condition: Callable[[], bool], act: Callable[[], object], otherwise: Callable[[], object]) -> None:
         """Act as soon as the condition holds; if it does not for some seconds, do the other thing."""

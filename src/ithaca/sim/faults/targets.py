@@ -3,7 +3,7 @@
 What destroys data befalls only those whose shard can do without it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ithaca.sim.host import Host
@@ -28,6 +28,19 @@ class Targets:
         """Mend something later, unless all was mended before."""
         delay_s = self._random.uniform(low_s, high_s) * self._world.configuration.patience
         self.after(delay_s, lambda: None if self._world.is_healing else act())
+
+    def cut(self, links: Iterable[tuple[Host, Host]]) -> Callable[[], None]:
+        """Cut links, each in one direction; returns what heals them."""
+        network = self._world.network
+        pairs = [(one.address, other.address) for one, other in links]
+        for pair in pairs:
+            network.cut(*pair)
+
+        def heal() -> None:
+            for pair in pairs:
+                network.heal(*pair)
+
+        return heal
 
     def focused(self) -> list[Host]:
         """The servers that this seed has an eye on."""
@@ -97,3 +110,8 @@ def is_destroyed(host: Host) -> bool:
         or host.sync_failed_ns is not None  # it ends soon
         or (host.is_broken and not host.world.simulation.is_complete(host))
     )
+
+
+def both_ways(one: Host, others: list[Host]) -> list[tuple[Host, Host]]:
+    """The links between one host and each of the others."""
+    return [(one, other) for other in others] + [(other, one) for other in others]
