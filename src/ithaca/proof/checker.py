@@ -1,23 +1,22 @@
 """Judges a history, exactly and without a search: every append says where its records are.
 
 `rules.RULES` is what is judged; `collect` turns events into columns, `ledger` puts side by side what they say of each
-position and each id, and one module per group of rules compares: `check_records`, `check_finals`, `check_times` (with
-the argument why linearizability needs no search), `check_deliveries`, `check_ranges`, `check_trims`, `check_told`,
-`check_order_time`, `speculation`.
+position and each id, and one module of `checks` per group of rules compares. `checks.times` has the argument why
+linearizability needs no search.
 """
 
 from collections.abc import Callable, Iterable
 from itertools import islice
 from os import PathLike
 
-from ithaca.proof.check_deliveries import check_deliveries
-from ithaca.proof.check_finals import check_finals, check_lost
-from ithaca.proof.check_order_time import check_order_time
-from ithaca.proof.check_ranges import check_ranges
-from ithaca.proof.check_records import check_records, check_whole
-from ithaca.proof.check_times import check_times
-from ithaca.proof.check_told import check_told
-from ithaca.proof.check_trims import check_trims
+from ithaca.proof.checks.deliveries import check_deliveries
+from ithaca.proof.checks.finals import check_finals, check_lost
+from ithaca.proof.checks.order_time import check_order_time
+from ithaca.proof.checks.ranges import check_ranges
+from ithaca.proof.checks.records import check_records, check_whole
+from ithaca.proof.checks.times import check_times
+from ithaca.proof.checks.told import check_told
+from ithaca.proof.checks.trims import check_trims
 from ithaca.proof.collect import Collector
 from ithaca.proof.columns import OK, Collected, distinct
 from ithaca.proof.filters import matcher

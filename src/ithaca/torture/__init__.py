@@ -4,11 +4,11 @@ A run is a cluster of processes on this machine, clients in processes of their o
 were told, and a plan of faults. At its end the cluster must heal, everything is read once more, the replicas'
 directories are dumped, and `proof.checker` judges the history.
 
-Read `plan` first (what is broken when; pure), then `run`, which does it. `cluster_under_test` is the cluster: its
-directory, its `keeper` (a process with the supervisor of `ithaca up`), how it is. Between the servers, and between them
-and their clients, is `proxy`, our own network; under the servers are `disks`, if a disk is to fail. `injectors` lists
-the faults; they are in `process_faults`, `link_faults` and `disk_faults`. `crowd` keeps the clients:
-`session_producer`, `plain_producer` and `readers`, on what `client` gives them all; `batches` is what they append.
+Read `plan` first (what is broken when; pure), then `run`, which does it, and `outcome`, which judges it.
+`cluster_under_test` is the cluster, of any engine: its directory, its `keeper` (a process with the supervisor of
+`ithaca up`), how it is. Between the servers, and between them and their clients, is `proxy`, our own network; under the
+servers are `disks`, if a disk is to fail. `faults` has the faults, `clients` those who use the cluster meanwhile;
+`crowd` keeps them running, and `sightings` are records as they write them down.
 
 `soak` is another kind of run: no faults to survive, but a year's wear in an hour.
 

@@ -90,7 +90,7 @@ class ClusterUnderTest:
         self._unused = [place.name for place in spares_of(private)]
         self.stand_ins: dict[str, str] = {}
         """The spares that have taken the place of another server, or are struck in its place: see `Finalize`."""
-        self._lane_disk: subprocess.Popen[bytes] | None = None
+        self._keeper: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -114,10 +114,10 @@ class ClusterUnderTest:
 
     def start(self) -> None:
         """Start the keeper, which starts the servers."""
-        assert self._lane_disk is None
+        assert self._keeper is None
         output = open_log(self.directory, SUPERVISOR_LOG)
         try:
-            self._lane_disk = subprocess.Popen(
+            self._keeper = subprocess.Popen(
                 [sys.executable, "-P", "-m", "ithaca.torture.keeper", str(self.directory)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -130,7 +130,7 @@ class ClusterUnderTest:
 
     async def stop(self) -> None:
         """Ask every server to stop, and wait until all are gone."""
-        keeper, self._lane_disk = self._lane_disk, None
+        keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
         keeper.terminate()
@@ -143,7 +143,7 @@ class ClusterUnderTest:
 
     async def kill(self) -> list[int]:
         """SIGKILL to every process at once, the keeper first, so that it restarts none; who was killed."""
-        keeper, self._lane_disk = self._lane_disk, None
+        keeper, self._keeper = self._keeper, None
         if keeper is None:
             return []
         pids = [keeper.pid, *(child.pid for child in self.children().values() if child.pid is not None)]
@@ -184,7 +184,7 @@ class ClusterUnderTest:
         """Wait until nothing is wrong; `NotHealed` when that takes too long."""
         deadline = time.monotonic() + HEAL_S
         while problems := (await self.status()).problems():
-            if self._lane_disk is None or self._lane_disk.poll() is not None:
+            if self._keeper is None or self._keeper.poll() is not None:
                 raise NotHealed(f"the keeper is gone: see {self.directory}/logs/{SUPERVISOR_LOG}.log")
             if time.monotonic() > deadline:
                 raise NotHealed(f"not healthy {HEAL_S:.0f} s after the last fault: {'; '.join(problems)}")

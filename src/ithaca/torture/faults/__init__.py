@@ -1,3 +1,3 @@
-"""What is done to a cluster: `catalogue` lists it, `injectors` does it; `process`, `link`, `disk` and `view` by what it
-is done to.
+"""What is done to a cluster: `catalogue` lists it, `injectors` says what every injector has; `process`, `link`, `disk`
+and `view` are the injectors, by what they harm.
 """

@@ -1,8 +1,8 @@
 """A year in an hour: parts, segments, restarts and leader changes by the thousand, and nothing may have grown.
 
-A soak goes through rounds. Each does its share of the work on one cluster (`work`), then measures it beside a cluster
-that was just made (`measuring`), so that a busy machine or a slow disk is seen on both and cancels out. At the end
-the last rounds are compared with the first (`verdict`), and all of them are drawn (`picture`). `run` puts it
+A soak goes through rounds (`plan`). Each does its share of the work on one cluster (`work`), then measures it beside a
+cluster that was just made (`measuring`), so that a busy machine or a slow disk is seen on both and cancels out. At the
+end the last rounds are compared with the first (`verdict`), and all of them are drawn (`picture`). `run` puts it
 together.
 
 The servers of a cluster are objects in one process of their own (`subject`, on `testing.Cluster`), and not a process

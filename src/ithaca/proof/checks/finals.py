@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ithaca.proof.check_records import sighting
+from ithaca.proof.checks.records import sighting
 from ithaca.proof.columns import Ints, distinct
 from ithaca.proof.ledger import LOST_ID, RECEIPT, Flags, Ledger, Seen
 from ithaca.proof.rules import Findings

@@ -13,7 +13,7 @@ position or of a later one: the running maximum of the lower bounds is such a ch
 import numpy as np
 from msgspec import UNSET
 
-from ithaca.proof.check_times import known_unwritten, known_written
+from ithaca.proof.checks.times import known_unwritten, known_written
 from ithaca.proof.columns import Ints
 from ithaca.proof.history import Sub
 from ithaca.proof.ledger import Ledger
