@@ -54,6 +54,30 @@ def test_twins_take_the_same_parameters(name: str) -> None:
         assert [(p.name, p.kind, p.default) for p in found] == [(p.name, p.kind, p.default) for p in expected], member
 
 
+def implementations(kind: type) -> Iterator[type[Any]]:
+    children: list[type[Any]] = type.__subclasses__(kind)
+    for each in children:
+        if each.__module__.startswith("ithaca.") and each.__module__ != kind.__module__:
+            yield each
+        yield from implementations(each)
+
+
+@pytest.mark.parametrize("kind", [getattr(twin, name) for twin in (interface, interface_aio) for name in TWINS])
+def test_implementations_have_the_defaults_that_the_interface_says(kind: type) -> None:
+    for module in ("embedded.log", "embedded.aio", "client.sync_log", "engines.scalog.client.log"):
+        importlib.import_module(f"ithaca.{module}")
+    found = list(implementations(kind))
+    assert found, "somebody implements it"
+    for each in found:
+        for name, member in public_members(each).items():
+            said = getattr(kind, name, None)
+            if not inspect.isfunction(said) or not inspect.isfunction(member):
+                continue
+            expected = {p.name: p.default for p in inspect.signature(said).parameters.values()}
+            defaults = {p.name: p.default for p in inspect.signature(member).parameters.values() if p.name in expected}
+            assert defaults.items() <= expected.items(), f"{each.__name__}.{name}"
+
+
 WAITING = {
     "Log": "append append_many submit submit_many flush read first tail trim session close "
     "prepare open_part publish publish_once renew abort",

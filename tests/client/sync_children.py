@@ -136,12 +136,14 @@ def fork(directory: str) -> None:
     uses = uses_of(log, log.append(b"before the fork").position)
     pending = log.submit(b"submitted before the fork")
     pending.result()
+    following = log.subscribe("earliest")
+    following.poll(timeout=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on: of forking beside threads, as is tried here
         pid = os.fork()
     if pid == 0:
         say(json.dumps({name: outcome(use) for name, use in uses.items()}))
-        say(f"{outcome(log.close)}, {pending.result().position}")
+        say(f"{outcome(following.close)}, {outcome(log.close)}, {pending.result().position}")
         with open_sync(Path(directory) / "child") as own:
             say(f"{own.append(b'by the child').position} {[record.value for record in own.read_range(1)]}")
         sys.exit()

@@ -455,7 +455,7 @@ def test_a_forked_child_is_told_and_gets_a_portal_of_its_own(tmp_path: Path) -> 
     with started("fork", tmp_path) as family:
         outcomes = json.loads(family.line())
         assert outcomes == dict.fromkeys(outcomes, "ForkedHandle")
-        family.expect("no error, 2")
+        family.expect("no error, no error, 2")
         family.expect("1 [b'by the child']")
         family.expect("parent closed")
         ended_well(family)

@@ -250,6 +250,18 @@ def test_an_address_has_one_replica() -> None:
     assert driver.reason(other) is None
 
 
+def test_a_reclaimed_shard_takes_no_room_in_the_view() -> None:
+    driver = Driver()
+    driver.shard(1)
+    before = driver.state.shards.view_bytes
+    driver.shard(2)
+    assert driver.state.shards.view_bytes > before
+    driver.apply(Finalize(2))
+    driver.apply(TrimTo(1))
+    assert driver.state.shards.was_reclaimed(2)
+    assert driver.state.shards.view_bytes == before
+
+
 def test_an_added_replica_has_an_address_of_its_own() -> None:
     driver = Driver()
     driver.shard(1)
