@@ -12,7 +12,7 @@ import pytest
 
 import ithaca
 import ithaca.aio
-from ithaca.model import errors, interface, interface_aio, records
+from ithaca.model import errors, records
 
 TWINS = [
     *("Admin", "ClusterLog", "Log", "PartWriter", "Pending", "PreparedAppends", "Records", "Session", "Subscription"),
@@ -38,13 +38,13 @@ def public_members(kind: type) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", TWINS)
 def test_twins_have_the_same_members(name: str) -> None:
-    sync, awaited = getattr(interface, name), getattr(interface_aio, name)
+    sync, awaited = getattr(ithaca, name), getattr(ithaca.aio, name)
     assert public_members(sync).keys() == public_members(awaited).keys()
 
 
 @pytest.mark.parametrize("name", TWINS)
 def test_twins_take_the_same_parameters(name: str) -> None:
-    sync, awaited = public_members(getattr(interface, name)), public_members(getattr(interface_aio, name))
+    sync, awaited = public_members(getattr(ithaca, name)), public_members(getattr(ithaca.aio, name))
     for member, function in sync.items():
         if isinstance(function, property):
             assert isinstance(awaited[member], property), member
@@ -96,7 +96,7 @@ WAITING = {
 
 @pytest.mark.parametrize("name", TWINS)
 def test_what_may_wait_is_a_coroutine(name: str) -> None:
-    members = public_members(getattr(interface_aio, name))
+    members = public_members(getattr(ithaca.aio, name))
     coroutines = {member for member, function in members.items() if inspect.iscoroutinefunction(function)}
     assert coroutines - set(PROTOCOL.values()) == set(WAITING[name].split())
 
@@ -166,7 +166,7 @@ def test_every_public_name_explains_itself(name: str) -> None:
 def examples() -> dict[str, doctest.DocTest]:
     """Every docstring with an example, of the modules that state the interface and of the public names."""
     finder = doctest.DocTestFinder()
-    stated = [errors, records, interface, interface_aio]
+    stated = [errors, records]
     found = [test for module in stated for test in finder.find(module, module.__name__)]
     for name, thing in PUBLIC.items():
         if thing.__module__ not in {module.__name__ for module in stated}:
@@ -178,7 +178,7 @@ EXAMPLES = examples()
 
 
 def test_examples_are_found() -> None:
-    assert {"ithaca.model.interface.Log", "ithaca.model.interface_aio.Log"} <= EXAMPLES.keys()
+    assert {"ithaca.Log", "ithaca.aio.Log"} <= EXAMPLES.keys()
     assert {"ithaca.open", "ithaca.aio.open"} <= EXAMPLES.keys()
 
 

@@ -62,23 +62,25 @@ from ithaca.model.errors import (
     VersionMismatch,
     WrongLane,
 )
-from ithaca.model.interface_aio import (
+from ithaca.model.interface.awaited import (
     Admin,
-    Batch,
     ClusterLog,
-    ClusterStatus,
     Log,
-    OrdererInfo,
     PartWriter,
     Pending,
     PreparedAppends,
     Records,
-    ReplicaInfo,
     Session,
+    Subscription,
+)
+from ithaca.model.interface.shared import (
+    Batch,
+    ClusterStatus,
+    OrdererInfo,
+    ReplicaInfo,
     SessionInfo,
     ShardInfo,
     ShardPolicy,
-    Subscription,
     WriterInfo,
 )
 from ithaca.model.parts import Part, Published

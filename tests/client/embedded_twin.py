@@ -13,9 +13,8 @@ from ithaca.client.intake import Slot
 from ithaca.client.portal import portal
 from ithaca.client.sync_log import SyncLog
 from ithaca.embedded.aio import AsyncEmbeddedLog
-from ithaca.model import interface_aio
 from ithaca.model.errors import IthacaError
-from ithaca.model.interface import Log
+from ithaca.model.interface import Log, awaited
 from ithaca.model.limits import INFLIGHT_BYTES_MAX
 from ithaca.model.records import Compression, Receipt
 from ithaca.runtime.group_commit import Ticket
@@ -98,10 +97,10 @@ class SilentIntake:
 
 def open_sync(
     directory: Path, *, compression: Compression = "none", inflight_bytes_max: int = INFLIGHT_BYTES_MAX
-) -> SyncLog[interface_aio.Log]:
+) -> SyncLog[awaited.Log]:
     """A handle that appends."""
 
-    async def open_twin() -> interface_aio.Log:
+    async def open_twin() -> awaited.Log:
         return await ithaca.aio.open(directory, compression=compression)
 
     twin = portal().run(open_twin)
@@ -109,10 +108,10 @@ def open_sync(
     return SyncLog(portal(), twin, EmbeddedIntake(twin), compression=compression, inflight_bytes_max=inflight_bytes_max)
 
 
-def open_sync_reader(directory: Path) -> SyncLog[interface_aio.Log]:
+def open_sync_reader(directory: Path) -> SyncLog[awaited.Log]:
     """A handle that reads."""
 
-    async def open_twin() -> interface_aio.Log:
+    async def open_twin() -> awaited.Log:
         return await ithaca.aio.open(directory, mode="r")
 
     twin = portal().run(open_twin)

@@ -16,15 +16,16 @@ from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
 from ithaca.engines.scalog.client.append.session import AsyncClusterSession
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
-from ithaca.model import interface, interface_aio
+from ithaca.model import interface
+from ithaca.model.interface import awaited
 
 PAIRS: list[tuple[type[Any], type[Any]]] = [
-    (AsyncClusterLog, interface_aio.ClusterLog),
-    (AsyncClusterAdmin, interface_aio.Admin),
-    (AsyncClusterRecords, interface_aio.Records),
-    (AsyncClusterSubscription, interface_aio.Subscription),
-    (AsyncClusterSession, interface_aio.Session),
-    (AsyncPartWriter, interface_aio.PartWriter),
+    (AsyncClusterLog, awaited.ClusterLog),
+    (AsyncClusterAdmin, awaited.Admin),
+    (AsyncClusterRecords, awaited.Records),
+    (AsyncClusterSubscription, awaited.Subscription),
+    (AsyncClusterSession, awaited.Session),
+    (AsyncPartWriter, awaited.PartWriter),
     (SyncClusterLog, interface.ClusterLog),
     (SyncAdmin, interface.Admin),
     (SyncRecords, interface.Records),
@@ -35,10 +36,10 @@ PAIRS: list[tuple[type[Any], type[Any]]] = [
     (EmbeddedSession, interface.Session),
     (EmbeddedRecords, interface.Records),
     (EmbeddedSubscription, interface.Subscription),
-    (AsyncEmbeddedLog, interface_aio.Log),
-    (AsyncEmbeddedSession, interface_aio.Session),
-    (AsyncEmbeddedRecords, interface_aio.Records),
-    (AsyncEmbeddedSubscription, interface_aio.Subscription),
+    (AsyncEmbeddedLog, awaited.Log),
+    (AsyncEmbeddedSession, awaited.Session),
+    (AsyncEmbeddedRecords, awaited.Records),
+    (AsyncEmbeddedSubscription, awaited.Subscription),
 ]
 
 

@@ -9,7 +9,7 @@ from tests.client.fake_cluster import FakeCluster, until
 
 from ithaca.engines.scalog.ordering.entries import Finalize, TrimTo
 from ithaca.model.errors import ShardFinalized, Trimmed
-from ithaca.model.interface_aio import Session
+from ithaca.model.interface.awaited import Session
 
 
 @pytest.fixture

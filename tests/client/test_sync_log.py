@@ -33,9 +33,8 @@ from ithaca.client.intake import Slot
 from ithaca.client.portal import Portal, portal
 from ithaca.client.sync_log import SyncLog
 from ithaca.client.sync_records import SyncRecords, SyncSubscription
-from ithaca.model import interface_aio
 from ithaca.model.errors import DeadlineExceeded, Fenced, InvalidInput, LogClosed, Lost, Overloaded, StorageFull
-from ithaca.model.interface import Batch, Log, Pending
+from ithaca.model.interface import Batch, Log, Pending, awaited
 from ithaca.model.limits import POLL_RECORDS_MAX, READ_CHUNK_BYTES
 from ithaca.model.records import Record
 from ithaca.wire.batch import HEAD_BYTES
@@ -392,7 +391,7 @@ def test_what_was_fetched_for_a_caller_that_went_away_is_handed_to_the_next(log:
         assert [next(subscription).position for _ in range(10)] == list(range(start, start + 10))
 
 
-class FailingTwin(interface_aio.Records):
+class FailingTwin(awaited.Records):
     """Three records, then an error, then the end."""
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
-from ithaca.model import interface, interface_aio
-from ithaca.model.interface import Batch
+from ithaca.model import interface
+from ithaca.model.interface import Batch, awaited
 from ithaca.model.limits import PART_TTL_S, POLL_RECORDS_MAX
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
@@ -46,7 +46,7 @@ class LoopThread:
 
 
 class AdaptedPending(interface.Pending):
-    def __init__(self, thread: LoopThread, twin: interface_aio.Pending) -> None:
+    def __init__(self, thread: LoopThread, twin: awaited.Pending) -> None:
         self._thread = thread
         self._twin = twin
 
@@ -67,10 +67,10 @@ class AdaptedPending(interface.Pending):
 
 
 class AdaptedRecords(interface.Records):
-    def __init__(self, thread: LoopThread, open_twin: Callable[[], interface_aio.Records]) -> None:
+    def __init__(self, thread: LoopThread, open_twin: Callable[[], awaited.Records]) -> None:
         self._thread = thread
 
-        async def enter() -> interface_aio.Records:
+        async def enter() -> awaited.Records:
             return await open_twin().__aenter__()
 
         self._records = thread.run(enter())
@@ -108,9 +108,9 @@ class AdaptedRecords(interface.Records):
 
 
 class AdaptedSubscription(AdaptedRecords, interface.Subscription):
-    def __init__(self, thread: LoopThread, open_twin: Callable[[], interface_aio.Subscription]) -> None:
+    def __init__(self, thread: LoopThread, open_twin: Callable[[], awaited.Subscription]) -> None:
         super().__init__(thread, open_twin)
-        assert isinstance(self._records, interface_aio.Subscription)
+        assert isinstance(self._records, awaited.Subscription)
         self._subscription = self._records
 
     def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
@@ -118,7 +118,7 @@ class AdaptedSubscription(AdaptedRecords, interface.Subscription):
 
 
 class AdaptedSession(interface.Session):
-    def __init__(self, thread: LoopThread, twin: interface_aio.Session) -> None:
+    def __init__(self, thread: LoopThread, twin: awaited.Session) -> None:
         self._thread = thread
         self._twin = twin
         self.name = twin.name
@@ -149,7 +149,7 @@ class AdaptedSession(interface.Session):
 
 
 class AdaptedPartWriter(interface.PartWriter):
-    def __init__(self, thread: LoopThread, twin: interface_aio.PartWriter) -> None:
+    def __init__(self, thread: LoopThread, twin: awaited.PartWriter) -> None:
         self._thread = thread
         self._twin = twin
 
@@ -180,7 +180,7 @@ class AdaptedPartWriter(interface.PartWriter):
 class AdaptedLog(interface.Log):
     """A synchronous face for `twin`, which was opened in `thread`'s loop."""
 
-    def __init__(self, thread: LoopThread, twin: interface_aio.Log) -> None:
+    def __init__(self, thread: LoopThread, twin: awaited.Log) -> None:
         self._thread = thread
         self._twin = twin
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ithaca.model.errors import Corrupt, IthacaError, SequenceGap, StorageFull
-from ithaca.model.interface_aio import Session
+from ithaca.model.interface.awaited import Session
 from ithaca.model.records import Buffer, Receipt
 from ithaca.proof.history import HistoryWriter
 from ithaca.proof.payload import decode

@@ -3,6 +3,6 @@
 `deadline` has deadlines and pauses, `merge` streams of several shards in one order.
 
 The synchronous twin: `portal` is the loop in a thread of its own, `outbox` how
-appends get there and answers back, through `intake`. `sync_log` is generated from `model.interface_aio` (`make
+appends get there and answers back, through `intake`. `sync_log` is generated from `model.interface.awaited` (`make
 generate`); `sync_appends` and `sync_records` are the parts of it that are written by hand.
 """

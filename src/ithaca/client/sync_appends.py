@@ -7,12 +7,13 @@ from typing import Generic, TypeVar, cast
 from ithaca.client.intake import Intake
 from ithaca.client.outbox import Outbox, SyncPending
 from ithaca.client.portal import Portal
-from ithaca.model import interface, interface_aio
+from ithaca.model import interface
 from ithaca.model.errors import LogClosed
+from ithaca.model.interface import awaited
 from ithaca.model.limits import BATCH_RECORDS_MAX, INFLIGHT_BYTES_MAX
 from ithaca.model.records import Buffer, Compression, Receipt
 
-LogTwin = TypeVar("LogTwin", bound=interface_aio.Log)
+LogTwin = TypeVar("LogTwin", bound=awaited.Log)
 Items = TypeVar("Items")
 
 

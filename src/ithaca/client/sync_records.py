@@ -13,14 +13,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from ithaca.client.portal import Portal
-from ithaca.model import interface, interface_aio
-from ithaca.model.interface import Batch
+from ithaca.model import interface
+from ithaca.model.interface import Batch, awaited
 from ithaca.model.limits import COALESCE_BYTES_MAX, POLL_RECORDS_MAX, READ_CHUNK_BYTES
 from ithaca.model.records import Record
 from ithaca.wire.build import build
 from ithaca.wire.positioned import ScatteredBatch
 
-Twin = TypeVar("Twin", bound=interface_aio.Records)
+Twin = TypeVar("Twin", bound=awaited.Records)
 
 
 class _Ahead(NamedTuple):
@@ -127,7 +127,7 @@ class _Buffered(interface.Records, Generic[Twin]):
             raise
 
 
-class SyncRecords(_Buffered[interface_aio.Records]):
+class SyncRecords(_Buffered[awaited.Records]):
     """A bounded range."""
 
     async def _fetch_records(self, timeout: float | None, max_records: int) -> None:
@@ -153,7 +153,7 @@ class SyncRecords(_Buffered[interface_aio.Records]):
             self._ahead = _Ahead(found[::-1], [])
 
 
-class SyncSubscription(_Buffered[interface_aio.Subscription], interface.Subscription):
+class SyncSubscription(_Buffered[awaited.Subscription], interface.Subscription):
     """Without end."""
 
     def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:

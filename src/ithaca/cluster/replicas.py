@@ -22,7 +22,7 @@ from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_place
 from ithaca.model.errors import InvalidInput, IthacaError
-from ithaca.model.interface_aio import Admin
+from ithaca.model.interface.awaited import Admin
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 

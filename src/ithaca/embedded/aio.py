@@ -10,9 +10,8 @@ from typing import Literal
 from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.opening import open_engine
-from ithaca.embedded.parts import NoAsyncPreparedAppends
-from ithaca.model import interface_aio
 from ithaca.model.errors import IthacaError, NotWritten
+from ithaca.model.interface import awaited
 from ithaca.model.records import Buffer, Compression, Durability, KeyFilter, Receipt, Record, Retention, Start
 from ithaca.runtime.checks import check_position
 from ithaca.runtime.futures import FuturePending, Opening, Submitted, within
@@ -54,7 +53,7 @@ class _Tickets:
                 future.set_exception(error)
 
 
-class AsyncEmbeddedSession(interface_aio.Session):
+class AsyncEmbeddedSession(awaited.Session):
     """A session under the epoch at which this handle opened it."""
 
     def __init__(self, engine: Engine, tickets: _Tickets, name: str, producer_id: int, epoch: int) -> None:
@@ -87,7 +86,7 @@ class AsyncEmbeddedSession(interface_aio.Session):
         return await within(self._tickets.commit(ticket), timeout)
 
 
-class AsyncEmbeddedLog(NoAsyncPreparedAppends, interface_aio.Log):
+class AsyncEmbeddedLog(awaited.Log):
     """`ithaca.aio.open`."""
 
     def __init__(self, engine: Engine) -> None:
@@ -181,7 +180,7 @@ def open(
     compression: Compression | None = None,
     retention: Retention | None = None,
     segment_bytes: int | None = None,
-) -> Opening[interface_aio.Log]:
+) -> Opening[awaited.Log]:
     """`ithaca.open`, awaited: `log = await ithaca.aio.open(path)` or `async with ithaca.aio.open(path) as log`.
 
     >>> import asyncio, ithaca.aio
@@ -192,7 +191,7 @@ def open(
     1
     """
 
-    async def opened() -> interface_aio.Log:
+    async def opened() -> awaited.Log:
         opener = partial(open_engine, path, mode, durability, compression, retention, segment_bytes)
         return AsyncEmbeddedLog(await asyncio.to_thread(opener))
 

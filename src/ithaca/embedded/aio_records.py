@@ -5,14 +5,15 @@ from collections.abc import AsyncIterator
 
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.scan import Scan
-from ithaca.model import interface, interface_aio
+from ithaca.model import interface
 from ithaca.model.errors import IthacaError
+from ithaca.model.interface import awaited
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
 from ithaca.model.records import Record
 from ithaca.runtime.read_ahead import ReadAhead
 
 
-class AsyncEmbeddedRecords(interface_aio.Records):
+class AsyncEmbeddedRecords(awaited.Records):
     """A bounded range."""
 
     def __init__(self, engine: Engine, scan: Scan) -> None:
@@ -66,7 +67,7 @@ class AsyncEmbeddedRecords(interface_aio.Records):
                 self._filling = None
 
 
-class AsyncEmbeddedSubscription(AsyncEmbeddedRecords, interface_aio.Subscription):
+class AsyncEmbeddedSubscription(AsyncEmbeddedRecords, awaited.Subscription):
     """Without end: looks on when something was committed."""
 
     def __init__(self, engine: Engine, scan: Scan) -> None:

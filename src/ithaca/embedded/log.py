@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable
 
 from ithaca.embedded.engine import Engine
-from ithaca.embedded.parts import NoPreparedAppends
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
 from ithaca.model.errors import IthacaError, NotWritten
@@ -73,7 +72,7 @@ class EmbeddedSession(interface.Session):
         return self._log.commit(ticket, timeout)
 
 
-class EmbeddedLog(NoPreparedAppends, interface.Log):
+class EmbeddedLog(interface.Log):
     """`ithaca.open`."""
 
     def __init__(self, engine: Engine) -> None:

@@ -1,7 +1,32 @@
-"""What an engine is: how the records of a cluster get their places in the one order."""
+"""What an engine is: how the records of a cluster get their places in the one order. And what not every log can do."""
 
+from enum import Enum
 from typing import Literal
 
 EngineName = Literal["scalog", "belfast", "corfu", "raft"]
 
 DEFAULT_ENGINE: EngineName = "scalog"
+
+
+class Feature(Enum):
+    """What not every engine can do, and how messages call it."""
+
+    SESSIONS = "sessions"
+    TRIM = "trimming"
+    PREPARED = "prepared appends"
+    SHARDS = "shards that are chosen, added or finalized"
+    REPLICAS = "replicas that are added, removed or replaced"
+    ORDERERS = "orderers that are added or removed"
+
+
+FEATURES: dict[EngineName, frozenset[Feature]] = {DEFAULT_ENGINE: frozenset(Feature)}
+"""What each engine can do. It stands here so that a refusal can name others without loading them."""
+
+
+def engines_with(feature: Feature) -> list[EngineName]:
+    """The engines that can do this.
+
+    >>> DEFAULT_ENGINE in engines_with(Feature.PREPARED)
+    True
+    """
+    return [name for name, features in FEATURES.items() if feature in features]

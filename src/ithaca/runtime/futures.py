@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from ithaca.model import interface_aio
 from ithaca.model.errors import IthacaError
+from ithaca.model.interface import awaited
 from ithaca.model.records import Receipt
 from ithaca.runtime.checks import flush_too_late, too_late
 
-LogT = TypeVar("LogT", bound=interface_aio.Log)
+LogT = TypeVar("LogT", bound=awaited.Log)
 
 
 async def within(future: "asyncio.Future[Receipt]", timeout: float | None) -> Receipt:
@@ -30,7 +30,7 @@ def _looked_at(future: "asyncio.Future[Receipt]") -> None:
         future.exception()
 
 
-class FuturePending(interface_aio.Pending):
+class FuturePending(awaited.Pending):
     """An append whose receipt is a future of the loop."""
 
     __slots__ = ("_future",)
@@ -44,7 +44,7 @@ class FuturePending(interface_aio.Pending):
     def done(self) -> bool:
         return self._future.done()
 
-    def add_done_callback(self, callback: Callable[[interface_aio.Pending], object]) -> None:
+    def add_done_callback(self, callback: Callable[[awaited.Pending], object]) -> None:
         self._future.add_done_callback(lambda _: callback(self))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from ithaca.engines.registry import engine
 from ithaca.model.engine import EngineName
 from ithaca.model.errors import ConfigError
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.proof.history import Final, Id
 from ithaca.runtime.listener import Listener
 from ithaca.runtime.raft.driver import RaftDriver

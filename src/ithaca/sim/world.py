@@ -16,7 +16,7 @@ from typing import Any
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.engines.registry import engine
 from ithaca.model.errors import IthacaError
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.view import Address, View
 from ithaca.protocol.codec import known_types
 from ithaca.protocol.members import RaftMessage

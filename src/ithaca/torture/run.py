@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import ithaca.aio
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.proof.history import Fault, HistoryWriter, Plan, Trim
 from ithaca.torture.clients.client import TIMEOUT_S, patient
 from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, Shape, server_names

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ithaca.model.errors import Unavailable
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 
 _LOOK_S = 0.01
 _PATIENCE_S = 30.0

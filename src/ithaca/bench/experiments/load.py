@@ -22,7 +22,7 @@ from ithaca.bench.bare import values_of
 from ithaca.bench.children import ANSWER_TIMEOUT_S, Child, start_child
 from ithaca.bench.experiments.timeline import Timeline
 from ithaca.model.errors import IthacaError, Unavailable
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.limits import GIB
 
 LEAD_S = 0.1

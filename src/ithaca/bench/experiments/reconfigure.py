@@ -22,7 +22,7 @@ from ithaca.bench.experiments.experiment import (
     until,
 )
 from ithaca.bench.measure import Progress
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 
 RECONFIGURED = "reconfigured"
 GRACE_CUTS = 10

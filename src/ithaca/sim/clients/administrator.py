@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.errors import AddressInUse, IthacaError, LastShard, NoSuchShard
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.view import Replica
 from ithaca.sim.clients.connecting import connected
 from ithaca.sim.faults.members import OrdererTask

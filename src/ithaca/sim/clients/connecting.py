@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import ithaca.aio
 from ithaca.model.errors import IthacaError
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 
 if TYPE_CHECKING:
     from ithaca.sim.world import World

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError, NoSuchSession, Overloaded
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.sim.clients.connecting import AGAIN_S, connected
 from ithaca.sim.process import Process
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 from ithaca.model.errors import IthacaError, SequenceGap, SessionError
-from ithaca.model.interface_aio import ClusterLog, Session
+from ithaca.model.interface.awaited import ClusterLog, Session
 from ithaca.model.records import Receipt
 from ithaca.proof import payload
 from ithaca.sim.clients.connecting import AGAIN_S, CALL_S, connected

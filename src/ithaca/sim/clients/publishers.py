@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError, PartGone, PublishConflict
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
 from ithaca.sim.clients.connecting import AGAIN_S, connected

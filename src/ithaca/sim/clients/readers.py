@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError, Lost, NotWritten, PositionError, Trimmed
-from ithaca.model.interface_aio import ClusterLog, Records, Subscription
+from ithaca.model.interface.awaited import ClusterLog, Records, Subscription
 from ithaca.model.records import HASH_SPACE, KeyFilter, Record
 from ithaca.sim.clients.connecting import AGAIN_S, connected
 from ithaca.sim.clients.producers import KEYS

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError, NamesFull, NoSuchSession, SessionError, SessionExpired
-from ithaca.model.interface_aio import ClusterLog, Session
+from ithaca.model.interface.awaited import ClusterLog, Session
 from ithaca.model.limits import KIB
 from ithaca.proof import payload
 from ithaca.sim.clients.connecting import AGAIN_S, connected

@@ -17,7 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.limits import KIB
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError, LastOrderer
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.sim.host import Host
 from ithaca.storage.raftlog import FILE_NAME
 

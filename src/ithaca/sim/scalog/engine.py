@@ -8,7 +8,7 @@ from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.messages.aggregation import ReportsAre
 from ithaca.engines.scalog.messages.reporting import ReportIs
 from ithaca.model.engine import EngineName
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.proof.dump import dump_replica, held_ids
 from ithaca.proof.history import Final, Id
 from ithaca.runtime.listener import Listener

@@ -6,7 +6,7 @@ from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.ordering.entries import ExpireSession, MoveSession, OpenSession
 from ithaca.engines.scalog.ordering.outcomes import SessionOpened
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.sim.world import World
 
 _MEDDLING_S = 2.0

@@ -9,7 +9,7 @@ from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.client.read.scan import AsyncScan
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.records import Record
 from ithaca.sim.world import World
 from ithaca.wire.positioned import PositionedRows

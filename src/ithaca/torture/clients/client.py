@@ -19,7 +19,7 @@ import uvloop
 
 import ithaca.aio
 from ithaca.model.errors import IthacaError
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.proof.history import HistoryWriter
 
 TIMEOUT_S = 120.0

@@ -11,7 +11,7 @@ import time
 from itertools import count
 
 from ithaca.model.errors import IthacaError
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.records import Receipt
 from ithaca.proof.history import HistoryWriter
 from ithaca.torture.clients.batches import Batch, Pace, batch_of

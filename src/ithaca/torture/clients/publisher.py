@@ -10,7 +10,7 @@ from itertools import count
 from random import Random
 
 from ithaca.model.errors import IthacaError, PartGone
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.parts import Part, Published
 from ithaca.proof import payload
 from ithaca.proof.history import HistoryWriter, Outcome, Publish

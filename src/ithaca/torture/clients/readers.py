@@ -9,7 +9,7 @@ from random import Random
 from msgspec import UNSET
 
 from ithaca.model.errors import IthacaError, NotWritten, Trimmed
-from ithaca.model.interface_aio import ClusterLog, Subscription
+from ithaca.model.interface.awaited import ClusterLog, Subscription
 from ithaca.model.records import KeyFilter, Start
 from ithaca.proof.history import Deliver, First, Mark, Read, Sub, Tail
 from ithaca.torture.clients.batches import KEYS

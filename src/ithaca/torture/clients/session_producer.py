@@ -10,7 +10,7 @@ from collections import deque
 from random import Random
 
 from ithaca.model.errors import IthacaError, SequenceGap
-from ithaca.model.interface_aio import Session
+from ithaca.model.interface.awaited import Session
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.model.records import Receipt
 from ithaca.proof.history import Append, decode

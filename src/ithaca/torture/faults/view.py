@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import ClassVar
 
 import ithaca.aio
-from ithaca.model.interface_aio import Admin, ClusterLog
+from ithaca.model.interface.awaited import Admin, ClusterLog
 from ithaca.torture.clients.client import TIMEOUT_S
 from ithaca.torture.cluster_under_test import ClusterUnderTest, Shape
 from ithaca.torture.faults.injectors import Injector, Scene, Struck

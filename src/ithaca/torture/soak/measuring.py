@@ -10,7 +10,7 @@ from pathlib import Path
 
 import ithaca.aio
 from ithaca.model.errors import Trimmed
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.records import Durability
 from ithaca.torture.clients.client import TIMEOUT_S, patient
 from ithaca.torture.soak.subject import Subject

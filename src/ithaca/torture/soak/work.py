@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from ithaca.model.interface_aio import ClusterLog
+from ithaca.model.interface.awaited import ClusterLog
 from ithaca.torture.clients.client import patient
 from ithaca.torture.soak.plan import Counts
 from ithaca.torture.soak.subject import SEGMENT_BYTES, Subject

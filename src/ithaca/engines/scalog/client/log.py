@@ -17,9 +17,8 @@ from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, Async
 from ithaca.engines.scalog.messages.reading import Read
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, RefusedEntry, TrimmedLog
-from ithaca.model import interface_aio
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
-from ithaca.model.interface import ClusterStatus, ShardPolicy
+from ithaca.model.interface import ClusterStatus, ShardPolicy, awaited
 from ithaca.model.limits import CLOSE_TIMEOUT_S, INFLIGHT_BYTES_MAX, PART_TTL_S, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, Compression, KeyFilter, Receipt, Record, Start
@@ -38,7 +37,7 @@ from ithaca.wire.build import build, checked_record
 from ithaca.wire.compression import code_of
 
 
-class AsyncClusterLog(interface_aio.ClusterLog):
+class AsyncClusterLog(awaited.ClusterLog):
     """A handle on a cluster. It belongs to the loop in which it was opened.
 
     Beside its public face it is an `intake.Intake`, which the synchronous twin uses.

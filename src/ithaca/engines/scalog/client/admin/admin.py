@@ -16,16 +16,15 @@ from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.replicas import find_shard, no_such_shard
 from ithaca.engines.scalog.ordering.entries import Finalize, RegisterShard
 from ithaca.engines.scalog.ordering.outcomes import RefusedEntry, ViewChanged
-from ithaca.model import interface_aio
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, LastShard, Overloaded, ProtocolError
-from ithaca.model.interface import ReplicaInfo, ShardInfo
+from ithaca.model.interface import ReplicaInfo, ShardInfo, awaited
 from ithaca.model.limits import ORDERING_REPLICAS_MAX, SHARD_NUMBER_MAX, SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard, View
 
 
-class AsyncClusterAdmin(OrdererAdmin, NameAdmin, interface_aio.Admin):
+class AsyncClusterAdmin(OrdererAdmin, NameAdmin, awaited.Admin):
     """The administration of one handle's cluster."""
 
     def __init__(self, context: Context) -> None:

@@ -14,7 +14,6 @@ from ithaca.engines.scalog.client.replicas import Replicas, find_replica
 from ithaca.engines.scalog.messages.appending import AppendPart, PartSynced
 from ithaca.engines.scalog.ordering.prepared.entries import AbortParts, PartName, RenewParts
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartsRenewed
-from ithaca.model import interface_aio
 from ithaca.model.errors import (
     DeadlineExceeded,
     InvalidInput,
@@ -24,6 +23,7 @@ from ithaca.model.errors import (
     Unavailable,
     WrongLane,
 )
+from ithaca.model.interface import awaited
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, GROUP_BYTES_MAX, PART_BATCHES_INFLIGHT, PART_RENEWALS
 from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
@@ -33,7 +33,7 @@ from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 
 
-class AsyncPartWriter(interface_aio.PartWriter):
+class AsyncPartWriter(awaited.PartWriter):
     """A part that the ordering layer has opened for this handle."""
 
     def __init__(

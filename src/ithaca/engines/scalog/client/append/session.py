@@ -11,8 +11,8 @@ from ithaca.engines.scalog.client.append.producer import Producer
 from ithaca.engines.scalog.client.replicas import ASK_ANOTHER
 from ithaca.engines.scalog.messages.appending import GetNextSeq, NextSeqIs
 from ithaca.engines.scalog.ordering.outcomes import Session
-from ithaca.model import interface_aio
 from ithaca.model.errors import IthacaError, ProtocolError, WrongLane
+from ithaca.model.interface import awaited
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.records import Buffer, Compression, Receipt
 from ithaca.runtime.checks import check_seq
@@ -21,7 +21,7 @@ from ithaca.runtime.machine import wall_us
 from ithaca.wire.build import build
 
 
-class AsyncClusterSession(interface_aio.Session):
+class AsyncClusterSession(awaited.Session):
     """A session under the epoch at which this handle opened it."""
 
     def __init__(

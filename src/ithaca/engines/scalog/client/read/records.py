@@ -13,8 +13,9 @@ from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.read.stream import ShardStream
 from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.engines.scalog.messages.reading import Filter
-from ithaca.model import interface, interface_aio
+from ithaca.model import interface
 from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
+from ithaca.model.interface import awaited
 from ithaca.model.limits import DELIVER_BYTES_MAX, POLL_RECORDS_MAX, STREAM_SILENT_S
 from ithaca.model.records import KeyFilter, Record, Start
 from ithaca.model.view import View
@@ -72,7 +73,7 @@ class _Feed:
             records.failed(error)
 
 
-class AsyncClusterRecords(interface_aio.Records):
+class AsyncClusterRecords(awaited.Records):
     """A bounded range, of some shards alone if they are named."""
 
     def __init__(
@@ -313,7 +314,7 @@ class AsyncClusterRecords(interface_aio.Records):
         _close_all(self._streams)
 
 
-class AsyncClusterSubscription(AsyncClusterRecords, interface_aio.Subscription):
+class AsyncClusterSubscription(AsyncClusterRecords, awaited.Subscription):
     """Without end."""
 
     def __init__(self, context: Context, start: Start, where: KeyFilter | None) -> None:

@@ -1,10 +1,12 @@
-"""The public interface of prepared appends: atomic across shards, idempotent by key (design §5)."""
+"""Prepared appends, awaited: atomic across shards, idempotent by key (design §5)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
+from ithaca.model.engine import Feature
+from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer
@@ -13,12 +15,12 @@ from ithaca.model.records import Buffer
 class PartWriter(ABC):
     """A part that is being prepared, piece by piece; leaving its context without `finish` aborts it.
 
-    >>> import ithaca
-    >>> def prepared(log: ithaca.Log, chunks: list[list[bytes]]) -> ithaca.Part:
-    ...     with log.open_part() as writer:
+    >>> import ithaca.aio
+    >>> async def prepared(log: ithaca.aio.Log, chunks: list[list[bytes]]) -> ithaca.Part:
+    ...     async with await log.open_part() as writer:
     ...         for values in chunks:
-    ...             writer.append_many(values)
-    ...         return writer.finish()
+    ...             await writer.append_many(values)
+    ...         return await writer.finish()
     """
 
     @property
@@ -27,7 +29,7 @@ class PartWriter(ABC):
         """Records that were written so far."""
 
     @abstractmethod
-    def append_many(
+    async def append_many(
         self,
         values: Iterable[Buffer],
         *,
@@ -40,11 +42,11 @@ class PartWriter(ABC):
         """
 
     @abstractmethod
-    def finish(self, *, timeout: float | None = None) -> Part:
+    async def finish(self, *, timeout: float | None = None) -> Part:
         """Wait until all of it is durable on as many replicas as an append needs. It may be called again."""
 
     @abstractmethod
-    def abort(self) -> None:
+    async def abort(self) -> None:
         """Give it up. Idempotent; a part that was published stays."""
 
     @property
@@ -52,25 +54,26 @@ class PartWriter(ABC):
     def is_finished(self) -> bool:
         """Whether `finish` has returned."""
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
         if not self.is_finished:
-            self.abort()
+            await self.abort()
 
 
-class PreparedAppends(ABC):
+class PreparedAppends:
     """Appends in two steps, atomic across shards: parts are prepared by anybody, and published together by one.
 
-    >>> import ithaca
-    >>> def copy(log: ithaca.Log, partitions: list[list[bytes]], number: int) -> range:
-    ...     parts = [log.prepare(values) for values in partitions]
-    ...     return (log.publish(number, parts, writer="copier")).positions
+    >>> import ithaca.aio
+    >>> async def copy(log: ithaca.aio.Log, partitions: list[list[bytes]], number: int) -> range:
+    ...     parts = [await log.prepare(values) for values in partitions]
+    ...     return (await log.publish(number, parts, writer="copier")).positions
     """
 
-    @abstractmethod
-    def prepare(
+    async def prepare(
         self,
         values: Iterable[Buffer],
         *,
@@ -83,15 +86,15 @@ class PreparedAppends(ABC):
 
         It goes where the shard policy says, or to `shard`. Unless it is published within `ttl` seconds it expires.
         """
+        raise unsupported(Feature.PREPARED)
 
-    @abstractmethod
-    def open_part(
+    async def open_part(
         self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
     ) -> PartWriter:
         """Begin a part of any size, to be written piece by piece."""
+        raise unsupported(Feature.PREPARED)
 
-    @abstractmethod
-    def publish(
+    async def publish(
         self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
     ) -> Published:
         """Give all records of all parts consecutive positions, in this order, or none of them any.
@@ -100,22 +103,23 @@ class PreparedAppends(ABC):
         whatever the parts. Keys of a writer rise: an older one, or the newest by another owner, is `PublishConflict`.
         `PartGone` when one of them expired or was aborted.
         """
+        raise unsupported(Feature.PREPARED)
 
-    @abstractmethod
-    def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+    async def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
         """The same without a writer, for whoever does not come back: the log remembers no name.
 
         The same parts again are where they were the first time, for as long as they are not trimmed: no part is ever
         published twice. What was prepared again is published again.
         """
+        raise unsupported(Feature.PREPARED)
 
-    @abstractmethod
-    def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+    async def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
         """Have finished parts wait for so many seconds from now on; never for less than before.
 
         A part that is being written is renewed by its writer. `PartGone` when one of them expired or was aborted.
         """
+        raise unsupported(Feature.PREPARED)
 
-    @abstractmethod
-    def abort(self, parts: Iterable[Part]) -> None:
+    async def abort(self, parts: Iterable[Part]) -> None:
         """Give up parts that will not be published; those that were stay. May be repeated."""
+        raise unsupported(Feature.PREPARED)

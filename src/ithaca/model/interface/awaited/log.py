@@ -1,60 +1,27 @@
-"""The public interface, asynchronous: `interface`, awaited.
-
-Same names, same parameters. What may wait is a coroutine. `read_range` and `subscribe` are plain calls that
-give asynchronous iterators: arguments of a wrong kind are refused by the call, whereas the start, the tail
-and errors about positions may be settled as late as on entering the iterator's context, or at its first step.
-A handle belongs to the event loop in which it was opened. `Batch` is the same class in both twins.
-"""
+"""The log, awaited: its appends, its sessions, and what a cluster's log has besides."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from ithaca.model.interface import (
-    Batch,
-    ClusterStatus,
-    OrdererInfo,
-    ReplicaInfo,
-    SessionInfo,
-    ShardInfo,
-    ShardPolicy,
-    WriterInfo,
-)
-from ithaca.model.interface_admin_aio import Admin
-from ithaca.model.interface_parts_aio import PartWriter, PreparedAppends
-from ithaca.model.limits import POLL_RECORDS_MAX
+from ithaca.model.engine import Feature
+from ithaca.model.interface.awaited.admin import Admin
+from ithaca.model.interface.awaited.parts import PreparedAppends
+from ithaca.model.interface.awaited.records import Records, Subscription
+from ithaca.model.interface.shared import ClusterStatus, ShardPolicy
+from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
-
-__all__ = [
-    "Admin",
-    "Batch",
-    "ClusterLog",
-    "ClusterStatus",
-    "Log",
-    "OrdererInfo",
-    "PartWriter",
-    "Pending",
-    "PreparedAppends",
-    "Records",
-    "ReplicaInfo",
-    "Session",
-    "SessionInfo",
-    "ShardInfo",
-    "ShardPolicy",
-    "Subscription",
-    "WriterInfo",
-]
 
 
 class Pending(ABC):
-    """An append under way: `await` it for the receipt.
+    """An append under way: `await` it, or its `result`, for the receipt.
 
     >>> import asyncio, ithaca.aio
     >>> async def main() -> int:
     ...     async with ithaca.aio.open("./events") as log:
     ...         pending = await log.submit(b"hello")
-    ...         return (await pending).position
+    ...         return (await pending.result()).position
     >>> asyncio.run(main())
     1
     """
@@ -73,60 +40,6 @@ class Pending(ABC):
 
     def __await__(self) -> Generator[Any, None, Receipt]:
         return self.result().__await__()
-
-
-class Records(ABC, AsyncIterator[Record]):
-    """Records in the order of their positions; also an asynchronous context manager.
-
-    >>> import asyncio, ithaca.aio
-    >>> async def main() -> list[bytes]:
-    ...     async with ithaca.aio.open("./events") as log:
-    ...         await log.append_many([b"a", b"b"])
-    ...         return [record.value async for record in log.read_range(1)]
-    >>> asyncio.run(main())
-    [b'a', b'b']
-    """
-
-    @property
-    @abstractmethod
-    def position(self) -> int:
-        """Where the next record will be looked for: resume with `start=records.position`."""
-
-    @abstractmethod
-    def batches(self) -> AsyncIterator[Batch]:
-        """The same records, a batch at a time; goes on where the iteration stands."""
-
-    @abstractmethod
-    async def close(self) -> None:
-        """Stop: an iteration waiting in another task ends. Idempotent."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-class Subscription(Records):
-    """Records as they are appended, without end: iteration waits for the next.
-
-    >>> import asyncio, ithaca.aio
-    >>> async def main() -> tuple[bytes, list[ithaca.Record]]:
-    ...     async with ithaca.aio.open("./events") as log, log.subscribe(start="earliest") as subscription:
-    ...         await log.append(b"hello")
-    ...         return (await anext(subscription)).value, await subscription.poll(timeout=0)
-    >>> asyncio.run(main())
-    (b'hello', [])
-    """
-
-    @abstractmethod
-    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
-        """Up to `max_records` records, waiting up to `timeout` seconds for the first (None: for ever).
-
-        An empty list means that nothing arrived in time.
-        """
 
 
 class Session(ABC):
@@ -237,13 +150,13 @@ class Log(PreparedAppends, ABC):
     async def tail(self) -> int:
         """The next position to be written; 1 when nothing ever was."""
 
-    @abstractmethod
     async def trim(self, before: int) -> None:
         """Give up every record below `before`, for good."""
+        raise unsupported(Feature.TRIM)
 
-    @abstractmethod
     async def session(self, name: str) -> Session:
         """Open the named exactly-once session, fencing whoever had it open."""
+        raise unsupported(Feature.SESSIONS)
 
     @abstractmethod
     async def close(self) -> None:
@@ -268,11 +181,10 @@ class ClusterLog(Log):
     """
 
     @property
-    @abstractmethod
     def admin(self) -> Admin:
         """What changes the cluster: its shards."""
+        return Admin()
 
-    @abstractmethod
     async def append_to_shard(
         self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
     ) -> Receipt:
@@ -281,10 +193,11 @@ class ClusterLog(Log):
         `NoSuchShard`, or `ShardFinalized` when it takes no more. If that comes while the record is under way it goes
         to another shard, as the receipt says.
         """
+        raise unsupported(Feature.SHARDS)
 
-    @abstractmethod
     def set_shard_policy(self, policy: ShardPolicy) -> None:
         """Where records go from now on."""
+        raise unsupported(Feature.SHARDS)
 
     @abstractmethod
     async def status(self) -> ClusterStatus:

@@ -1,0 +1,64 @@
+"""Records that are read one after the other, awaited: a range, which ends, and a subscription, which does not."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from ithaca.model.interface.shared import Batch
+from ithaca.model.limits import POLL_RECORDS_MAX
+from ithaca.model.records import Record
+
+
+class Records(ABC, AsyncIterator[Record]):
+    """Records in the order of their positions; also a context manager.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> list[bytes]:
+    ...     async with ithaca.aio.open("./events") as log:
+    ...         receipt = await log.append_many([b"a", b"b"])
+    ...         return [record.value async for record in log.read_range(1)]
+    >>> asyncio.run(main())
+    [b'a', b'b']
+    """
+
+    @property
+    @abstractmethod
+    def position(self) -> int:
+        """Where the next record will be looked for: resume with `start=records.position`."""
+
+    @abstractmethod
+    def batches(self) -> AsyncIterator[Batch]:
+        """The same records, a batch at a time; goes on where the iteration stands."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Stop: an iteration waiting in another task ends. Idempotent."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class Subscription(Records):
+    """Records as they are appended, without end: iteration waits for the next.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> tuple[bytes, list[ithaca.Record]]:
+    ...     async with ithaca.aio.open("./events") as log, log.subscribe(start="earliest") as subscription:
+    ...         receipt = await log.append(b"hello")
+    ...         return (await anext(subscription)).value, await subscription.poll(timeout=0)
+    >>> asyncio.run(main())
+    (b'hello', [])
+    """
+
+    @abstractmethod
+    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        """Up to `max_records` records, waiting up to `timeout` seconds for the first (None: for ever).
+
+        An empty list means that nothing arrived in time.
+        """

@@ -1,0 +1,1 @@
+"""The public interface, synchronous: `log`, `records`, `parts`, `admin`, generated from `interface.awaited`."""

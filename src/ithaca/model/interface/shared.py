@@ -1,0 +1,140 @@
+"""What both twins of the interface give: batches, and what a cluster says of itself."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from ithaca.model.records import Record
+from ithaca.model.view import ShardPhase
+
+ShardPolicy = Literal["sticky", "round_robin", "key_hash", "nearest"] | Callable[[bytes | None, Sequence[int]], int]
+"""Where a record goes: by the name of a policy, or by a function of its key and the numbers of the live shards."""
+
+
+class Batch(ABC):
+    """Some consecutive or filtered records of the log, as vectors: what Arrow and Spark read.
+
+    >>> import ithaca
+    >>> with ithaca.open("./events") as log:
+    ...     receipt = log.append_many([b"a", b"b"])
+    ...     [len(batch) for batch in log.read_range(1).batches()]
+    [2]
+    """
+
+    shard: int
+    timestamp_us: int
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def positions(self) -> "list[int]":
+        """The position of each record."""
+
+    @abstractmethod
+    def records(self) -> list[Record]:
+        """The records, decoded."""
+
+    @abstractmethod
+    def to_arrow(self) -> Any:
+        """A `pyarrow.RecordBatch` with the columns position, shard, timestamp, key, value.
+
+        Keys and values are not copied unless the batch was compressed or filtered.
+        """
+
+
+class ReplicaInfo(msgspec.Struct, frozen=True):
+    """One storage server of a shard: its newest lane, whether that may grow, and how much of it is ordered.
+
+    >>> ReplicaInfo(replica=0, address="127.0.0.1:7603", lane="0-0-1", is_open=True, ordered=7).address
+    '127.0.0.1:7603'
+    """
+
+    replica: int
+    address: str
+    lane: str | None = None
+    is_open: bool = False
+    ordered: int = 0
+
+
+class ShardInfo(msgspec.Struct, frozen=True):
+    """One shard: its phase, how many of its replicas may be lost (`f`), and the records that are ordered in it.
+
+    Of a shard that was trimmed, `records` counts those that its lanes still have, and those trimmed from them.
+
+    >>> ShardInfo(shard=2, phase="finalized", f=1, masking=False, replicas=(), records=7).phase
+    'finalized'
+    """
+
+    shard: int
+    phase: ShardPhase
+    f: int
+    masking: bool
+    replicas: tuple[ReplicaInfo, ...]
+    records: int = 0
+
+
+class OrdererInfo(msgspec.Struct, frozen=True):
+    """One ordering server. It votes once it has kept up with the others; one of those that vote leads.
+
+    >>> OrdererInfo(orderer=4, address="127.0.0.1:7607", votes=True, leads=False).votes
+    True
+    """
+
+    orderer: int
+    address: str
+    votes: bool
+    leads: bool
+
+
+class SessionInfo(msgspec.Struct, frozen=True):
+    """A named session: how often it was opened, the lane in which it lives, and for how long nobody has used it.
+
+    `idle_s` goes by the order's time, and is None when it is not known. What was appended counts once the leader has
+    asked for it, which it does only of sessions that may be idle: an active one may seem idle for longer than it is.
+
+    >>> SessionInfo(name="importer", epoch=2, lane="0-0-1", idle_s=3600.0).name
+    'importer'
+    """
+
+    name: str
+    epoch: int
+    lane: str
+    idle_s: float | None
+
+
+class WriterInfo(msgspec.Struct, frozen=True):
+    """A writer that is remembered, with what it published last: `count` records from `position` on, so long ago.
+
+    >>> WriterInfo(writer="loader", key=7, owner="", position=11, count=2, idle_s=60.0).key
+    7
+    """
+
+    writer: str
+    key: int
+    owner: str
+    position: int
+    count: int
+    idle_s: float | None
+
+
+class ClusterStatus(msgspec.Struct, frozen=True):
+    """How a cluster is: whether everything works, what does not, and what every server says of itself.
+
+    `servers` are the servers' own words as JSON objects; of one that cannot be reached they are its address, its
+    role, the state "unreachable" and the error. `lanes` are (lane, durable length, ordered length).
+
+    >>> ClusterStatus(healthy=False, problems=("shard 0 cannot order",), tail=7, first=1).problems
+    ('shard 0 cannot order',)
+    """
+
+    healthy: bool
+    problems: tuple[str, ...]
+    tail: int
+    first: int
+    servers: tuple[dict[str, Any], ...] = ()
+    lanes: tuple[tuple[str, int, int], ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What will be wrong soon: limits of which most is used, and what to do about each."""
