@@ -35,12 +35,12 @@ from ithaca.engines.scalog.ordering.prepared.entries import (
     SealPart,
 )
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.replica.sessions import decode_carried, encode_carried
 from ithaca.model.errors import Corrupt, FormatTooNew, InvalidInput, ProtocolError
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
 from ithaca.raft.messages import Configuration, Entry, EntryKind, configuration_entry, configuration_of
+from ithaca.sessions.carried import decode_carried, encode_carried
 
 
 def _driven() -> tuple[bytes, ...]:

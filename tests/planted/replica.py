@@ -27,15 +27,15 @@ REPLICA = (
     Bug(
         "replica-repeat-accepted",
         "a batch that was sent again is appended again",
-        "ithaca.engines.scalog.replica.sessions",
-        "if placed.first_seq == batch.first_seq and placed.count == batch.count:\n                return placed",
-        "if placed.first_seq == batch.first_seq and placed.count == batch.count:\n                return None",
+        "ithaca.sessions.continuing",
+        "if placed.first_seq == first_seq and placed.count == count:\n            return placed",
+        "if placed.first_seq == first_seq and placed.count == count:\n            return None",
     ),
     Bug(
         "replica-epoch-ignored",
         "a handle that was fenced may go on appending",
-        "ithaca.engines.scalog.replica.sessions",
-        "if epoch < known.epoch:",
+        "ithaca.sessions.continuing",
+        "if epoch < session.epoch:",
         "if epoch < 0:",
     ),
     Bug(
@@ -108,9 +108,9 @@ REPLICA = (
     Bug(
         "replica-gap-accepted",
         "a session goes on with a number that does not follow",
-        "ithaca.engines.scalog.replica.sessions",
-        "if batch.first_seq == known.next_seq:",
-        "if batch.first_seq >= known.next_seq:",
+        "ithaca.sessions.continuing",
+        "if first_seq == session.next_seq:",
+        "if first_seq >= session.next_seq:",
     ),
     Bug(
         "replica-runs-not-counted",

@@ -9,10 +9,10 @@ from tests.replica.simulated_replica import SimulatedReplica, again, check
 from ithaca.engines.scalog.ordering.entries import MoveSession, OpenSession
 from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.engines.scalog.replica.events import Appended, Request
-from ithaca.engines.scalog.replica.sessions import Carried, decode_carried, encode_carried, merged_carried
 from ithaca.model.errors import SessionError, Unavailable
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
+from ithaca.sessions.carried import Carried, decode_carried, encode_carried, merged_carried
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 

@@ -17,9 +17,10 @@ from ithaca.engines.scalog.replica.events import Acknowledge, Appended, Fetch, F
 from ithaca.engines.scalog.replica.lanes import LaneCopy
 from ithaca.engines.scalog.replica.readable import Readable
 from ithaca.engines.scalog.replica.reporting import Reporting, RunsSync
-from ithaca.engines.scalog.replica.sessions import Carried, HomeSessions, KnownBatch
+from ithaca.engines.scalog.replica.sessions import HomeSessions, KnownBatch
 from ithaca.engines.scalog.replica.settling import Settling
 from ithaca.model.errors import WrongLane
+from ithaca.sessions.carried import Carried
 from ithaca.wire.batch import Batch
 
 SAMPLE_SEEDS = 40

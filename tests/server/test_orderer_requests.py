@@ -62,7 +62,6 @@ from ithaca.engines.scalog.ordering.outcomes import (
 )
 from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts, SealPart
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartsUnfit
-from ithaca.engines.scalog.replica.sessions import encode_carried
 from ithaca.engines.scalog.server.orderer import views
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.model.cut import LaneLengths, LaneRun, ShardCut
@@ -70,6 +69,7 @@ from ithaca.model.errors import InvalidInput, NoSuchShard, StorageFull, Unavaila
 from ithaca.model.limits import PART_INCARNATION_MIN, PARTS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration
+from ithaca.sessions.carried import encode_carried
 from ithaca.sim.disk import SimDisk
 
 

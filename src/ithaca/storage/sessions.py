@@ -1,4 +1,4 @@
-"""Exactly once: which batches of which producer sessions a lane holds (design §5).
+"""Exactly once: which batches of which producer sessions a lane holds, by the rule of `ithaca.sessions`.
 
 The table is pure state. It is rebuilt from a snapshot and the batches behind it, and every change can be
 applied twice without harm, because snapshots of earlier versions may include batches that follow them.
@@ -11,12 +11,6 @@ not at home any more had expired or moved away, and never comes back to this lan
 hears of that, sooner or later than the others: of what it answers, only what is still at home can be moved from here.
 Beyond `LANE_SESSIONS_MAX`, which is more than can be at home, a copy drops the one unused for longest and is
 *forgetful* from then on: it no longer says of a session that it does not know that it has none of its batches.
-
-Invariants:
-
-1. A batch is accepted only if it continues its session, under the session's current epoch.
-2. A batch that repeats one of the session's last `SESSION_BATCHES_MAX` is answered with that one's place.
-3. A number below those, a gap or a partial overlap is refused; so is any batch of a forgotten session.
 """
 
 from collections import OrderedDict
@@ -25,8 +19,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ithaca.model.errors import SequenceGap, SessionExpired, SessionFenced, Unavailable
+from ithaca.model.errors import SessionExpired, Unavailable
 from ithaca.model.limits import LANE_SESSIONS_GONE_MAX, LANE_SESSIONS_MAX, SESSION_BATCHES_MAX, SESSIONS_MAX
+from ithaca.sessions.continuing import check_epoch, earlier
 from ithaca.wire.batch import Batch
 
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -119,17 +114,8 @@ class SessionTable:
 
     def place_of(self, producer_id: int, epoch: int, first_seq: int, count: int) -> int | None:
         """The base LSN of an earlier equal batch, None when the batch is the next; raises otherwise."""
-        state = self._current(producer_id, epoch)
-        if first_seq == state.next_seq:
-            return None
-        for placed in reversed(state.placed):
-            if placed.first_seq == first_seq and placed.count == count:
-                return placed.base_lsn
-        oldest = state.placed[0].first_seq if state.placed else state.next_seq
-        raise SequenceGap(
-            f"session {state.name!r} expects number {state.next_seq}, and knows the batches since number {oldest}: "
-            f"{count} record(s) numbered from {first_seq} are neither next nor one of those"
-        )
+        placed = earlier(self._current(producer_id, epoch), first_seq, count)
+        return None if placed is None else placed.base_lsn
 
     def apply_batch(self, batch: Batch) -> None:
         """Note a batch that is in the lane."""
@@ -206,11 +192,7 @@ class SessionTable:
         state = self._by_id.get(producer_id)
         if state is None:
             raise self._has_expired(producer_id)
-        if epoch < state.epoch:
-            raise SessionFenced(
-                f"session {state.name!r} was opened again (epoch {state.epoch}); this handle has epoch {epoch} "
-                "and may not append any more"
-            )
+        check_epoch(state, epoch)
         return state
 
     def _has_expired(self, producer_id: int) -> SessionExpired:

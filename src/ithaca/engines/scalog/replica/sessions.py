@@ -1,8 +1,9 @@
-"""Exactly once at the session's home: what continues it, what repeats it, and what it takes along when it moves.
+"""Exactly once at the session's home: which sessions live there, and how far each of them is.
 
 The ordering layer says which sessions live in the own lane (`engines.scalog.ordering.sessions`); the lane is new with
 each start of the replica, so that what is known of a session here is what it brought along and what was accepted since,
-all of it in memory. `storage.sessions` keeps the same for lanes on the disk, for `GetSessionTail`.
+all of it in memory. `storage.sessions` keeps the same for lanes on the disk, for `GetSessionTail`. What continues a
+session is the rule of `ithaca.sessions`.
 """
 
 from collections import OrderedDict, deque
@@ -11,62 +12,11 @@ from collections.abc import Iterable
 import msgspec
 
 from ithaca.engines.scalog.ordering.outcomes import Session
-from ithaca.model.decoding import UNDECODABLE
-from ithaca.model.errors import ProtocolError, SequenceGap, SessionExpired, SessionFenced, WrongLane
-from ithaca.model.limits import (
-    SEQUENCE_MAX,
-    SESSION_BATCHES_MAX,
-    SESSION_CARRIED_BYTES_MAX,
-    SESSIONS_MAX,
-    SHARD_NUMBER_MAX,
-)
+from ithaca.model.errors import ProtocolError, SessionExpired, WrongLane
+from ithaca.model.limits import SESSION_BATCHES_MAX, SESSIONS_MAX
+from ithaca.sessions.carried import decode_carried
+from ithaca.sessions.continuing import check_epoch, earlier
 from ithaca.wire.batch import Batch
-
-Carried = tuple[int, int, int, int]
-"""A batch of a session that is ordered: its first number, its records, its position (0 when that was trimmed, and is
-not known any more), and its shard."""
-
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(list[Carried])
-
-
-def encode_carried(placed: Iterable[Carried]) -> bytes:
-    """What a session takes along to its next home: its last batches, in order.
-
-    >>> decode_carried(encode_carried([(1, 2, 17, 0), (3, 1, 40, 2)]))
-    [(1, 2, 17, 0), (3, 1, 40, 2)]
-    """
-    data = _encoder.encode(list(placed)[-SESSION_BATCHES_MAX:])
-    assert len(data) <= SESSION_CARRIED_BYTES_MAX
-    return data
-
-
-def decode_carried(data: bytes) -> list[Carried]:
-    """The inverse of `encode_carried`; a session that has done nothing takes along nothing."""
-    if not data:
-        return []
-    try:
-        placed = _decoder.decode(data)
-    except UNDECODABLE as error:
-        raise ProtocolError(f"what a session carries cannot be decoded: {error}") from error
-    after = 1
-    for first_seq, count, position, shard in placed:
-        if first_seq < after or count < 1 or position < 0 or not 0 <= shard <= SHARD_NUMBER_MAX:
-            raise ProtocolError(f"what a session carries is not a list of batches in order: {placed}")
-        after = first_seq + count
-    if after > SEQUENCE_MAX:
-        raise ProtocolError(f"what a session carries ends with number {after - 1}, above the last, {SEQUENCE_MAX - 1}")
-    return placed[-SESSION_BATCHES_MAX:]
-
-
-def merged_carried(older: Iterable[Carried], newer: Iterable[Carried]) -> list[Carried]:
-    """What a session takes along that brought `older` with it, and did `newer` since.
-
-    >>> merged_carried([(1, 2, 17, 0), (3, 1, 40, 0)], [(3, 1, 40, 0), (4, 1, 55, 2)])
-    [(1, 2, 17, 0), (3, 1, 40, 0), (4, 1, 55, 2)]
-    """
-    by_number = {batch[0]: batch for batch in (*older, *newer)}
-    return [by_number[first_seq] for first_seq in sorted(by_number)][-SESSION_BATCHES_MAX:]
 
 
 class KnownBatch(msgspec.Struct, frozen=True, gc=False):
@@ -137,17 +87,7 @@ class HomeSessions:
 
     def place_of(self, batch: Batch) -> KnownBatch | None:
         """Where an earlier equal batch is, None when this one is the next; raises otherwise."""
-        known = self._current(batch.producer_id, batch.producer_epoch)
-        if batch.first_seq == known.next_seq:
-            return None
-        for placed in reversed(known.placed):
-            if placed.first_seq == batch.first_seq and placed.count == batch.count:
-                return placed
-        oldest = known.placed[0].first_seq if known.placed else known.next_seq
-        raise SequenceGap(
-            f"session {known.name!r} expects number {known.next_seq}, and knows the batches since number {oldest}: "
-            f"{batch.count} record(s) numbered from {batch.first_seq} are neither next nor one of those"
-        )
+        return earlier(self._current(batch.producer_id, batch.producer_epoch), batch.first_seq, batch.count)
 
     def accepted(self, batch: Batch) -> None:
         """The batch, which is the next, has its place in the own lane."""
@@ -168,11 +108,7 @@ class HomeSessions:
                 f"the session of producer {producer_id} is not known to live in this lane: ask the ordering layer "
                 "for its home, and try again"
             )
-        if epoch < known.epoch:
-            raise SessionFenced(
-                f"session {known.name!r} was opened again (epoch {known.epoch}); this handle has epoch {epoch} "
-                "and may not append any more"
-            )
+        check_epoch(known, epoch)
         if epoch > known.epoch:
             raise WrongLane(
                 f"session {known.name!r} is known here with epoch {known.epoch}, and epoch {epoch} not yet: try again"

@@ -9,7 +9,6 @@ from ithaca.engines.scalog.client.replicas import Replicas, find_replica, find_s
 from ithaca.engines.scalog.messages.appending import GetSessionTail, SessionTailReply
 from ithaca.engines.scalog.ordering.entries import MoveSession, OpenSession
 from ithaca.engines.scalog.ordering.outcomes import RefusedEntry, Session, SessionMoved, SessionOpened
-from ithaca.engines.scalog.replica.sessions import Carried, decode_carried, encode_carried, merged_carried
 from ithaca.model.errors import (
     NamesFull,
     Overloaded,
@@ -23,6 +22,7 @@ from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import View
 from ithaca.protocol.codec import Received
+from ithaca.sessions.carried import Carried, decode_carried, encode_carried, merged_carried
 
 Choose = Callable[[View], LaneId | None]
 """A live lane of the view for a session to live in; None when there is none."""

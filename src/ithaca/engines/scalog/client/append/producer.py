@@ -21,7 +21,6 @@ from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.outgoing import Outgoing
 from ithaca.engines.scalog.client.links import Link
 from ithaca.engines.scalog.ordering.outcomes import Session
-from ithaca.engines.scalog.replica.sessions import Carried, decode_carried
 from ithaca.model.errors import (
     DeadlineExceeded,
     Fenced,
@@ -36,6 +35,7 @@ from ithaca.model.errors import (
 from ithaca.model.limits import HOME_LOOK_S, LANE_STALLED_S, SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
+from ithaca.sessions.carried import Carried, decode_carried
 from ithaca.wire.batch import Batch
 
 _LATER = (Unavailable, WrongLane, ProtocolError, Fenced)

@@ -12,7 +12,6 @@ from ithaca.engines.scalog.messages.reporting import Enlist, Join, ReportIs, Sig
 from ithaca.engines.scalog.messages.requests import REQUESTS, RelocateSession, Request, entry_of, request_of
 from ithaca.engines.scalog.ordering.entries import decode_entry, encode_entry
 from ithaca.engines.scalog.ordering.outcomes import Outcome
-from ithaca.engines.scalog.replica.sessions import decode_carried
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
 from ithaca.engines.scalog.server.orderer.carried import CarriedRequests
@@ -34,6 +33,7 @@ from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.server.raft_host.host import RaftHost
+from ithaca.sessions.carried import decode_carried
 
 
 class Requests:
