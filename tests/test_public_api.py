@@ -62,7 +62,7 @@ def implementations(kind: type) -> Iterator[type[Any]]:
         yield from implementations(each)
 
 
-@pytest.mark.parametrize("kind", [getattr(twin, name) for twin in (interface, interface_aio) for name in TWINS])
+@pytest.mark.parametrize("kind", [getattr(twin, name) for twin in (ithaca, ithaca.aio) for name in TWINS])
 def test_implementations_have_the_defaults_that_the_interface_says(kind: type) -> None:
     for module in ("embedded.log", "embedded.aio", "client.sync_log", "engines.scalog.client.log"):
         importlib.import_module(f"ithaca.{module}")

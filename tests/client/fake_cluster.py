@@ -182,6 +182,18 @@ class FakeOrderer(Server):
             "tail": state.tail,
             "first": state.first,
             "configured": True,
+            "shards": [
+                {
+                    "shard": shard.shard,
+                    "phase": shard.phase,
+                    "copies": shard.copies,
+                    "replicas": [
+                        {"replica": each.replica, "address": str(each.address), "open": each.is_open}
+                        for each in shard.replicas
+                    ],
+                }
+                for shard in state.view.shards
+            ],
             "log": str(self.cluster.log),
         }
 

@@ -83,11 +83,11 @@ def test_an_orderer_that_starts_with_a_clock_that_is_ahead_says_what_it_would_tr
             log.append_to_shard(number % 2, b"%d" % number)
         clock.ahead_s = 25 * HOUR_S
         restart_orderer(cluster)
-        until(lambda: any("before position 11" in said for said in cluster.status().warnings()), "it is announced")
+        until(lambda: any("before position 11" in said for said in cluster.status().health.warnings), "it is announced")
         assert log.first() == 1
         monkeypatch.setattr(trim_pace, "RETENTION_WAIT_S", 0.1)
         until(lambda: log.first() == 11, "nobody has set the clock right")
-        until(lambda: not any("retention" in said for said in cluster.status().warnings()), "it is done")
+        until(lambda: not any("retention" in said for said in cluster.status().health.warnings), "it is done")
 
 
 def test_an_announcement_ends_when_the_clock_is_set_right(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,13 +95,15 @@ def test_an_announcement_ends_when_the_clock_is_set_right(clock: Clock, monkeypa
         assert log.append(b"a").position == 1
         clock.ahead_s = 25 * HOUR_S
         restart_orderer(cluster)
-        until(lambda: any("retention trims 1 rec" in said for said in cluster.status().warnings()), "it is announced")
+        until(
+            lambda: any("retention trims 1 rec" in said for said in cluster.status().health.warnings), "it is announced"
+        )
         clock.ahead_s = 0.0
-        until(lambda: not any("retention" in said for said in cluster.status().warnings()), "it is taken back")
+        until(lambda: not any("retention" in said for said in cluster.status().health.warnings), "it is taken back")
         monkeypatch.setattr(trim_pace, "RETENTION_WAIT_S", 0.1)
         time.sleep(10 * LOOK_S)
         assert log.first() == 1
-        assert any("the order's time is 90000 s ahead" in said for said in cluster.status().warnings())
+        assert any("the order's time is 90000 s ahead" in said for said in cluster.status().health.warnings)
 
 
 def test_a_grace_and_a_part_end_although_the_order_was_a_year_ahead(clock: Clock) -> None:

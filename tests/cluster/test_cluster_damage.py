@@ -218,6 +218,8 @@ def test_readers_of_damaged_records_are_served_by_the_peer_and_a_restart_repairs
                 assert everything(log, image.tail) == [image.rows] * 3
         problem = f"{name} holds damaged records of lane {CLOSED}: restart it while its peers are well"
         assert cluster.status().problems() == [problem]
+        with ithaca.connect(cluster.bootstrap) as log:
+            assert log.status().problems == (problem,)
         assert metric(cluster, replica, "running") >= 1
         assert [record for record in caplog.records if f"lane {CLOSED} is damaged" in record.getMessage()]
         cluster.stop_server(name)

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from ithaca.cluster.ports import free_ports
-from ithaca.cluster.status import ClusterStatus, ServerStatus, cluster_status, places_of
+from ithaca.cluster.status import ClusterStatus, cluster_status, places_of
+from ithaca.engines.scalog.client.admin.status import judged
 from ithaca.model.errors import Unavailable
+from ithaca.model.health import ServerStatus, lanes_of
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
@@ -34,15 +36,22 @@ def silent(server: ServerStatus) -> ServerStatus:
     return ServerStatus(server.place, None, "nobody answers")
 
 
+SHORT = {
+    "shard": 0,
+    "phase": "live",
+    "copies": 2,
+    "replicas": [{"replica": number, "open": True, "address": f"h:{10 + number}"} for number in range(2)],
+}
 HEALTHY = [orderer(1, state="leader"), orderer(2), replica(0), replica(1)]
 
 
 def test_a_healthy_cluster() -> None:
-    status = ClusterStatus(HEALTHY)
-    assert status.problems() == []
-    assert status.warnings() == []
-    assert (status.first, status.tail, status.log) == (2, 8, "L")
-    assert status.leader is HEALTHY[0]
+    found = ClusterStatus(HEALTHY).health
+    assert found.problems == []
+    assert found.warnings == []
+    assert (found.first, found.tail, found.log) == (2, 8, "L")
+    assert found.leader is HEALTHY[0]
+    assert found.unwell == ()
 
 
 @pytest.mark.parametrize(
@@ -52,6 +61,33 @@ def test_a_healthy_cluster() -> None:
         ([*HEALTHY[:3], replica(1, state="catching up")], ["shard-0-replica-1 is catching up"]),
         ([*HEALTHY[:3], replica(1, log="M")], ["servers belong to different logs: L, M"]),
         ([*HEALTHY[:3], replica(1, log=None)], []),
+        (
+            [*HEALTHY[:3], replica(1, damaged=[{"lane": "0-1-1", "kept": None, "repaired": False}])],
+            ["shard-0-replica-1 holds damaged records of lane 0-1-1: restart it while its peers are well"],
+        ),
+        (
+            [*HEALTHY[:3], replica(1, damaged=[{"lane": "0-1-1", "kept": "0-1-1.damaged-1", "repaired": False}])],
+            ["shard-0-replica-1 lacks lane 0-1-1, which was damaged, until a peer has sent it"],
+        ),
+        ([*HEALTHY[:3], replica(1, damaged=[{"lane": "0-1-1", "kept": "kept", "repaired": True}])], []),
+        ([*HEALTHY[:3], replica(1, shard=0, replica=7)], ["shard-0-replica-1 answers as replica 0/7"]),
+        (
+            [orderer(1, state="leader", shards=[SHORT]), *HEALTHY[1:3], silent(HEALTHY[3])],
+            [
+                "shard-0-replica-1 does not answer: nobody answers",
+                "shard 0 cannot order: 1 of its replicas serve, and it needs 2",
+            ],
+        ),
+        ([orderer(1, state="leader", shards=[SHORT])], []),  # its replicas were not asked
+        (
+            [orderer(1, shards=[SHORT], applied=9), orderer(2, shards=[], applied=8), replica(0), silent(replica(1))],
+            [
+                "shard-0-replica-1 does not answer: nobody answers",
+                "no orderer leads, so nothing is ordered: more than half of the orderers must be up",
+                "shard 0 cannot order: 1 of its replicas serve, and it needs 2",
+            ],
+        ),
+        ([*HEALTHY, silent(orderer(0))], ["orderer at h:0 does not answer: nobody answers"]),
         (
             [orderer(1), *HEALTHY[1:]],
             ["no orderer leads, so nothing is ordered: more than half of the orderers must be up"],
@@ -69,20 +105,23 @@ def test_a_healthy_cluster() -> None:
 )
 def test_what_is_wrong_is_said(servers: list[ServerStatus], problems: list[str]) -> None:
     assert ClusterStatus(servers).problems() == problems
+    assert judged(servers).problems == tuple(problems), "`log.status()` says the same"
 
 
 def test_a_fenced_server_is_not_only_silent() -> None:
-    (problem,) = ClusterStatus([*HEALTHY[:3], silent(HEALTHY[3])]).problems({"shard-0-replica-1"})
+    found = ClusterStatus([*HEALTHY[:3], silent(HEALTHY[3])]).fenced({"shard-0-replica-1"})
+    (problem,) = found.problems()
+    assert [each.state for each in found.servers][3] == "fenced"
     assert problem.startswith("shard-0-replica-1 has fenced itself")
 
 
 def test_of_two_leaders_the_newer_one_counts() -> None:
     status = ClusterStatus([orderer(1, state="leader", term=3, tail=5), orderer(2, state="leader", term=4, tail=6)])
-    assert status.tail == 6
+    assert status.health.tail == 6
 
 
 def test_without_a_leader_nothing_is_known_of_the_tail() -> None:
-    status = ClusterStatus([orderer(1), silent(orderer(2))])
+    status = ClusterStatus([orderer(1), silent(orderer(2))]).health
     assert (status.first, status.tail, status.leader) == (None, None, None)
 
 
@@ -104,10 +143,21 @@ def test_warnings_of_clocks_and_of_what_retention_is_about_to_trim() -> None:
     trims = {"before": 501, "records": 500, "in_s": 42}
     status = ClusterStatus([orderer(1, state="leader", clocks=clocks, retention=trims), *HEALTHY[1:]])
     assert status.problems() == [], "nothing is wrong yet"
-    assert status.warnings() == [
+    assert status.health.warnings == [
         "retention trims 500 records, those before position 501, from 42 s on: "
         "they are too old by the orderers' clocks",
         "the clock of orderer 2 is 90000 s ahead of the time that most orderers agree on",
         "the order's time is 11 s behind the time that most orderers agree on",
     ]
-    assert ClusterStatus([orderer(1, clocks=clocks, retention=trims)]).warnings() == [], "only a leader knows"
+    assert ClusterStatus([orderer(1, clocks=clocks, retention=trims)]).health.warnings == [], "only a leader knows"
+
+
+def test_lanes_are_listed_with_what_each_server_holds() -> None:
+    ours = {"lane": "0-0-10", "open": True, "durable": 7, "ordered": 5}
+    other = {"lane": "0-0-2", "open": False, "durable": 3, "ordered": 3}
+    servers = [*HEALTHY[:2], replica(0, lanes=[ours, other]), replica(1, lanes=[ours | {"durable": 6, "ordered": 6}])]
+    assert lanes_of(servers) == [
+        ("0-0-2", False, 3, {"shard-0-replica-0": 3}),
+        ("0-0-10", True, 6, {"shard-0-replica-0": 7, "shard-0-replica-1": 6}),
+    ]
+    assert judged(servers).lanes == (("0-0-2", 3, 3), ("0-0-10", 6, 6))

@@ -22,7 +22,7 @@ def test_a_cluster_is_healthy_when_entered_and_gone_when_left() -> None:
         assert cluster.bootstrap == str(cluster.file.orderers[0].address)
         status = cluster.status()
         assert status.problems() == []
-        assert status.tail == 1
+        assert status.health.tail == 1
     assert not directory.exists()
     assert [thread.name for thread in set(threading.enumerate()) - threads if not thread.daemon] == []
     cluster.close()
@@ -40,8 +40,9 @@ def test_servers_stop_and_start_by_name() -> None:
     with Cluster() as cluster:
         cluster.stop_server("shard-0-replica-1")
         cluster.stop_server("shard-0-replica-1")
-        (problem,) = cluster.status().problems()
-        assert problem.startswith("shard-0-replica-1 does not answer")
+        silent, short = cluster.status().problems()
+        assert silent.startswith("shard-0-replica-1 does not answer")
+        assert short.startswith("shard 0 cannot order: 1 of its replicas serve")
         with pytest.raises(DeadlineExceeded, match=r"not healthy after 0.2 s: .*shard-0-replica-1"):
             cluster.wait_healthy(timeout=0.2)
         cluster.start_server("shard-0-replica-1")
@@ -85,11 +86,11 @@ def test_an_aggregator_that_is_killed_costs_no_record() -> None:
 
 def test_a_directory_is_gone_on_with(tmp_path: Path) -> None:
     with Cluster(tmp_path) as cluster:
-        log = cluster.status().log
+        log = cluster.status().health.log
         assert log is not None
         bootstrap = cluster.bootstrap
     with Cluster(tmp_path) as cluster:
-        assert (cluster.status().log, cluster.bootstrap) == (log, bootstrap)
+        assert (cluster.status().health.log, cluster.bootstrap) == (log, bootstrap)
     with pytest.raises(InvalidInput, match="made with --shards 1, not 2"):
         Cluster(tmp_path, shards=2)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ithaca.cluster.layout import servers_of, spares_of
 from ithaca.cluster.local import cluster_file, programs_of
 from ithaca.cluster.log_files import log_path, open_log
-from ithaca.cluster.status import WELL, ClusterStatus, cluster_status
+from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.supervisor import Program, Supervisor, Tell
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import Unavailable
@@ -49,9 +49,9 @@ async def run_cluster(
 
 async def healthy(places: Sequence[ServerPlace], progress: Tell) -> ClusterStatus:
     """Ask until nothing is wrong any more; `progress` is told what is still missing."""
-    while problems := (status := await cluster_status(places)).problems():
-        unready = [server.place.name for server in status.servers if server.state not in WELL]
-        progress(_waiting_for(unready, len(places)) if unready else f"waiting: {problems[0]}")
+    while (health := (status := await cluster_status(places)).health).problems:
+        unready = list(health.unwell)
+        progress(_waiting_for(unready, len(places)) if unready else f"waiting: {health.problems[0]}")
         await asyncio.sleep(_STATUS_POLL_S)
     return status
 

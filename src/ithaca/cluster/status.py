@@ -1,42 +1,27 @@
-"""How a cluster is: every server is asked, and what is wrong is said in words.
+"""How a cluster is: every server is asked, and its engine says in words what is wrong.
 
 Servers are asked directly, each within `limits.STATUS_TIMEOUT_S`, so that one that hangs hides no other.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from ithaca.engines.registry import engine
 from ithaca.engines.scalog.messages.order import GetView, ViewIs
 from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
-from ithaca.model.limit_use import limit_warnings
-from ithaca.model.limits import CLOCK_WARNED_S, STATUS_TIMEOUT_S
+from ithaca.model.health import Health, ServerStatus
+from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, StatusIs
 from ithaca.runtime.connection import Connection, OnlyAnswers, dial
-
-WELL = {"leader", "follower", "serving", "finalized", "reclaimed", "attached", "waiting", "removed"}
-"""States in which a server does all that it is there for."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerStatus:
-    """What one server said of itself, or why it said nothing."""
-
-    place: ServerPlace
-    status: dict[str, Any] | None
-    silence: str = ""
-
-    @property
-    def state(self) -> str:
-        return "unreachable" if self.status is None else str(self.status["state"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,126 +29,26 @@ class ClusterStatus:
     """All servers, orderers first, aggregators last."""
 
     servers: list[ServerStatus]
+    engine: EngineName = DEFAULT_ENGINE
+
+    @property
+    def health(self) -> Health:
+        """What the servers' words add up to: their engine knows."""
+        return engine(self.engine).health(self.servers)
+
+    def fenced(self, names: Collection[str]) -> "ClusterStatus":
+        """The same, where a supervisor knows that these servers have fenced themselves."""
+        servers = [each.fenced() if each.place.name in names else each for each in self.servers]
+        return ClusterStatus(servers, self.engine)
 
     @property
     def leader(self) -> ServerStatus | None:
-        """The orderer that leads; of two that say so, the one with the higher term."""
-        leaders = [server for server in self.servers if server.status is not None and server.state == "leader"]
-        return max(leaders, key=_term, default=None)
+        """The server that leads the others."""
+        return self.health.leader
 
-    @property
-    def tail(self) -> int | None:
-        """The next position; None while no orderer leads."""
-        return None if self.leader is None or self.leader.status is None else self.leader.status["tail"]
-
-    @property
-    def first(self) -> int | None:
-        return None if self.leader is None or self.leader.status is None else self.leader.status["first"]
-
-    @property
-    def log(self) -> str | None:
-        """The log's UUID, as any server knows it."""
-        known = [server.status["log"] for server in self.servers if server.status is not None and server.status["log"]]
-        return known[0] if known else None
-
-    def problems(self, fenced: Collection[str] = ()) -> list[str]:
-        """What is wrong, a sentence each; nothing when the cluster is healthy.
-
-        `fenced` names the servers that their supervisor knows to have fenced themselves.
-        """
-        found = []
-        for server in self.servers:
-            if server.place.name in fenced:
-                found.append(f"{server.place.name} has fenced itself, because a sync of its disk failed; it stays down")
-            elif server.status is None and self._counts(server.place):
-                found.append(f"{server.place.name} does not answer: {server.silence}")
-            elif server.status is not None and server.state not in WELL:
-                found.append(f"{server.place.name} is {server.state}")
-            found += _damage(server)
-        if self.leader is None:
-            found.append("no orderer leads, so nothing is ordered: more than half of the orderers must be up")
-        elif self.leader.status is not None and not self.leader.status["configured"]:
-            found.append("the cluster is not configured yet")
-        elif self.leader.status is not None:
-            found += _shards_without_lanes(self.leader.status) + _shards_short_of_replicas(self.leader.status)
-        logs = Counter(
-            server.status["log"] for server in self.servers if server.status is not None and server.status["log"]
-        )
-        if len(logs) > 1:
-            found.append(f"servers belong to different logs: {', '.join(map(str, logs))}")
-        return found
-
-    def warnings(self) -> list[str]:
-        """What people should know of although nothing is wrong, a sentence each."""
-        status = {} if self.leader is None or self.leader.status is None else self.leader.status
-        servers = [(server.place.name, server.status) for server in self.servers if server.status is not None]
-        return _trims_announced(status) + _clocks_apart(status) + limit_warnings(servers)
-
-    def _counts(self, place: ServerPlace) -> bool:
-        """Whether anybody waits for this server: not for a replica that was removed."""
-        status = None if self.leader is None else self.leader.status
-        if status is None or place.role != "replica":
-            return True
-        numbers = [
-            each["replica"] for shard in status["shards"] if shard["shard"] == place.shard for each in shard["replicas"]
-        ]
-        return not numbers or place.number in numbers
-
-
-def _term(server: ServerStatus) -> int:
-    return int(server.status["term"]) if server.status is not None else 0
-
-
-def _damage(server: ServerStatus) -> list[str]:
-    """Lanes that a replica has lost, or is about to give up."""
-    found = []
-    for damaged in (server.status or {}).get("damaged", ()):
-        name, lane = server.place.name, damaged["lane"]
-        if damaged["kept"] is None:
-            found.append(f"{name} holds damaged records of lane {lane}: restart it while its peers are well")
-        elif not damaged["repaired"]:
-            found.append(f"{name} lacks lane {lane}, which was damaged, until a peer has sent it")
-    return found
-
-
-def _trims_announced(leader: dict[str, Any]) -> list[str]:
-    """What retention is about to trim although it did not grow old before the leader's eyes."""
-    status = leader.get("retention")
-    if not status:
-        return []
-    return [
-        f"retention trims {status['records']} records, those before position {status['before']}, "
-        f"from {status['in_s']} s on: they are too old by the orderers' clocks"
-    ]
-
-
-def _clocks_apart(leader: dict[str, Any]) -> list[str]:
-    """Clocks that are far from what a majority of the orderers' clocks say."""
-    status = leader.get("clocks") or {"order_ahead_s": 0.0, "voters": []}
-    clocks = [(f"the clock of orderer {each['server']}", each["ahead_s"]) for each in status["voters"]]
-    return [
-        f"{name} is {abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'} the time that most orderers agree on"
-        for name, ahead_s in [*clocks, ("the order's time", status["order_ahead_s"])]
-        if abs(ahead_s) > CLOCK_WARNED_S
-    ]
-
-
-def _shards_without_lanes(leader: dict[str, Any]) -> list[str]:
-    """Shards that should take appends and cannot."""
-    return [
-        f"shard {shard['shard']} takes no appends: none of its replicas has an open lane"
-        for shard in leader["shards"]
-        if shard["phase"] == "live" and not any(replica["open"] for replica in shard["replicas"])
-    ]
-
-
-def _shards_short_of_replicas(leader: dict[str, Any]) -> list[str]:
-    """Shards from which a replica was removed, and to which none was added since."""
-    return [
-        f"shard {shard['shard']} is short of {shard['missing']} of its replicas: add one with ithaca shard replicas add"
-        for shard in leader["shards"]
-        if shard["phase"] != "finalized" and shard.get("missing", 0) > 0
-    ]
+    def problems(self) -> list[str]:
+        """What is wrong, a sentence each; nothing when the cluster is healthy."""
+        return self.health.problems
 
 
 async def cluster_status(places: Sequence[ServerPlace]) -> ClusterStatus:

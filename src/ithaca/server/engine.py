@@ -1,9 +1,11 @@
 """What every engine offers to whoever runs its servers."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import EngineName
+from ithaca.model.health import Health, ServerStatus
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.raft.events import Settings
@@ -32,3 +34,6 @@ class Engine(Protocol):
         `disk` and `settings` of Raft are for those that have other ones; `listen_at` is for a server that others reach
         at the file's address by way of a proxy or a mapped port.
         """
+
+    def health(self, servers: Sequence[ServerStatus]) -> Health:
+        """The verdict on a cluster, by what all its servers say of themselves."""

@@ -78,8 +78,11 @@ def _supervised(directory: Path) -> "tuple[Sequence[ServerPlace], dict[str, Chil
 
 
 def _report(found: "ClusterStatus", children: "dict[str, ChildState]", supervised: list[str]) -> dict[str, Any]:
-    fenced = {child.name for child in children.values() if child.phase == "fenced"}
-    problems = supervised or found.problems(fenced)
+    from ithaca.model.health import lanes_of
+
+    found = found.fenced({child.name for child in children.values() if child.phase == "fenced"})
+    health = found.health
+    problems = supervised or health.problems
     servers = []
     for server in found.servers:
         child = children.get(server.place.name)
@@ -92,7 +95,7 @@ def _report(found: "ClusterStatus", children: "dict[str, ChildState]", supervise
                 "number": status.get("replica", server.place.number),
                 "address": str(server.place.address),
                 "pid": status.get("pid") or (child.pid if child else None),
-                "state": "fenced" if server.place.name in fenced else server.state,
+                "state": server.state,
                 "restarts": child.restarts if child else None,
                 "says": server.status,
             }
@@ -100,28 +103,16 @@ def _report(found: "ClusterStatus", children: "dict[str, ChildState]", supervise
     return {
         "healthy": not problems,
         "problems": problems,
-        "warnings": found.warnings(),
-        "log": found.log,
-        "first": found.first,
-        "tail": found.tail,
+        "warnings": health.warnings,
+        "log": health.log,
+        "first": health.first,
+        "tail": health.tail,
         "servers": servers,
-        "lanes": _lanes(servers),
+        "lanes": [
+            {"lane": each.lane, "open": each.is_open, "ordered": each.ordered, "durable": each.durable}
+            for each in lanes_of(found.servers)
+        ],
     }
-
-
-def _lanes(servers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Per lane, how much of it is ordered, and how much each replica holds durably."""
-    lanes: dict[str, dict[str, Any]] = {}
-    for server in servers:
-        if server["role"] != "orderer" and server["says"] is not None:
-            for lane in server["says"].get("lanes", ()):
-                known = lanes.setdefault(
-                    lane["lane"], {"lane": lane["lane"], "open": False, "ordered": 0, "durable": {}}
-                )
-                known["open"] = known["open"] or lane["open"]
-                known["ordered"] = max(known["ordered"], lane["ordered"])
-                known["durable"][server["name"]] = lane["durable"]
-    return [lanes[lane] for lane in sorted(lanes, key=lambda lane: [int(part) for part in lane.split("-")])]
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -1,11 +1,15 @@
 """Scalog, as an engine among others."""
 
+from collections.abc import Sequence
+
+from ithaca.engines.scalog.health import health
 from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.engines.scalog.server.replica.server import ReplicaServer
 from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import EngineName
+from ithaca.model.health import Health, ServerStatus
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.raft.events import Settings
@@ -39,6 +43,9 @@ class Scalog:
                 return SpareServer(file, place.address, directory, disk=disk, listen_at=listen_at)
             case "aggregator":
                 return AggregatorServer(file, place.number, listen_at=listen_at)
+
+    def health(self, servers: Sequence[ServerStatus]) -> Health:
+        return health(servers)
 
 
 ENGINE: Engine = Scalog()

@@ -5,7 +5,6 @@ The leader does the work and is asked how far it is, so that a new leader goes o
 """
 
 import asyncio
-from typing import Any
 
 from ithaca.client.deadline import Backoff, Deadline
 from ithaca.engines.scalog.client.admin.status import ask_server
@@ -16,6 +15,8 @@ from ithaca.engines.scalog.ordering.entries import RemoveReplica
 from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, ProtocolError, Unavailable
+from ithaca.model.health import ServerStatus
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address, Shard
 
 _WHOLE = ("serving", "finalized")
@@ -115,10 +116,11 @@ class ReplicaAdmin:
     async def _check_others(self, shard: Shard, replica: int) -> None:
         """What is ordered is on f+1 replicas, so that all but f must lack nothing if this one goes."""
         others = [each for each in shard.replicas if each.replica != replica]
-        answers = await asyncio.gather(*(ask_server(self._context.links, each.address, "replica") for each in others))
+        places = [ServerPlace("replica", each.replica, each.address, shard.shard) for each in others]
+        answers = await asyncio.gather(*(ask_server(self._context.links, place) for place in places))
         if sum(map(_is_complete, answers)) < shard.size - shard.f:
             pairs = zip(others, answers, strict=True)
-            states = ", ".join(f"{each.replica} is {status.get('state')}" for each, status in pairs) or "there are none"
+            states = ", ".join(f"{each.replica} is {answer.state}" for each, answer in pairs) or "there are none"
             raise InvalidInput(
                 f"replica {replica} of shard {shard.shard} may have what the others lack ({states}): wait until they "
                 "have all, or say force"
@@ -134,10 +136,10 @@ class ReplicaAdmin:
             raise ProtocolError(f"an orderer does not say who has joined: {error!r}") from error
 
 
-def _is_complete(answer: dict[str, Any]) -> bool:
+def _is_complete(answer: ServerStatus) -> bool:
     """Whether a replica says that it lacks nothing that is ordered of its shard."""
-    lanes = answer.get("lanes", ())
-    return answer["state"] in _WHOLE and all(lane["durable"] >= lane["ordered"] for lane in lanes)
+    lanes = (answer.status or {}).get("lanes", ())
+    return answer.state in _WHOLE and all(lane["durable"] >= lane["ordered"] for lane in lanes)
 
 
 def _has_room(shard: Shard, address: Address) -> bool:

@@ -56,6 +56,7 @@ def _shard(shard: Shard, state: OrderingState, streams: NewsStreams | None) -> d
     return {
         "shard": number,
         "phase": shard.phase,
+        "copies": shard.copies,
         "missing": shard.size - len(shard.replicas),
         "replicas": [
             {
