@@ -7,8 +7,8 @@ CLOCKS = (
         "clock-leader-decides",
         "the leader's own clock stands for what a majority of the voters' clocks agree on",
         "ithaca.engines.scalog.ordering.clock",
-        "return clocks[majority - 1] if len(clocks) >= majority else None",
-        "return wall_us if len(clocks) >= majority else None",
+        "return clocks[most - 1] if len(clocks) >= most else None",
+        "return wall_us if len(clocks) >= most else None",
     ),
     Bug(
         "clock-order-leaps",

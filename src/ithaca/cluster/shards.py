@@ -25,6 +25,7 @@ from ithaca.model.config.cluster import ClusterFile, ReplicaPlace, ShardPlace, l
 from ithaca.model.config.text import dump_shard
 from ithaca.model.errors import ConfigError, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.model.quorum import shard_f
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
@@ -93,7 +94,7 @@ def _planned(file: ClusterFile, number: int, replicas: int, masking: bool) -> Sh
         raise InvalidInput(f"{replicas} replicas with masking, which works by majority: use 3, 5, 7, ...")
     ports = next_ports(replicas, max(address.port for address in file.addresses()))
     places = tuple(ReplicaPlace(replica, Address(LOOPBACK, port)) for replica, port in enumerate(ports))
-    return ShardPlace(number, (replicas - 1) // 2 if masking else replicas - 1, masking, places)
+    return ShardPlace(number, shard_f(replicas, masking), masking, places)
 
 
 def append_shard(path: Path, shard: ShardPlace) -> ClusterFile:

@@ -25,6 +25,7 @@ from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, Unavailable
 from ithaca.model.limits import SEGMENT_BYTES_MAX
+from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
 from ithaca.model.view import Address
 
@@ -96,7 +97,7 @@ def shaped(shape: Shape, ports: list[int]) -> ClusterFile:
         durability=shape.durability,
         aggregators=shape.aggregators,
     )
-    f = (shape.replicas - 1) // 2 if shape.masking else shape.replicas - 1
+    f = shard_f(shape.replicas, shape.masking)
     return replace(
         file,
         segment_bytes=shape.segment_bytes,

@@ -22,6 +22,7 @@ from ithaca.model.limits import (
     SHARD_REPLICAS_MAX,
 )
 from ithaca.model.positions import LaneId
+from ithaca.model.quorum import shard_size
 
 ShardPhase = Literal["live", "finalizing", "finalized"]
 
@@ -127,12 +128,3 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     def live_lanes(self) -> list[LaneId]:
         """Where appends may go."""
         return [lane for shard in self.shards if shard.phase == "live" for lane in shard.open_lanes()]
-
-
-def shard_size(f: int, masking: bool) -> int:
-    """How many replicas a shard needs.
-
-    >>> shard_size(1, masking=False), shard_size(1, masking=True)
-    (2, 3)
-    """
-    return 2 * f + 1 if masking else f + 1

@@ -4,6 +4,7 @@ A `LeaderTerm` lives exactly as long as its server leads one term.
 """
 
 from ithaca.model.limits import RAFT_ENTRY_BYTES_MAX, RAFT_PROPOSAL_ENTRIES_MAX
+from ithaca.model.quorum import majority
 from ithaca.raft.events import (
     ChangeMembership,
     Propose,
@@ -310,7 +311,7 @@ class LeaderTerm:
 
     def _is_alive(self, voters: tuple[ServerId, ...]) -> bool:
         """Whether enough of them are heard to go on after a change that makes these the voters."""
-        return sum(map(self._hears, voters)) > len(voters) // 2
+        return sum(map(self._hears, voters)) >= majority(len(voters))
 
     @property
     def is_handing_over(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from ithaca.model.limits import RAFT_MEMBERS_MAX
+from ithaca.model.quorum import majority
 from ithaca.raft.events import ChangeMembership, Reason
 from ithaca.raft.messages import Configuration, Entry, EntryKind, ServerId, Snapshot, configuration_of
 
@@ -64,12 +65,12 @@ class Membership:
     def is_quorum(self, agrees: Callable[[ServerId], bool]) -> bool:
         """Whether a majority of the voters agrees; without voters nobody ever does."""
         voters = self.current.voters
-        return sum(map(agrees, voters)) > len(voters) // 2
+        return sum(map(agrees, voters)) >= majority(len(voters))
 
     def majority_value(self, value: Callable[[ServerId], int]) -> int:
         """The largest value that a majority of the voters has reached."""
         values = sorted(map(value, self.current.voters))
-        return values[(len(values) - 1) // 2] if values else 0
+        return values[-majority(len(values))] if values else 0
 
 
 def changed(now: Configuration, event: ChangeMembership) -> Configuration | Reason:

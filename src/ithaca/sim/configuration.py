@@ -14,6 +14,7 @@ from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPla
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
+from ithaca.model.quorum import shard_f
 from ithaca.model.records import Compression, Retention
 from ithaca.model.view import Address
 from ithaca.proof import payload
@@ -131,7 +132,7 @@ class Configuration:
     @property
     def f(self) -> int:
         """Replicas of a shard that may be lost."""
-        return (self.replicas - 1) // 2 if self.masking else self.replicas - 1
+        return shard_f(self.replicas, self.masking)
 
     def cluster(self, spares: int = 0, spare_orderers: int = 0) -> ClusterFile:
         """The cluster's file, with so many of the spare shards and orderers in it."""

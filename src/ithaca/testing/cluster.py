@@ -28,6 +28,7 @@ from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.config.text import dump_cluster, dump_orderer
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
 from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
+from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
@@ -178,7 +179,7 @@ class Cluster:
         places = tuple(
             ReplicaPlace(replica, Address(LOOPBACK, port)) for replica, port in enumerate(free_ports(replicas))
         )
-        shard = ShardPlace(number, (replicas - 1) // 2 if masking else replicas - 1, masking, places)
+        shard = ShardPlace(number, shard_f(replicas, masking), masking, places)
         self.file = append_shard(self.directory / FILE, shard)
         self._places = self._all_places()
         for name in [place.name for place in self._places.values() if place.shard == number]:

@@ -35,6 +35,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import MIB, SERVER_STOP_TIMEOUT_S
+from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import SUPERVISOR
@@ -68,7 +69,7 @@ class Shape:
     @property
     def f(self) -> int:
         """Replicas of a shard that may be lost."""
-        return (self.replicas - 1) // 2 if self.masking else self.replicas - 1
+        return shard_f(self.replicas, self.masking)
 
 
 class ClusterUnderTest:

@@ -16,6 +16,8 @@ from typing import Literal
 
 import msgspec
 
+from ithaca.model.quorum import majority
+
 FIRST_S = 1.5
 """When the first strike comes."""
 ROUND_PAUSE_S = (0.5, 1.5)
@@ -89,7 +91,7 @@ def order_roles(orderers: int) -> tuple[str, ...]:
 def targets_of(*, orderers: int, shards: int, replicas: int, f: int, producers: Sequence[str]) -> Targets:
     """The groups of a cluster of this shape."""
     return Targets(
-        Group("orderers", order_roles(orderers), (orderers - 1) // 2),
+        Group("orderers", order_roles(orderers), orderers - majority(orderers)),
         tuple(
             Group(f"shard-{shard}", tuple(f"shard-{shard}-replica-{number}" for number in range(replicas)), f)
             for shard in range(shards)

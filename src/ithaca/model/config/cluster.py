@@ -86,6 +86,7 @@ from ithaca.model.limits import (
     SHARD_NUMBER_MAX,
     SHARD_REPLICAS_MAX,
 )
+from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability, Retention
 from ithaca.model.view import Address
 
@@ -366,7 +367,7 @@ class _Parser:
             ReplicaPlace(number, self._address(text, f"replica {number} of shard {shard}", *where, number))
             for number, text in enumerate(table["replicas"])
         )
-        return ShardPlace(shard, (count - 1) // 2 if masking else count - 1, masking, replicas)
+        return ShardPlace(shard, shard_f(count, masking), masking, replicas)
 
     def _address(self, text: str, user: str, *path: Key) -> Address:
         try:

@@ -13,6 +13,7 @@ only, to the agreed clock: there is nothing else to tell how long nobody led.
 from collections.abc import Iterable
 
 from ithaca.model.limits import CLOCK_HEARD_S, CLOCK_LOOK_US, CLOCK_SLEW_PERCENT
+from ithaca.model.quorum import majority
 
 
 class OrderClock:
@@ -75,8 +76,8 @@ class OrderClock:
         """The latest time that a majority of the voters' clocks have reached; None when too few were heard of."""
         counted = tuple(voters)
         clocks = sorted(self.clocks_us(wall_us, counted, now_us).values(), reverse=True)
-        majority = len(counted) // 2 + 1
-        return clocks[majority - 1] if len(clocks) >= majority else None
+        most = majority(len(counted))
+        return clocks[most - 1] if len(clocks) >= most else None
 
     def clocks_us(self, wall_us: int, voters: Iterable[int], now_us: int) -> dict[int, int]:
         """What the voters' clocks show now, of those that were heard of."""

@@ -55,7 +55,8 @@ from ithaca.model.limits import (
     SHARD_REPLICAS_MAX,
 )
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Address, ClusterConfiguration, shard_size
+from ithaca.model.quorum import shard_size
+from ithaca.model.view import Address, ClusterConfiguration
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 _Counted = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]

@@ -21,6 +21,7 @@ from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, La
 from ithaca.model.interface import ReplicaInfo, ShardInfo, awaited
 from ithaca.model.limits import ORDERING_REPLICAS_MAX, SHARD_NUMBER_MAX, SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
+from ithaca.model.quorum import shard_f
 from ithaca.model.view import Address, Shard, View
 
 
@@ -62,7 +63,7 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, awaited.Admin):
 
     async def _register(self, number: int, addresses: list[Address], masking: bool, deadline: Deadline) -> str | None:
         """Have the shard registered; the reason why it was not."""
-        f = (len(addresses) - 1) // 2 if masking else len(addresses) - 1
+        f = shard_f(len(addresses), masking)
         entry = RegisterShard(number, f, masking, tuple(enumerate(addresses)))
         for outcome in await self._order.propose(entry, deadline):
             if isinstance(outcome, RefusedEntry):
