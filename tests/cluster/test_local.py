@@ -111,7 +111,7 @@ def test_a_damaged_file_is_named_by_its_line(tmp_path: Path, small: Wanted) -> N
     make(tmp_path, small)
     with (tmp_path / "cluster.toml").open("a") as file:
         file.write("maskin = 7\n")
-    with pytest.raises(ConfigError, match=r"cluster.toml:15: maskin is not known"):
+    with pytest.raises(ConfigError, match=r"cluster.toml:16: maskin is not known"):
         make(tmp_path, Wanted())
 
 
