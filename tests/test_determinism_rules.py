@@ -16,8 +16,7 @@ _PACKAGES = (
     "server",
     "client",
     "runtime",
-    "replica",
-    "ordering",
+    "engines",
     "raft",
     "storage",
     "protocol",
@@ -128,3 +127,24 @@ def test_an_exception_is_needed(module: str) -> None:
 )
 def test_the_rule_finds_every_way_of_asking(source: str, found: set[str]) -> None:
     assert _found(source) == found
+
+
+@pytest.mark.parametrize("core", ["raft", "engines/scalog/ordering", "engines/scalog/replica"])
+def test_a_pure_core_waits_for_nothing_and_asks_nobody(core: str) -> None:
+    """It is given time and chance, and says what is to be done."""
+    paths = sorted((_SOURCE / core).rglob("*.py"))
+    assert paths
+    for path in paths:
+        modules = {name for name in _imports(path.read_text()) if name.split(".")[0] in ("asyncio", "logging", "time")}
+        modules |= {
+            name for name in _imports(path.read_text()) if name.startswith(("ithaca.runtime", "ithaca.storage"))
+        }
+        assert not modules, path
+
+
+def _imports(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module

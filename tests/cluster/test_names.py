@@ -8,10 +8,10 @@ import pytest
 
 import ithaca
 from ithaca.engines.scalog.ordering import sessions
+from ithaca.engines.scalog.ordering.decisions import names as orderer_names
 from ithaca.engines.scalog.ordering.outcomes import ExpiredSession, Session
 from ithaca.engines.scalog.ordering.prepared import writers
 from ithaca.engines.scalog.server.orderer import leading
-from ithaca.engines.scalog.server.orderer import names as orderer_names
 from ithaca.model import limits
 from ithaca.storage import sessions as lane_sessions
 from ithaca.testing import Cluster
@@ -56,7 +56,7 @@ def test_sessions_are_listed_and_expired_by_name() -> None:
         assert all(each.idle_s is not None and each.idle_s < 60 for each in listed)
         log.admin.expire_session("b")
         assert names(log) == ["a"]
-        with pytest.raises(ithaca.ExpiredSession):
+        with pytest.raises(ithaca.SessionExpired):
             session.append(b"y", seq=2)
         with pytest.raises(ithaca.NoSuchSession, match="there is no session 'b'"):
             log.admin.expire_session("b")
@@ -114,7 +114,7 @@ def test_idle_sessions_and_writers_go_by_age_and_active_ones_stay(monkeypatch: p
             return names(log) == ["active"] and [each.writer for each in log.admin.writers()] == ["active"]
 
         until(wait, "what is idle goes")
-        with pytest.raises(ithaca.ExpiredSession):
+        with pytest.raises(ithaca.SessionExpired):
             gone.append(b"y")
         assert log.session("idle").next_seq == 1
 

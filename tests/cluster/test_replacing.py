@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ithaca
-from ithaca.engines.scalog.server.orderer import spares
+from ithaca.engines.scalog.ordering.decisions import spares
 from ithaca.engines.scalog.server.replica.copies import Copies
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.model.addresses import parse_address

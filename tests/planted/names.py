@@ -42,9 +42,9 @@ NAMES = (
     Bug(
         "names-active-ones-expire",
         "a session that only appends, and is not opened again, counts as idle",
-        "ithaca.engines.scalog.server.orderer.names",
-        "                if next_seq != session.seen_seq:",
-        "                if session.seen_seq == 0:",
+        "ithaca.engines.scalog.ordering.decisions.names",
+        "        if next_seq != session.seen_seq:",
+        "        if session.seen_seq == 0:",
     ),
     Bug(
         "parts-once-not-known-again",

@@ -6,7 +6,7 @@ REPLACING = (
     Bug(
         "replace-learner-too-early",
         "a learner is added as soon as it is heard of, whatever it has copied",
-        "ithaca.engines.scalog.server.orderer.spares",
+        "ithaca.engines.scalog.ordering.decisions.spares",
         "if not has_room or not leader.has_caught_up(number, replica):",
         "if not has_room:",
     ),
@@ -20,8 +20,8 @@ REPLACING = (
     Bug(
         "replace-given-up-learns-on",
         "a learner that nobody asks for any more stays one",
-        "ithaca.engines.scalog.server.orderer.spares",
-        "return [each for each in self._learners.items() if _left_s(each[1]) <= 0]",
+        "ithaca.engines.scalog.ordering.decisions.spares",
+        "return [each for each in self._learners.items() if _left_s(each[1], now_s) <= 0]",
         "return []",
     ),
     Bug(

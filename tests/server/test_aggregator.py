@@ -26,12 +26,12 @@ from ithaca.engines.scalog.messages.aggregation import Alive, Assigned, Attach, 
 from ithaca.engines.scalog.messages.order import GetTail, GetView
 from ithaca.engines.scalog.messages.reporting import Join, Joined, ReportIs, SignOfLife
 from ithaca.engines.scalog.ordering.assignment import chosen
+from ithaca.engines.scalog.ordering.decisions import reporting as orderer_aggregators
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.outcomes import TrimmedLog
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.server import watch
 from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
-from ithaca.engines.scalog.server.orderer import aggregators as orderer_aggregators
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.replica.order import OrderLink
 from ithaca.model.cut import ShardCut

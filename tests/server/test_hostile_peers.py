@@ -8,8 +8,8 @@ from tests.server.orderers import FakeReplica, ask, client, cluster_file, joined
 
 from ithaca.engines.scalog.messages.reporting import BootIsKnown, Enlist, Join, Joined
 from ithaca.engines.scalog.ordering import reports
+from ithaca.engines.scalog.ordering.decisions import spares
 from ithaca.engines.scalog.ordering.entries import AddReplica, encode_entry
-from ithaca.engines.scalog.server.orderer import spares
 from ithaca.model import limits
 from ithaca.model.errors import InvalidInput, NoSuchReplica, Overloaded, ProtocolError
 from ithaca.model.positions import LaneId

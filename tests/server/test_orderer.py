@@ -25,9 +25,6 @@ from tests.server.orderers import (
 
 from ithaca.engines.scalog.messages.order import GetTail
 from ithaca.engines.scalog.messages.reporting import Join, Joined
-from ithaca.engines.scalog.ordering.entries import OpenLane
-from ithaca.engines.scalog.ordering.outcomes import Reason, RefusedEntry
-from ithaca.engines.scalog.server.orderer.joins import _opened_lane
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import (
@@ -35,13 +32,9 @@ from ithaca.model.errors import (
     ConfigError,
     Corrupt,
     Fenced,
-    InvalidInput,
-    IthacaError,
     LogInUse,
     NoSuchReplica,
-    NoSuchShard,
     ProtocolError,
-    WrongLane,
 )
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
@@ -352,17 +345,3 @@ async def test_a_message_that_orderers_do_not_take_ends_the_connection(tmp_path:
     async with orderers(file, tmp_path), speaking(file.orderers[0].address) as (connection, mailbox):
         connection.send(StatusIs(b"{}"))
         assert isinstance(await mailbox.lost, ProtocolError)
-
-
-@pytest.mark.parametrize(
-    ("reason", "error"),
-    [
-        ("no such shard", NoSuchShard),
-        ("no such replica", NoSuchReplica),
-        ("the lane is closed", WrongLane),
-        ("too many incarnations", InvalidInput),
-    ],
-)
-def test_what_became_of_a_replica_while_it_joined_is_said(reason: Reason, error: type[IthacaError]) -> None:
-    assert type(_opened_lane([RefusedEntry(OpenLane(0, 0, 1), reason)])) is error
-    assert _opened_lane([RefusedEntry(OpenLane(0, 0, 1), "the shard is finalized")]) is None

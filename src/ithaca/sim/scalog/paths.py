@@ -2,6 +2,8 @@
 
 from ithaca.sim.paths import SHARED_PATHS
 
+_FAILURES = "ithaca.engines.scalog.ordering.decisions.failures:Failures"
+
 PATHS: dict[str, str] = {
     **SHARED_PATHS,
     "order: cut refused": "ithaca.engines.scalog.server.orderer.leading:LeaderService._cut_refused",
@@ -23,13 +25,13 @@ PATHS: dict[str, str] = {
     "order: replica sent elsewhere": "ithaca.engines.scalog.server.orderer.streams:NewsStreams.dismiss",
     "order: replica removed": "ithaca.engines.scalog.ordering.shards:ShardTable.remove",
     "order: replica added": "ithaca.engines.scalog.ordering.shards:ShardTable.add",
-    "order: silent lane closed": "ithaca.engines.scalog.server.orderer.failures:Failures._mask",
-    "order: silent replica removed": "ithaca.engines.scalog.server.orderer.failures:Failures._remove",
-    "order: shard of a silent replica finalized": "ithaca.engines.scalog.server.orderer.failures:Failures._finalize",
+    "order: silent lane closed": f"{_FAILURES}._mask",
+    "order: silent replica removed": f"{_FAILURES}._remove",
+    "order: shard of a silent replica finalized": f"{_FAILURES}._finalize",
     "replica: was removed": "ithaca.engines.scalog.replica.core:ReplicaCore._removed",
     "replica: learner was not needed": "ithaca.engines.scalog.storage.replica_meta:_move",
     "replica: no room for runs": "ithaca.engines.scalog.replica.reporting:RunsSync.refuse",
-    "order: learner let go": "ithaca.engines.scalog.server.orderer.spares:Spares.let_go",
+    "order: learner let go": "ithaca.engines.scalog.ordering.decisions.spares:Spares.let_go",
     "replica: was a spare": "ithaca.engines.scalog.server.replica.spare:SpareServer._become",
     "order: part opened": "ithaca.engines.scalog.ordering.prepared.parts:PartTable.open",
     "order: part sealed": "ithaca.engines.scalog.ordering.prepared.parts:PartTable.seal",

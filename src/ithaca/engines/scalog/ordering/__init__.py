@@ -5,12 +5,13 @@ agrees on *cuts*, the durable length of every lane; two consecutive cuts give po
 between them. So its load depends on lanes and reports, never on records. Design §5 is this package's
 contract; the consensus below it is `ithaca.raft`, which is not imported: entries are bytes to it.
 
-Two objects, no clock, no I/O, no randomness:
+Two objects and a folder, no clock, no I/O, no randomness:
 
 * `state.OrderingState`, on every server: `apply(index, entry) -> list[Outcome]`, a pure function of the
   committed entries.
 * `leader.CutProposer`, on the leader alone: reports in, cuts to propose out. Soft state: it is made from the
   committed state when leadership begins, and dropped when it ends.
+* `decisions`, on the leader alone: who is removed, added, evicted and moved, and what expires.
 
 **The shell's part.** Each payload that Raft applies: `decode_entry`, `apply`, stream the outcomes to the
 shards they concern (a cut as `of_shard`), answer whoever asked, then `CutProposer.applied(outcomes, own=...)`,
@@ -50,8 +51,8 @@ state (tail, view, sessions) are linearizable after Raft's read index.
     their order, after f+1 replicas of the present configuration had synced it, and never after it was dropped. Of
     a writer's keys each is published at most once, and none behind a higher one (design §5 "Prepared appends").
 
-Read `entries` and `outcomes` first, then `state`; `lanes` has the cut arithmetic, `shards` the view,
-`sessions`, `lost`, `prepared` and `snapshot` are what they say. On
-the leader: `leader`, then `reports` and `retention`; `clock` is its time, and `trim_pace` what may go because of its
-age.
+Read `entries` and `outcomes` first, then `state`; `lanes` has the cut arithmetic, `closed_lanes` those that are done,
+`shards` the view, `room` how large all of it may be; `sessions`, `lost`, `prepared` and `snapshot` are what they say;
+`cut_slices` are cuts for some shards. On the leader: `leader`, then `reports` and `retention`; `clock` is its time,
+`liveness` whom it misses, `assignment` which aggregator a shard is given, and `decisions` what it does beside ordering.
 """

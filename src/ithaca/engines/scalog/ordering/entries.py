@@ -20,7 +20,7 @@ Every entry is a msgpack array: its tag, then its fields in the order below.
 | `expire-idle`    | sessions: [producer id, epoch], since, time                                | §5            |
 | `lost`           | lane, start, stop                                                          | §5            |
 
-Those of prepared appends are in `part_entries`. A lane is an array of shard, replica and incarnation; an address
+Those of prepared appends are in `prepared.entries`. A lane is an array of shard, replica and incarnation; an address
 one of host and port.
 """
 
@@ -282,6 +282,13 @@ _decoder: msgspec.msgpack.Decoder[OrderingEntry] = msgspec.msgpack.Decoder(Order
 def cut(moved: LaneLengths, *, time_us: int, view: int, forget: tuple[int, ...] = ()) -> Cut:
     """The entry that orders the lanes up to these lengths."""
     return Cut(pack(moved.keys), pack(moved.lengths), time_us, view, forget)
+
+
+def timed(entry: OrderingEntry, time_us: int) -> OrderingEntry:
+    """An entry of a client, with the order's time where it needs one."""
+    if isinstance(entry, OpenPart | RenewParts | Publish | OpenSession | MoveSession):
+        return msgspec.structs.replace(entry, time_us=time_us)
+    return entry
 
 
 def encode_entry(entry: OrderingEntry) -> bytes:

@@ -4,21 +4,13 @@ spares enlist, and learners are let in."""
 from ithaca.engines.scalog.messages.aggregation import Assigned
 from ithaca.engines.scalog.messages.order import Admit
 from ithaca.engines.scalog.messages.reporting import BootIsKnown, Enlist, Join, Joined, ReportIs, SignOfLife
+from ithaca.engines.scalog.ordering.decisions.joins import boot_problem, member, opened_lane
 from ithaca.engines.scalog.ordering.entries import OpenLane
-from ithaca.engines.scalog.ordering.outcomes import LaneOpened, Outcome, RefusedEntry
-from ithaca.engines.scalog.ordering.shards import boot_max
+from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
-from ithaca.model.errors import (
-    InvalidInput,
-    IthacaError,
-    NoSuchReplica,
-    NoSuchShard,
-    ProtocolError,
-    Unavailable,
-    WrongLane,
-)
+from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Replica
 from ithaca.protocol.codec import Received
@@ -69,16 +61,15 @@ class JoinRequests:
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
             return
-        most = boot_max(replica.boot, max(self._answers.state.time_us, wall_us()))
-        if message.boot > most:
-            why = f"boot {message.boot} is too far ahead: the last one was {replica.boot}"
-            self._answers.fail(connection, request, InvalidInput(why))
+        problem = boot_problem(replica, message.boot, max(self._answers.state.time_us, wall_us()))
+        if problem is not None:
+            self._answers.fail(connection, request, problem)
             return
         if self._is_placed_elsewhere(connection, request, message):
             return
 
         def done(outcomes: list[Outcome]) -> None:
-            lane = _opened_lane(outcomes)
+            lane = opened_lane(outcomes)
             if isinstance(lane, IthacaError):
                 self._answers.fail(connection, request, lane)
             elif connection.is_open:
@@ -133,31 +124,14 @@ class JoinRequests:
             self._answer(connection, request, message, None)
 
     def _member(self, message: Join) -> Replica | IthacaError | None:
-        """Which replica of the view it is, None if its shard has none of this number, or why it can be none."""
-        shards, number = self._answers.state.shards, message.shard
-        shard = shards.by_number.get(number)
-        if shard is None and shards.was_reclaimed(number):
-            return NoSuchShard(f"shard {number} was finalized and trimmed whole: nothing is left of it")
-        if shard is None:
-            return Unavailable(f"shard {number} is not registered yet: add it with ithaca shard add")
-        replica = shard.find(message.replica)
-        if replica is not None and message.address not in (None, replica.address):
-            # Two leaders, one after the other, may give the same number to two learners: one of them was added. Both
-            # addresses are what the learner enlisted as, wherever it is started now.
-            return NoSuchReplica(
-                f"replica {message.replica} of shard {number} is the server at {replica.address}, and not the one that "
-                f"enlisted as {message.address}: nobody counts on what that holds"
-            )
-        return replica
+        return member(self._answers.state.shards, message.shard, message.replica, message.address)
 
     def _is_placed_elsewhere(self, connection: Connection, request: Received, message: Join) -> bool:
         """Whether a replica is to report through an aggregator, or has to wait until that is known; it is told so."""
-        try:
-            to = self._aggregators.place(message)
-        except Unavailable as error:
-            self._answers.fail(connection, request, error)
-            return True
-        if to is not None:
+        to = self._aggregators.place(message)
+        if isinstance(to, Unavailable):
+            self._answers.fail(connection, request, to)
+        elif to is not None:
             connection.answer(request, Assigned(to))
         return to is not None
 
@@ -171,23 +145,3 @@ class JoinRequests:
         self._streams.join(connection, message.shard, message.replica)
         orderers = self._answers.orderers
         connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, orderers))
-
-
-def _opened_lane(outcomes: list[Outcome]) -> LaneId | IthacaError | None:
-    """The lane that a replica got, None in a finalized shard; an error when it cannot have one."""
-    for outcome in outcomes:
-        if isinstance(outcome, LaneOpened):
-            return outcome.lane
-        if isinstance(outcome, RefusedEntry):
-            match outcome.reason:
-                case "the shard is finalized":
-                    return None
-                case "no such shard":
-                    return NoSuchShard("the shard was reclaimed while the replica joined: nothing is left of it")
-                case "no such replica":
-                    return NoSuchReplica("the replica was removed from its shard while it joined")
-                case "the lane is closed":
-                    return WrongLane("the lane of this start of the replica was closed: join with a higher boot")
-                case reason:
-                    return InvalidInput(f"the replica cannot join: {reason}")
-    raise AssertionError(f"opening a lane had no outcome: {outcomes}")

@@ -7,26 +7,24 @@ or makes a task: a report is received, the cut that it makes due is handed to Ra
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
-
-from msgspec.structs import replace
 
 from ithaca.engines.scalog.messages.appending import FinishPart
-from ithaca.engines.scalog.ordering.entries import Configure, OrderingEntry, RegisterShard, encode_entry
+from ithaca.engines.scalog.ordering.decisions.cluster_file import missing as missing_entries
+from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry, ViewChanged
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.server.orderer.failures import Failures
+from ithaca.engines.scalog.server.orderer.failures import FailureService
 from ithaca.engines.scalog.server.orderer.names import NameKeeping
 from ithaca.engines.scalog.server.orderer.parts import PartKeeping
+from ithaca.engines.scalog.server.orderer.ports import Warnings
 from ithaca.engines.scalog.server.orderer.retention import Retaining
-from ithaca.engines.scalog.server.orderer.spares import Learner, Spares
+from ithaca.engines.scalog.server.orderer.spares import SpareService
 from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError
-from ithaca.model.limits import LEARNERS_LOOK_S, ORDERER_RETRY_S, RETENTION_CHECK_S, SESSIONS_CHECK_S
-from ithaca.model.view import Address, ClusterConfiguration
+from ithaca.model.limits import ORDERER_RETRY_S, RETENTION_CHECK_S, SESSIONS_CHECK_S
 from ithaca.protocol.greeting import Hello
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid
 from ithaca.runtime.metrics import OrdererMetrics
@@ -67,10 +65,9 @@ class LeaderService:
         self._has_all = False
         self.is_ready = False
         """Whether the log is configured with all shards of the file, and requests can be taken."""
-        self.spares = Spares(state, self._look_at_learners)
-        self._adding: set[int] = set()
-        """Shards to which a learner is being added."""
-        self._failures = Failures(file, state, self.spares, self._order)
+        warnings = Warnings()
+        self.spares = SpareService(state, self._order, driver.submit_read, self._plan, warnings)
+        self._failures = FailureService(file.failures, state, self.spares, self._order, warnings)
         self._hello = hello
         self._retaining: Retaining | None = None
         self._names = NameKeeping(file, state, hello, self._order, clock.lead)
@@ -115,7 +112,7 @@ class LeaderService:
             for shard in dict.fromkeys(report.shard for report in accepted):
                 self._parts.reported(leader, shard)
             for report in accepted:
-                self._add_learner(leader, report)
+                self.spares.reported(leader, report)
 
     def heard(self, shard: int, replica: int, is_complete: bool) -> None:
         """A replica has given a sign of life, and said whether it lacks nothing."""
@@ -177,33 +174,6 @@ class LeaderService:
         self._failures.look()
         self._plan(self._failures.look_s, self._look_for_failures)
 
-    def _add_learner(self, leader: CutProposer, report: Report) -> None:
-        """Add whoever has reported, if it is a learner that has caught up."""
-        entry = self.spares.due(leader, report)
-        if entry is None or entry.shard in self._adding:
-            return
-        _log.info("replica %d has all of shard %d, and is added", entry.replica, entry.shard)
-        self._adding.add(entry.shard)
-
-        def done(_: object) -> None:
-            self._adding.discard(report.shard)
-
-        self._order(entry, done, done)
-
-    def _look_at_learners(self) -> None:
-        """Let go of learners that nobody asks for any more, once it is certain that this server leads."""
-        if self._is_over:
-            return
-        for address, learner in self.spares.unasked():
-            self._driver.submit_read(Waiter(partial(self._let_go, address, learner), lambda _: None))
-        left_s = self.spares.unasked_in_s()
-        if left_s is not None:
-            self._plan(max(left_s, LEARNERS_LOOK_S), self._look_at_learners)
-
-    def _let_go(self, address: Address, learner: Learner, _: int) -> None:
-        if not self._is_over and learner.shard not in self._adding:  # else it may be the one that is being added
-            self.spares.let_go(address, learner)
-
     # Configuring
 
     def _prepare(self) -> None:
@@ -215,7 +185,8 @@ class LeaderService:
             return
         if not self._has_all:
             self._catch_up()
-        missing = [entry for entry in _missing(self._file, self._state) if entry not in self._refused]
+        log = new_uuid() if self._state.configuration is None else self._state.configuration.log
+        missing = [entry for entry in missing_entries(self._file, self._state, log) if entry not in self._refused]
         self.is_ready = not missing
         if self.is_ready:
             self._ready()
@@ -274,18 +245,3 @@ class LeaderService:
         if planned is not None:
             planned.cancel()
         self._timers[action] = self._loop.call_later(delay_s, action)
-
-
-def _missing(file: ClusterFile, state: OrderingState) -> list[OrderingEntry]:
-    """The entries that make the agreed state follow the file, as far as a file can say it."""
-    entries: list[OrderingEntry] = []
-    known = state.configuration
-    if known is None:
-        entries.append(Configure(ClusterConfiguration(new_uuid(), file.engine, file.order_interval_us)))
-    elif known.order_interval_us != file.order_interval_us:
-        entries.append(Configure(replace(known, order_interval_us=file.order_interval_us)))
-    for shard in file.shards:
-        if shard.shard not in state.shards.by_number and not state.shards.was_reclaimed(shard.shard):
-            replicas = tuple((place.replica, place.address) for place in shard.replicas)
-            entries.append(RegisterShard(shard.shard, shard.f, shard.masking, replicas))
-    return entries

@@ -4,25 +4,20 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from ithaca.engines.scalog.messages.appending import FinishPart
-from ithaca.engines.scalog.ordering.entries import MoveSession, OpenSession, OrderingEntry
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome
-from ithaca.engines.scalog.ordering.prepared.entries import ExpireParts, OpenPart, Publish, RenewParts
+from ithaca.engines.scalog.ordering.prepared.entries import SealPart
+from ithaca.engines.scalog.ordering.prepared.expiry import PartExpiry
+from ithaca.engines.scalog.ordering.prepared.finishing import finish
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.model.errors import IthacaError, PartGone, Unavailable
+from ithaca.engines.scalog.server.orderer.ports import Plan, Submit
+from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.limits import ORDERER_RETRY_S
 from ithaca.model.positions import LaneId
 
 _log = logging.getLogger("ithaca.orderer")
-_LOOK_S_MAX = 60.0
-"""The order's time may pass a little slower than time does: it is looked at this often."""
-
-Submit = Callable[[OrderingEntry, Callable[[list[Outcome]], None], Callable[[IthacaError], None]], None]
-Plan = Callable[[float, Callable[[], None]], None]
 
 
 class _Finishing(NamedTuple):
@@ -43,7 +38,7 @@ class PartKeeping:
         self._submit = submit
         self._plan = plan
         self._finishing: dict[LaneId, _Finishing] = {}
-        self._look_at_us: int | None = None
+        self._expiry = PartExpiry(state)
 
     def finish(
         self,
@@ -76,9 +71,8 @@ class PartKeeping:
 
     def look_at(self, until_us: int | None) -> None:
         """A part expires at this time."""
-        if until_us is not None and (self._look_at_us is None or until_us < self._look_at_us):
-            self._look_at_us = until_us
-            self._plan(min(max(0.0, (until_us - self._time_us()) / 1e6), _LOOK_S_MAX), self._expire)
+        if self._expiry.expires(until_us):
+            self._plan(self._expiry.look_in_s(self._time_us()), self._expire)
 
     def end(self) -> None:
         """Another term has begun, or the server stops."""
@@ -88,46 +82,33 @@ class PartKeeping:
 
     def _try(self, leader: CutProposer | None, finishing: _Finishing) -> None:
         message = finishing.message
-        part = self._state.parts.find((message.lane, message.token))
-        if part is None:
-            finishing.failed(PartGone(f"part {message.lane} was aborted, has expired or was never made"))
-            return
-        if part.length == message.length:
-            finishing.done([PartSealed(part.lane, part.length)])
-            return
-        try:
-            entry = None if leader is None else leader.seal(part, message.length)
-        except IthacaError as error:
-            finishing.failed(error)
-            return
-        if entry is None:
-            self._finishing[message.lane] = finishing
-            return
+        decided = finish(self._state, leader, message.lane, message.token, message.length)
+        match decided:
+            case PartSealed():
+                finishing.done([decided])
+            case SealPart():
+                self._seal(leader, finishing, decided)
+            case None:
+                self._finishing[message.lane] = finishing
+            case error:
+                finishing.failed(error)
 
+    def _seal(self, leader: CutProposer | None, finishing: _Finishing, entry: SealPart) -> None:
         def sealed(outcomes: list[Outcome]) -> None:
             self._try(leader, finishing)  # if the configuration has changed, reports of the new one are waited for
 
         self._submit(entry, sealed, finishing.failed)
 
     def _expire(self) -> None:
-        self._look_at_us = None
-        time_us = self._time_us()
-        due = self._state.parts.due(time_us)
-        if not due:
-            self.look_at(self._state.parts.next_until_us)
+        entry = self._expiry.look(self._time_us())
+        if entry is None:
+            self.look_at(self._expiry.next_us)
             return
-        _log.info("%d prepared part(s) have expired", len(due))
-        self._submit(ExpireParts(due, time_us), self._expired, self._not_expired)
+        _log.info("%d prepared part(s) have expired", len(entry.lanes))
+        self._submit(entry, self._expired, self._not_expired)
 
     def _expired(self, outcomes: list[Outcome]) -> None:
-        self.look_at(self._state.parts.next_until_us)
+        self.look_at(self._expiry.next_us)
 
     def _not_expired(self, error: IthacaError) -> None:
         self._plan(ORDERER_RETRY_S, self._expire)
-
-
-def timed(entry: OrderingEntry, time_us: int) -> OrderingEntry:
-    """An entry of a client, with the order's time where it needs one."""
-    if isinstance(entry, OpenPart | RenewParts | Publish | OpenSession | MoveSession):
-        return replace(entry, time_us=time_us)
-    return entry

@@ -10,7 +10,7 @@ from ithaca.engines.scalog.messages.listing import GetSessions, GetWriters, Sess
 from ithaca.engines.scalog.messages.order import Admit, GetSession, GetTail, GetView, Propose, SessionIs, TailReply
 from ithaca.engines.scalog.messages.reporting import Enlist, Join, ReportIs, SignOfLife
 from ithaca.engines.scalog.messages.requests import REQUESTS, RelocateSession, Request, entry_of, request_of
-from ithaca.engines.scalog.ordering.entries import decode_entry, encode_entry
+from ithaca.engines.scalog.ordering.entries import decode_entry, encode_entry, timed
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
@@ -18,7 +18,6 @@ from ithaca.engines.scalog.server.orderer.carried import CarriedRequests
 from ithaca.engines.scalog.server.orderer.joins import JoinRequests
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
-from ithaca.engines.scalog.server.orderer.parts import timed
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
 from ithaca.engines.scalog.server.orderer.views import ViewRequests
 from ithaca.model.errors import (

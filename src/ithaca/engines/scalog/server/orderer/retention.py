@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ithaca.engines.scalog.messages.reading import KeptFrom, SeekBytes, SeekTime, TimeIs
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.server.orderer.failures import Submit
+from ithaca.engines.scalog.server.orderer.ports import Submit
 from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import RETENTION_LARGE_PERCENT, RETENTION_WAIT_S
