@@ -89,8 +89,8 @@ WAITING = {
     "PreparedAppends": "prepare open_part publish publish_once renew abort",
     "Session": "append append_many",
     "Pending": "result",
-    "Records": "close",
-    "Subscription": "close poll",
+    "Records": "close take_batches",
+    "Subscription": "close poll take_batches",
 }
 
 

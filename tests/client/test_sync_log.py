@@ -38,6 +38,8 @@ from ithaca.model.interface import Batch, Log, Pending, awaited
 from ithaca.model.limits import POLL_RECORDS_MAX, READ_CHUNK_BYTES
 from ithaca.model.records import Record
 from ithaca.wire.batch import HEAD_BYTES
+from ithaca.wire.build import build
+from ithaca.wire.positioned import PositionedBatch
 
 PATIENCE_S = 60
 INTERRUPTS = 20
@@ -354,7 +356,7 @@ def test_a_chunk_of_large_records_is_bounded_by_its_bytes(log: Log) -> None:
     with log.read_range(start) as records:
         next(records)
         assert isinstance(records, SyncRecords)
-        assert records._ahead.records == []
+        assert records._ahead.is_empty
         assert records.position == start + 1
 
 
@@ -386,8 +388,7 @@ def test_what_was_fetched_for_a_caller_that_went_away_is_handed_to_the_next(log:
     with log.subscribe(start) as subscription:
         assert isinstance(subscription, SyncSubscription)
         for _ in range(2):  # as if Ctrl-C had ended the wait when the fetch was through
-            portal().run(lambda: subscription._fill_once(lambda: subscription._fetch_records(None, 3)))
-        portal().run(lambda: subscription._fill_once(subscription._fetch_batch))
+            portal().run(lambda: subscription._fetch(None))
         assert [next(subscription).position for _ in range(10)] == list(range(start, start + 10))
 
 
@@ -395,24 +396,27 @@ class FailingTwin(awaited.Records):
     """Three records, then an error, then the end."""
 
     def __init__(self) -> None:
-        self._steps = self._generate()
+        self._steps = 0
         self._position = 1
 
-    async def _generate(self) -> AsyncIterator[Record]:
-        for position in (1, 2, 3):
-            self._position = position + 1
-            yield Record(position, b"%d" % position, None, 0, 0)
-        raise Lost("gone", start=4, stop=6)
+    async def take_batches(self, timeout: float | None = None) -> list[Batch]:
+        self._steps += 1
+        if self._steps == 2:
+            raise Lost("gone", start=4, stop=6)
+        if self._steps > 2:
+            return []
+        self._position = 4
+        return [PositionedBatch(build([b"1", b"2", b"3"], timestamp_us=0), 1, 0, 0, 3)]
 
     async def __anext__(self) -> Record:
-        return await anext(self._steps)
+        raise AssertionError("nobody asks for records here")
 
     @property
     def position(self) -> int:
         return self._position
 
     async def batches(self) -> AsyncIterator[Batch]:
-        raise AssertionError("nobody asks for batches here")
+        raise AssertionError("nobody asks for single batches here")
         yield
 
     async def close(self) -> None:

@@ -91,6 +91,9 @@ class AdaptedRecords(interface.Records):
                 return
             yield batch
 
+    def take_batches(self, timeout: float | None = None) -> list[Batch]:
+        return self._thread.run(self._records.take_batches(timeout))
+
     def close(self) -> None:
         self._thread.run(self._records.__aexit__(None, None, None))
 

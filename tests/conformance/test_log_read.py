@@ -158,6 +158,32 @@ def test_batches_go_on_where_the_iteration_stands(log: Log) -> None:
     assert list(records) == []
 
 
+def test_batches_are_taken_in_bulk_up_to_the_end(log: Log) -> None:
+    start = log.append_many([b"%d" % n for n in range(10)]).position
+    for n in range(10, 20):
+        log.append(b"%d" % n)
+    records = log.read_range(start)
+    assert [next(records).value for _ in range(3)] == [b"0", b"1", b"2"]
+    found: list[bytes] = []
+    while batches := records.take_batches():
+        found += [record.value for batch in batches for record in batch.records()]
+        assert records.position == start + 3 + len(found)
+    assert found == [b"%d" % n for n in range(3, 20)]
+    assert records.take_batches() == []
+    assert list(records) == []
+
+
+def test_a_batch_begins_anywhere_in_it(log: Log) -> None:
+    start = log.append_many([b"%d" % n for n in range(10)]).position
+    (batch,) = log.read_range(start).take_batches()
+    assert (batch.first_position, len(batch)) == (start, 10)
+    assert 10 <= batch.raw_bytes < 1000
+    assert [record.value for record in batch.since(start + 7).records()] == [b"7", b"8", b"9"]
+    assert batch.since(start + 7).first_position == start + 7
+    assert batch.since(start + 7).since(start).positions() == batch.since(start + 7).positions()
+    assert len(batch.since(start + 10)) == 0
+
+
 def test_batches_become_arrow(log: Log) -> None:
     values = [b"%d" % n for n in range(10)]
     keys = [None if n % 2 else b"k%d" % n for n in range(10)]

@@ -129,6 +129,19 @@ def test_subscribed_batches_go_on_with_the_log(log: Log) -> None:
         assert [record.value for record in next(batches).records()] == [b"c", b"d"]
 
 
+def test_batches_are_taken_in_bulk_as_they_come(log: Log) -> None:
+    start = log.append_many([b"a", b"b"]).position
+    with log.subscribe(start) as subscription:
+        assert [position for batch in subscription.take_batches() for position in batch.positions()] == [
+            start,
+            start + 1,
+        ]
+        assert subscription.take_batches(timeout=0) == []
+        later = log.append(b"c").position
+        assert [position for batch in subscription.take_batches() for position in batch.positions()] == [later]
+    assert subscription.take_batches() == []
+
+
 def test_subscribers_see_one_order_while_producers_write(deployment: Deployment) -> None:
     log, reader = deployment.open(), deployment.open_reader()
     start, total = log.tail(), PRODUCERS * RECORDS_PER_PRODUCER

@@ -28,8 +28,8 @@ class AsyncEmbeddedRecords(awaited.Records):
 
     async def __anext__(self) -> Record:
         while not self._closed:
-            if self._ahead.records:
-                return self._ahead.records.pop()
+            if self._ahead.held.records:
+                return self._ahead.held.records.pop()
             if not self._ahead.decode() and not await self._advance(None):
                 break
         raise StopAsyncIteration
@@ -42,6 +42,14 @@ class AsyncEmbeddedRecords(awaited.Records):
                 yield batch
             elif not await self._advance(None):
                 return
+
+    async def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
+        deadline_s = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        # Taking awaits nothing: a call that is cancelled must not take batches with it.
+        found = [] if self._closed else self._ahead.take_batches()
+        while not found and await self._advance(deadline_s):
+            found = self._ahead.take_batches()
+        return found
 
     async def close(self) -> None:
         self._closed = True

@@ -27,8 +27,8 @@ class EmbeddedRecords(interface.Records):
 
     def __next__(self) -> Record:
         while not self._closed:
-            if self._ahead.records:
-                return self._ahead.records.pop()
+            if self._ahead.held.records:
+                return self._ahead.held.records.pop()
             if not self._ahead.decode() and not self._advance(None):
                 break
         raise StopIteration
@@ -41,6 +41,13 @@ class EmbeddedRecords(interface.Records):
                 yield batch
             elif not self._advance(None):
                 return
+
+    def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
+        deadline_s = None if timeout is None else time.monotonic() + timeout
+        found = [] if self._closed else self._ahead.take_batches()
+        while not found and self._advance(deadline_s):
+            found = self._ahead.take_batches()
+        return found
 
     def close(self) -> None:
         self._closed = True

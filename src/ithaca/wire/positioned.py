@@ -44,7 +44,6 @@ class PositionedBatch(interface.Batch):
 
     @property
     def raw_bytes(self) -> int:
-        """About how many bytes the records have when they are decompressed."""
         return _raw_bytes(self._batch, len(self))
 
     @property
@@ -52,7 +51,6 @@ class PositionedBatch(interface.Batch):
         return self._base + self._low
 
     def since(self, position: int) -> "PositionedBatch":
-        """The records at this position and behind it."""
         low = max(self._low, position - self._base)
         return PositionedBatch(self._batch, self._base, self.shard, low, self._high)
 
@@ -83,7 +81,7 @@ class PositionedBatch(interface.Batch):
 class ScatteredBatch(interface.Batch):
     """A batch made of the records that a filter selected elsewhere, with the position of each."""
 
-    __slots__ = ("_batch", "_places", "_start", "shard", "timestamp_us")
+    __slots__ = ("_batch", "_positions", "_start", "shard", "timestamp_us")
 
     def __init__(self, batch: batches.Batch, at_positions: NDArray[np.int64], shard: int, start: int = 0) -> None:
         self._batch = batch
@@ -97,7 +95,6 @@ class ScatteredBatch(interface.Batch):
 
     @property
     def raw_bytes(self) -> int:
-        """About how many bytes the records have when they are decompressed."""
         return _raw_bytes(self._batch, len(self))
 
     @property
@@ -105,7 +102,6 @@ class ScatteredBatch(interface.Batch):
         return int(self._positions[self._start])
 
     def since(self, position: int) -> "ScatteredBatch":
-        """The records at this position and behind it."""
         start = max(self._start, int(np.searchsorted(self._positions, position)))
         return ScatteredBatch(self._batch, self._positions, self.shard, start)
 

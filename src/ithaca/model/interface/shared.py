@@ -29,6 +29,20 @@ class Batch(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
+    @property
+    @abstractmethod
+    def first_position(self) -> int:
+        """The position of the first record."""
+
+    @property
+    @abstractmethod
+    def raw_bytes(self) -> int:
+        """About how many bytes the records have when they are decompressed."""
+
+    @abstractmethod
+    def since(self, position: int) -> "Batch":
+        """The records at this position and behind it."""
+
     @abstractmethod
     def positions(self) -> "list[int]":
         """The position of each record."""

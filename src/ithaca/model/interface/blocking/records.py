@@ -33,6 +33,13 @@ class Records(ABC, Iterator[Record]):
         """The same records, a batch at a time; goes on where the iteration stands."""
 
     @abstractmethod
+    def take_batches(self, timeout: float | None = None) -> list[Batch]:
+        """The next batches, all that can be had at once; waits up to `timeout` seconds for the first (None: for ever).
+
+        An empty list means the end, or that nothing arrived in time. It goes on where the iteration stands.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Stop: an iteration waiting in another thread ends. Idempotent."""
 

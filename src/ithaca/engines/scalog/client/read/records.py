@@ -116,8 +116,8 @@ class AsyncClusterRecords(awaited.Records):
     async def __anext__(self) -> Record:
         while not self._closed:
             if self._ahead is not None:
-                if self._ahead.records:
-                    return self._ahead.records.pop()
+                if self._ahead.held.records:
+                    return self._ahead.held.records.pop()
                 if self._ahead.decode():
                     continue
             if not await self._advance(None):
@@ -133,6 +133,15 @@ class AsyncClusterRecords(awaited.Records):
                 yield batch
             elif not await self._advance(None):
                 return
+
+    async def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
+        deadline = None if timeout is None else Deadline(timeout)
+        # Taking awaits nothing: a call that is cancelled must not take batches with it.
+        found = [] if self._ahead is None or self._closed else self._ahead.take_batches()
+        while not found and await self._advance(deadline):
+            assert self._ahead is not None
+            found = self._ahead.take_batches()
+        return found
 
     async def close(self) -> None:
         self._closed = True
