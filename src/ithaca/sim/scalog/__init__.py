@@ -1,8 +1,8 @@
 """What a world of the engine `scalog` has beyond that of any engine; `engine` puts it together.
 
 `configuration` is what it draws, `paths` the code that its campaigns must reach, `hosts` who runs where. Faults and
-load: `storage_trouble` (full disks, changed names), `lane_churn` (lanes that come and go all the time),
-`connection_flood` (clients that take all connections), `scanning` (a range from a replica's files), `meddling` (what no
-client asks for). Rules: `invariants` after every step, `witness` at single calls, `order_clock` by the true time,
-`aggregation` once all is mended.
+load: `storage_trouble` (full disks, changed names), `lane_churn` (lanes that come and go all the time), `lost_runs`
+(positions that only peers still have), `connection_flood` (clients that take all connections), `scanning` (a range from
+a replica's files), `meddling` (what no client asks for). Rules: `invariants` after every step, `witness` at single
+calls, `order_clock` by the true time, `aggregation` once all is mended.
 """

@@ -27,6 +27,7 @@ from ithaca.sim.scalog.aggregation import is_aggregated
 from ithaca.sim.scalog.connection_flood import ConnectionFlood
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.lane_churn import LANE_FAULTS, LaneFaults
+from ithaca.sim.scalog.lost_runs import RUNS_FAULTS, RunsFaults
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.paths import PATHS
 from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, StorageTrouble, are_waiting
@@ -38,7 +39,7 @@ class SimulatedScalog:
     """See `SimulatedEngine`."""
 
     name: EngineName = "scalog"
-    faults: tuple[str, ...] = (*SHARED_FAULTS, *STORAGE_FAULTS, *LANE_FAULTS)
+    faults: tuple[str, ...] = (*SHARED_FAULTS, *STORAGE_FAULTS, *LANE_FAULTS, *RUNS_FAULTS)
     paths: Mapping[str, str] = PATHS
     repeatable: tuple[type, ...] = (ReportIs, ReportsAre)
 
@@ -62,6 +63,7 @@ class ScalogSimulation:
         self._floods = [ConnectionFlood(world)] if drawn.flood else []
         self._storage = StorageTrouble(world)
         self._lanes = LaneFaults(world)
+        self._runs = RunsFaults(world)
         self._times = TimeRules(world)
         self._invariants = Invariants(world)
         self._witness = ScalogWitness(world, self._invariants, self._times)
@@ -72,7 +74,7 @@ class ScalogSimulation:
         return [*self._publishers, *self._churners, *self._drivers, *self._claimants, *self._floods]
 
     def faults(self) -> Mapping[str, Inject]:
-        return self._storage.kinds | self._lanes.kinds
+        return self._storage.kinds | self._lanes.kinds | self._runs.kinds
 
     def heal(self) -> None:
         self._storage.heal()
