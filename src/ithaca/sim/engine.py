@@ -109,7 +109,7 @@ class Simulation(Protocol):
         """Whether a storage server has everything of its shard that was acknowledged to anybody."""
 
     def knows_trim(self, host: "Host", before: int) -> bool:
-        """Whether a storage server that runs knows that everything before this position was trimmed."""
+        """Whether a storage server knows that everything before this position was trimmed; none does that starts."""
 
     # What must hold
 

@@ -41,6 +41,8 @@ class Recorder:
         """Records that were acknowledged: their shards and positions."""
         self.trimmed = 0
         """Positions below may be gone."""
+        self.unseen: list[Trim] = []
+        """Trims that have returned, and of which some replica may not know."""
         self._open: dict[tuple[Process, int], tuple[Append, int, int]] = {}
         """Appends that are under way, with what the clock of their process showed, and how often it had jumped."""
         self._publishing: dict[Process, Publish] = {}
@@ -184,7 +186,15 @@ class Recorder:
         self.trimmed = max(self.trimmed, before)
         self.events.append(Trim(inv, None, before))
         await call()
-        self.events.append(Trim(inv, self.now_ns(), before, is_seen()))
+        trim = Trim(inv, self.now_ns(), before, is_seen())
+        self.events.append(trim)
+        if not trim.seen:
+            self.unseen.append(trim)
+
+    def trim_seen(self, trim: Trim) -> None:
+        """All replicas know of it by now."""
+        self.unseen.remove(trim)
+        self.events.append(replace(trim, ret=self.now_ns(), seen=True))
 
 
 def _told(record: Record) -> tuple[str | None, int, int]:

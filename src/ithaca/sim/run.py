@@ -113,8 +113,18 @@ class _Run:
         if (raft := world.simulation.raft_of(host)) is not None:
             self._raft.check(host, raft)
         world.simulation.check(host)
+        if world.recorder.unseen:
+            self._look_at_trims()
         if world.view is not before and has_new_replica(before, world.view):
             check_images(world, self._additions)
+
+    def _look_at_trims(self) -> None:
+        """Once all replicas know of a trim, nobody is given any more what it took."""
+        world, replicas = self._world, self._world.replicas()
+        if all(host.is_up for host in replicas):
+            for trim in list(world.recorder.unseen):
+                if all(world.simulation.knows_trim(host, trim.before) for host in replicas):
+                    world.recorder.trim_seen(trim)
 
     def trouble_and_heal(self) -> None:
         world = self._world

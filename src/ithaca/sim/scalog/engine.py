@@ -98,7 +98,7 @@ class ScalogSimulation:
 
     def knows_trim(self, host: Host, before: int) -> bool:
         replica = hosts.replica_of(host)
-        return replica is None or replica.core.first >= before
+        return replica is not None and replica.core.first >= before
 
     # What must hold
 
