@@ -42,16 +42,6 @@ TOLD = (
         "stamp, shard = 0, self.shard",
     ),
     Bug(
-        "trimmed-served",
-        "a replica still answers reads of what was trimmed, as long as it is there",
-        "ithaca.engines.scalog.server.replica.streams",
-        """        self.check_not_trimmed(position)
-        place = find(self.store, position)
-""",
-        """        place = find(self.store, position)
-""",
-    ),
-    Bug(
         "poll-cancelled-loses",
         "a poll that is cancelled takes along the records that it had",
         "ithaca.engines.scalog.client.read.records",

@@ -21,6 +21,11 @@ def test_the_first_position_then_or_later(times: OrderTimes, time_us: int, start
     assert times.problem(time_us, start + 1, 10, 1) is not None
 
 
+@pytest.mark.parametrize(("position", "time_us"), [(1, 100), (4, 100), (5, 200), (9, 200)])
+def test_the_time_of_a_position(times: OrderTimes, position: int, time_us: int) -> None:
+    assert times.time_of(position) == time_us
+
+
 def test_what_came_meanwhile_may_be_earlier(times: OrderTimes) -> None:
     """It was asked for when the tail was 5, and was to begin with the next; what came was still from before."""
     assert times.problem(300, 5, 5, 1) is None

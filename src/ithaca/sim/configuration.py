@@ -105,6 +105,8 @@ class Configuration:
     failures: FailurePolicy = NO_ACTION
     pool: int = 0
     """Spares that wait to become replicas."""
+    edge_readers: int = 0
+    """Readers that ask at both ends of the log (`sim.clients.edge_reader`)."""
     publishers: int = 0
     """Clients that prepare parts and publish them."""
     spare_orderers: int = 0

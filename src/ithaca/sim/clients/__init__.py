@@ -3,5 +3,5 @@
 `connecting` is how all of them get a handle. `producers` append, `readers` read, `administrator` changes shards,
 replicas and orderers. What an engine may have beside them: `publishers` prepare parts and publish them, `spark_drivers`
 do as Spark's exactly-once sink does, `session_churn` opens, leaves and expires sessions, `name_claimant` takes names
-until there is no room.
+until there is no room, and `edge_reader` reads where the log begins and ends.
 """

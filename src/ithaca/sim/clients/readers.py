@@ -130,7 +130,11 @@ class Reader:
         """To some position below the tail, or to the tail, whatever that is by then."""
         recorder = self._world.recorder
         start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
-        stop = None if random.random() < 0.3 else random.randint(start, tail)
+        await self._read_between(random, log, start, None if random.random() < 0.3 else random.randint(start, tail))
+
+    async def _read_between(self, random: Random, log: ClusterLog, start: int, stop: int | None) -> None:
+        """With a filter or without; to the tail of then, unless a stop is given."""
+        recorder = self._world.recorder
         where = _drawn_filter(random) if random.random() < 0.5 else None
         inv = recorder.now_ns()
         async with log.read_range(start, stop, where=where) as records:
@@ -143,11 +147,15 @@ class Reader:
 
     async def _begin_at_time(self, random: Random, log: ClusterLog) -> None:
         """Subscribe from some time on: around the times that the order has had so far, whatever clocks say."""
-        recorder, ordered = self._world.recorder, self._world.ordered
+        ordered = self._world.ordered
         if ordered.bounds_us is None:
             return
         low, high = ordered.bounds_us
         at_us = random.choice((low, high, high + 1, random.randint(low, high), random.randint(low, high)))
+        await self._begin_at(random, log, at_us)
+
+    async def _begin_at(self, random: Random, log: ClusterLog, at_us: int) -> None:
+        recorder, ordered = self._world.recorder, self._world.ordered
         inv, tail = recorder.now_ns(), ordered.tail
         async with log.subscribe(_EPOCH + timedelta(microseconds=at_us)) as subscription:
             start = subscription.position

@@ -1,6 +1,6 @@
 """When each position of a simulated log was ordered, by the order's own time, which clients are not told."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 
 class OrderTimes:
@@ -36,6 +36,10 @@ class OrderTimes:
         """The first position that was ordered then or later; the tail when there is none."""
         place = bisect_left(self._times_us, time_us)
         return self._starts[place] if place < len(self._starts) else self.tail
+
+    def time_of(self, position: int) -> int:
+        """When this position was ordered."""
+        return self._times_us[bisect_right(self._starts, position) - 1]
 
     def problem(self, time_us: int, start: int, tail_before: int, trimmed: int) -> str | None:
         """What is wrong with a subscription from a time on that was asked for at this tail, and began at `start`.

@@ -8,6 +8,7 @@ from dataclasses import replace
 from random import Random
 
 from ithaca.model.limits import KIB
+from ithaca.sim.clients.edge_reader import with_edge_readers
 from ithaca.sim.clients.name_claimant import with_claimant
 from ithaca.sim.clients.session_churn import with_session_churn
 from ithaca.sim.clients.spark_drivers import with_drivers
@@ -26,7 +27,7 @@ def draw(shared: Configuration) -> Configuration:
     drawn = with_scripted_faults(_with_aggregators(with_replacing(shared)))
     drawn = with_running_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
     drawn = with_claimant(with_lane_churn(with_flood(with_session_churn(with_drivers(drawn)))))
-    return with_lost_runs(drawn)
+    return with_edge_readers(with_lost_runs(drawn))
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

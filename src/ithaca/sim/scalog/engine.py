@@ -13,6 +13,7 @@ from ithaca.proof.dump import dump_replica, held_ids
 from ithaca.proof.history import Final, Id
 from ithaca.runtime.listener import Listener
 from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.sim.clients.edge_reader import EdgeReader
 from ithaca.sim.clients.name_claimant import Claimant
 from ithaca.sim.clients.publishers import Publisher
 from ithaca.sim.clients.session_churn import SessionChurner
@@ -60,6 +61,7 @@ class ScalogSimulation:
         self._churners = [SessionChurner(world, number) for number in range(drawn.session_churners)]
         self._drivers = [Driver(world, number) for number in range(drawn.drivers)]
         self._claimants = [Claimant(world, number) for number in range(drawn.claimants)]
+        self._edge_readers = [EdgeReader(world, number) for number in range(drawn.edge_readers)]
         self._floods = [ConnectionFlood(world)] if drawn.flood else []
         self._storage = StorageTrouble(world)
         self._lanes = LaneFaults(world)
@@ -71,7 +73,8 @@ class ScalogSimulation:
     # What happens
 
     def clients(self) -> Sequence[Client]:
-        return [*self._publishers, *self._churners, *self._drivers, *self._claimants, *self._floods]
+        others: list[Client] = [*self._claimants, *self._floods, *self._edge_readers]
+        return [*self._publishers, *self._churners, *self._drivers, *others]
 
     def faults(self) -> Mapping[str, Inject]:
         return self._storage.kinds | self._lanes.kinds | self._runs.kinds
