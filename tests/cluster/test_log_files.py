@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from ithaca.cluster.limits import LOG_LINE_BYTES_MAX
 from ithaca.cluster.log_files import log_path, open_log, put_aside
 from ithaca.cluster.log_reader import LogReader, check_name, log_names
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import LOG_LINE_BYTES_MAX
 
 
 def write(directory: Path, name: str, *lines: str) -> None:

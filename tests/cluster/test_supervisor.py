@@ -20,18 +20,19 @@ from tests.cluster.supervising import (
 )
 
 from ithaca.cluster import supervisor as supervisor_module
+from ithaca.cluster.limits import RESTART_FORGET_S, RESTART_PAUSE_S_MAX
 from ithaca.cluster.log_files import log_path
-from ithaca.cluster.supervisor import RELOAD_SIGNAL, Backoff, Program, Supervisor, describe_status
+from ithaca.cluster.state import ChildState
+from ithaca.cluster.supervisor import RELOAD_SIGNAL, Program, Supervisor, _Child, describe_status
 from ithaca.model.errors import NoSuchLog
-from ithaca.model.limits import RESTART_FORGET_S, RESTART_PAUSE_S_MAX
 
 
 def test_the_pause_doubles_up_to_a_bound_and_is_forgotten_after_a_good_run() -> None:
-    backoff = Backoff()
-    pauses = [backoff.after(0.0) for _ in range(8)]
+    child = _Child(program("ill", ""), ChildState("ill"))
+    pauses = [child.pause_s(0.0) for _ in range(8)]
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, RESTART_PAUSE_S_MAX, RESTART_PAUSE_S_MAX]
-    assert backoff.after(RESTART_FORGET_S) == 0.1
-    assert backoff.after(0.0) == 0.2
+    assert child.pause_s(RESTART_FORGET_S) == 0.1
+    assert child.pause_s(0.0) == 0.2
 
 
 def test_exit_statuses_in_words() -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from ithaca.model.errors import InvalidInput
-from ithaca.model.positions import BEFORE_FIRST, FIRST, LaneId, lsn_of, position_of
+from ithaca.model.positions import FIRST, LaneId, lsn_of, position_of
 from ithaca.model.records import HASH_SPACE, KeyFilter, Receipt, Record, Retention
 
 
@@ -48,7 +48,6 @@ def test_retention_is_positive() -> None:
 
 def test_positions_start_at_one_and_lsns_at_zero() -> None:
     assert (position_of(0), lsn_of(FIRST), lsn_of(position_of(41))) == (FIRST, 0, 41)
-    assert BEFORE_FIRST == FIRST - 1
 
 
 def test_lanes_sort_by_shard_then_replica_then_incarnation() -> None:

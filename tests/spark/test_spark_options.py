@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import BATCH_BYTES_MAX, SPARK_BATCH_BYTES, SPARK_PART_TTL_S
+from ithaca.model.limits import BATCH_BYTES_MAX
 from ithaca.model.records import KeyFilter
+from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_PART_TTL_S
 from ithaca.spark.options import Options, Target, read_options, write_options
 
 

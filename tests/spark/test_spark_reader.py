@@ -10,9 +10,9 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 import ithaca
-from ithaca.model.limits import SPARK_BATCH_BYTES
 from ithaca.spark import SCHEMA, IthacaDataSource
 from ithaca.spark.batch_reader import TableReader
+from ithaca.spark.limits import SPARK_BATCH_BYTES
 from ithaca.testing import Cluster
 from ithaca.wire.joined import schema
 

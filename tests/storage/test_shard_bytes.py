@@ -4,7 +4,7 @@ from ithaca.engines.scalog.storage.lane_store import LaneStore, trim
 from ithaca.engines.scalog.storage.shard_bytes import position_beyond
 from ithaca.model.cut import LaneRun
 from ithaca.model.limits import SEGMENT_BYTES_MIN
-from ithaca.model.positions import LaneId, Position
+from ithaca.model.positions import LaneId
 from ithaca.sim.disk import SimDisk
 from ithaca.wire.build import build
 
@@ -92,7 +92,7 @@ def test_what_was_trimmed_does_not_count() -> None:
     shard.order(ONE)
     held = shard.store.lanes[ONE]
     sizes = shard.bytes(ONE)
-    shard.store.first = Position(3)
+    shard.store.first = 3
     empty = sum(shard.bytes(OTHER))
     assert shard.beyond(sum(sizes[1:]) + empty) == 3, "the first segment is there, and may go any time"
     assert shard.beyond(sum(sizes[1:]) + empty - 1) == 5

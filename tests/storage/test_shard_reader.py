@@ -13,7 +13,7 @@ from ithaca.engines.scalog.storage.shard_reader import PositionedEntry, ShardCur
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, Lost, Trimmed
 from ithaca.model.limits import READ_RUNS_MIN
-from ithaca.model.positions import LaneId, Position
+from ithaca.model.positions import LaneId
 from ithaca.sim.disk import SimDisk
 
 OLD = LaneId(0, 1, 1)
@@ -117,7 +117,7 @@ class NaiveShard:
                 self.store.drop(lane)
 
     def trim(self, percent: int) -> None:
-        self.store.first = Position(max(self.store.first, self.tail * percent // 220))
+        self.store.first = max(self.store.first, self.tail * percent // 220)
         for held in self.store.lanes.values():
             before = held.runs.floor_position(self.store.first)
             trim(held, before)
@@ -350,7 +350,7 @@ def test_a_lane_that_was_dropped_under_a_reader_was_trimmed() -> None:
     rest = reading.plan(shard.tail)
     for lane in list(shard.store.lanes):
         shard.store.drop(lane)
-    shard.store.first = Position(shard.tail)
+    shard.store.first = shard.tail
     for cursor, stretches in ((unread, planned), (reading, rest)):
         with pytest.raises(Trimmed) as caught:
             cursor.read(stretches)

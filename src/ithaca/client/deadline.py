@@ -1,9 +1,6 @@
-"""How long to go on: deadlines, and pauses between attempts that grow."""
+"""How long to go on: deadlines."""
 
 import asyncio
-
-from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
-from ithaca.runtime.machine import rng
 
 
 class Deadline:
@@ -24,21 +21,3 @@ class Deadline:
     @property
     def passed(self) -> bool:
         return self._loop.time() >= self._at_s
-
-
-class Backoff:
-    """Backoff that double, each cut short at random so that many clients do not come back at once."""
-
-    __slots__ = ("_next_s",)
-
-    def __init__(self) -> None:
-        self._next_s = RECONNECT_PAUSE_S_MIN
-
-    def reset(self) -> None:
-        self._next_s = RECONNECT_PAUSE_S_MIN
-
-    async def pause(self, deadline: Deadline | None = None) -> None:
-        """Sleep for the next pause, but not beyond the deadline."""
-        pause_s = self._next_s * rng().uniform(0.5, 1)
-        self._next_s = min(2 * self._next_s, RECONNECT_PAUSE_S_MAX)
-        await asyncio.sleep(pause_s if deadline is None else min(pause_s, deadline.left_s))

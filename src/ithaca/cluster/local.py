@@ -11,13 +11,13 @@ from typing import get_args
 
 from ithaca.cluster import log_files, state
 from ithaca.cluster.layout import local_cluster, serve_command, servers_of, spares_of
+from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
 from ithaca.model.addresses import is_loopback
 from ithaca.model.config.cluster import ClusterFile, load_cluster
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchLog
-from ithaca.model.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.storage import directory_lock
 from ithaca.storage.directory_lock import is_locked, take_lock

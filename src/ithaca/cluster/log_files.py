@@ -8,7 +8,7 @@ truncation is of a few bytes at most, so that takes a line within microseconds.
 import os
 from pathlib import Path
 
-from ithaca.model.limits import LOG_FILE_BYTES_MAX
+from ithaca.cluster.limits import LOG_FILE_BYTES_MAX
 
 DIRECTORY = "logs"
 OLD = ".1"

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ithaca.cluster.limits import LOG_LINE_BYTES_MAX
 from ithaca.cluster.log_files import DIRECTORY, OLD, log_path
 from ithaca.model.config.toml_lines import did_you_mean
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import LOG_LINE_BYTES_MAX
 
 _TIME = re.compile(rb'(?:\{"time":")?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)Z')
 _BLOCK_BYTES = 1 << 16

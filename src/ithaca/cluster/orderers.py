@@ -15,6 +15,7 @@ from pathlib import Path
 
 import ithaca.engines.scalog.client.log
 from ithaca.cluster.layout import bootstrap_of, orderers_of
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, cluster_file
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
@@ -31,7 +32,6 @@ from ithaca.model.config.cluster import ClusterFile, OrdererPlace
 from ithaca.model.config.text import dump_orderer
 from ithaca.model.errors import ConfigError, DeadlineExceeded
 from ithaca.model.interface import OrdererInfo
-from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 

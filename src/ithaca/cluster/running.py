@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from ithaca.cluster.layout import servers_of, spares_of
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.local import cluster_file, programs_of
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.supervisor import Program, Supervisor, Tell
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import Unavailable
-from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.model.server_place import ServerPlace
 
 SUPERVISOR_LOG = "supervisor"

@@ -4,8 +4,9 @@ import asyncio
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from ithaca.cluster.limits import METRICS_BYTES_MAX
 from ithaca.model.errors import ProtocolError, Unavailable
-from ithaca.model.limits import METRICS_BYTES_MAX, STATUS_TIMEOUT_S
+from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.view import Address
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import ithaca.engines.scalog.client.log
 from ithaca.cluster.layout import bootstrap_of, orderers_of, servers_of
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, cluster_file, supervisor_pid
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
@@ -24,7 +25,6 @@ from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
 from ithaca.model.config.cluster import ClusterFile, ReplicaPlace, ShardPlace, load_cluster
 from ithaca.model.config.text import dump_shard
 from ithaca.model.errors import ConfigError, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
-from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.quorum import shard_f
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address

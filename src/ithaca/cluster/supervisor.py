@@ -1,7 +1,7 @@
 """Keeps a set of programs running: starts them, starts them again when they die, stops them all.
 
 Others may be added and dismissed while it runs, with a signal (`RELOAD_SIGNAL`).
-A child that dies is started again after a pause, doubled each time (`limits.RESTART_PAUSE_S_MIN` and `_MAX`);
+A child that dies is started again after a pause, doubled each time (`cluster.limits.RESTART_PAUSE_S_MIN` and `_MAX`);
 one that ran for a while starts over with the shortest pause. A child that ends with status 3 has fenced
 itself and stays down. Children print to files of their own and have sessions of their own, so that a Ctrl-C
 reaches the supervisor alone; they end with it, whatever ends it (`server.process.die_with_supervisor`).
@@ -17,16 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ithaca.cluster.limits import RESTART_FORGET_S, RESTART_PAUSE_S_MAX, RESTART_PAUSE_S_MIN, SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.log_files import log_path, open_log, put_aside
 from ithaca.cluster.state import NAME as STATE_FILE
 from ithaca.cluster.state import ChildPhase, ChildState, SupervisorState, save_state
 from ithaca.model.errors import IthacaError
-from ithaca.model.limits import (
-    RESTART_FORGET_S,
-    RESTART_PAUSE_S_MAX,
-    RESTART_PAUSE_S_MIN,
-    SERVER_STOP_TIMEOUT_S,
-)
+from ithaca.runtime.backoff import Backoff
 from ithaca.server.process import FAILED, FENCED, SUPERVISOR
 
 LOG_CHECK_S = 1.0
@@ -48,33 +44,19 @@ class Program:
 
 
 @dataclass(slots=True)
-class Backoff:
-    """How long to wait before the next start."""
-
-    _pause_s: float = RESTART_PAUSE_S_MIN
-
-    def after(self, ran_s: float) -> float:
-        """The pause after a run of `ran_s`.
-
-        >>> backoff = Backoff()
-        >>> [backoff.after(0.0), backoff.after(9.0), backoff.after(11.0), backoff.after(0.0)]
-        [0.1, 0.2, 0.1, 0.2]
-        """
-        if ran_s >= RESTART_FORGET_S:
-            self._pause_s = RESTART_PAUSE_S_MIN
-        pause_s = self._pause_s
-        self._pause_s = min(2 * pause_s, RESTART_PAUSE_S_MAX)
-        return pause_s
-
-
-@dataclass(slots=True)
 class _Child:
     program: Program
     state: ChildState
     process: Process | None = None
     is_dismissed: bool = False
     """Whether it is not to be run any more."""
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: Backoff = field(default_factory=lambda: Backoff(RESTART_PAUSE_S_MIN, RESTART_PAUSE_S_MAX))
+
+    def pause_s(self, ran_s: float) -> float:
+        """How long to wait before the next start, after a run of so long."""
+        if ran_s >= RESTART_FORGET_S:
+            self.backoff.reset()
+        return self.backoff.next_s()
 
 
 class Supervisor:
@@ -176,7 +158,7 @@ class Supervisor:
                     "down; what was acknowledged is safe on the other replicas"
                 )
                 return
-            pause_s = child.backoff.after(time.monotonic() - started)
+            pause_s = child.pause_s(time.monotonic() - started)
             child.state.restarts += 1
             self._enter(child, "waiting")
             self._tell(f"{child.program.name} ended ({describe_status(status)}); it is started again in {pause_s:g} s")

@@ -429,35 +429,7 @@ VIEW_WAIT_S_MAX = 5.0
 VIEW_WAITS_MAX = 4096
 """Requests that wait for such a version; more are refused."""
 
-SPARK_PARTITION_RECORDS = 1 << 16
-"""Records of one Spark task, unless an option says otherwise."""
-SPARK_BATCH_BYTES = MIB
-"""About what one Arrow batch has that Spark is handed: smaller ones are joined."""
-SPARK_CHUNK_BYTES = 4 * MIB
-"""What a task fetches at once, while Spark works on the chunk before."""
-SPARK_PART_TTL_S = 86_400.0
-"""How long what a task wrote waits for the commit, unless an option says otherwise."""
-SPARK_DRIVER_TIMEOUT_S = 10.0
-"""How long a driver waits for the cluster before it says that it cannot be reached."""
-SPARK_SIZE_SAMPLES = 16
-"""Records that are looked at to estimate how many fit into a number of bytes."""
-
-RESTART_PAUSE_S_MIN = 0.1
-RESTART_PAUSE_S_MAX = 5.0
-"""Before a server that has died is started again: doubled each time, from the first to the second."""
-RESTART_FORGET_S = 10.0
-"""A server that ran for so long starts over with the shortest pause."""
-SERVER_STOP_TIMEOUT_S = 10.0
-"""How long a server may take to stop before it is killed."""
-CLUSTER_START_TIMEOUT_S = 60.0
-"""How long a start in the background waits for a healthy cluster."""
 LIMIT_WARNED_PERCENT = 80
 """A limit of which so much is used is worth a warning."""
 STATUS_TIMEOUT_S = 2.0
 """How long a server may take to say how it is."""
-METRICS_BYTES_MAX = 4 * MIB
-"""What a server may answer when it is asked for its metrics."""
-LOG_FILE_BYTES_MAX = 16 * MIB
-"""What a server's log grows to before it is put aside; one old file is kept."""
-LOG_LINE_BYTES_MAX = 64 * KIB
-"""A longer line of a log is shown in parts."""

@@ -1,22 +1,17 @@
-"""Places in the log, as distinct types, and the only conversions between them.
+"""Places in the log, and the only conversions between them.
 
 A *position* is a record's place in the total order: positions start at 1, are dense and never reused,
 and 0 means "before the first". An *LSN* is a record's place in one lane, from 0. Ranges are half-open.
 """
 
-from typing import Annotated, NamedTuple, NewType
+from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
 from ithaca.model.limits import INCARNATION_MAX, PART_INCARNATION_MIN, REPLICA_NUMBER_MAX, SHARD_NUMBER_MAX
 
-Position = NewType("Position", int)
-Lsn = NewType("Lsn", int)
-Epoch = NewType("Epoch", int)
-ProducerId = NewType("ProducerId", int)
-
-BEFORE_FIRST = Position(0)
-FIRST = Position(1)
+FIRST: Final = 1
+"""The first position."""
 
 
 class LaneId(NamedTuple):
@@ -38,11 +33,11 @@ class LaneId(NamedTuple):
         return f"{self.shard}-{self.replica}-{self.incarnation}"
 
 
-def position_of(lsn: int) -> Position:
+def position_of(lsn: int) -> int:
     """The position of a record in a log that has a single lane (the embedded log)."""
-    return Position(lsn + 1)
+    return lsn + 1
 
 
-def lsn_of(position: int) -> Lsn:
+def lsn_of(position: int) -> int:
     """The inverse of `position_of`."""
-    return Lsn(position - 1)
+    return position - 1

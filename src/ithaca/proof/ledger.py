@@ -64,7 +64,7 @@ class Ledger:
     def __init__(self, history: Collected, speculation: Speculation) -> None:
         self.history = history
         self._sessions = _all_sessions(history)
-        self.trimmed_to = max((trim.before for trim in history.trims), default=int(FIRST))
+        self.trimmed_to = max((trim.before for trim in history.trims), default=FIRST)
         """Positions below may be gone."""
         did_not_fail = history.lines.status != FAIL
         line, offset, ids = self._expanded(np.flatnonzero(did_not_fail))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from ithaca.model.errors import PositionError
 from ithaca.model.interface import Log
-from ithaca.model.limits import SPARK_SIZE_SAMPLES
+from ithaca.spark.limits import SPARK_SIZE_SAMPLES
 
 
 def admitted(start: int, tail: int, *, records: int | None, size: Callable[[int], int], byte_count: int | None) -> int:

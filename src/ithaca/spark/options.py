@@ -9,15 +9,9 @@ from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import (
-    BATCH_BYTES_MAX,
-    PART_TTL_S_MAX,
-    PART_TTL_S_MIN,
-    SPARK_BATCH_BYTES,
-    SPARK_PART_TTL_S,
-    SPARK_PARTITION_RECORDS,
-)
+from ithaca.model.limits import BATCH_BYTES_MAX, PART_TTL_S_MAX, PART_TTL_S_MIN
 from ithaca.model.records import KeyFilter
+from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_PART_TTL_S, SPARK_PARTITION_RECORDS
 
 Where = Literal["table", "stream", "sink"]
 Edge = int | Literal["earliest", "latest"] | datetime

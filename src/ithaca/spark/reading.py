@@ -6,7 +6,7 @@ from typing import Any
 import ithaca
 from ithaca.engines.scalog.client.read.scan import Scan
 from ithaca.model.errors import Lost, Trimmed
-from ithaca.model.limits import SPARK_BATCH_BYTES, SPARK_CHUNK_BYTES
+from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_CHUNK_BYTES
 from ithaca.spark.planning import LogPartition, Wanted
 from ithaca.wire.joined import joined
 from ithaca.wire.positioned import PositionedBatch, PositionedRows, ScatteredBatch

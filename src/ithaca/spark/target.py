@@ -7,7 +7,7 @@ from datetime import datetime
 import ithaca
 from ithaca.model.errors import InvalidInput, NotWritten, Trimmed
 from ithaca.model.interface import ClusterLog, Log
-from ithaca.model.limits import SPARK_DRIVER_TIMEOUT_S
+from ithaca.spark.limits import SPARK_DRIVER_TIMEOUT_S
 from ithaca.spark.options import Edge, ReadOptions, Target
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import uvloop
 
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
 from ithaca.cluster.orderers import remove_orderer_table
 from ithaca.cluster.ports import LOOPBACK, free_ports
@@ -27,7 +28,6 @@ from ithaca.model.config.cluster import ClusterFile, OrdererPlace, ReplicaPlace,
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.config.text import dump_cluster, dump_orderer
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
-from ithaca.model.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
+from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.log_files import open_log
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.running import SUPERVISOR_LOG
@@ -34,7 +35,7 @@ from ithaca.cluster.temporary import shaped
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
-from ithaca.model.limits import MIB, SERVER_STOP_TIMEOUT_S
+from ithaca.model.limits import MIB
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace

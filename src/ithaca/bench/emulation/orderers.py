@@ -11,6 +11,7 @@ from pathlib import Path
 from ithaca.bench.emulation.shards import REPLICAS
 from ithaca.client.deadline import Deadline
 from ithaca.cluster.layout import local_cluster, serve_command, servers_of
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.ports import free_ports
@@ -23,7 +24,6 @@ from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import ProtocolError, Unavailable
-from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.process import SUPERVISOR

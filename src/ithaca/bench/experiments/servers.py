@@ -16,6 +16,7 @@ from typing import Any
 
 from ithaca.bench.measure import Progress
 from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import open_log
 from ithaca.cluster.log_reader import LogReader
@@ -27,7 +28,6 @@ from ithaca.cluster.temporary import LAST_WORDS, Shape, shaped, terminations_rai
 from ithaca.model.config.cluster import ReplicaPlace, ShardPlace
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, IthacaError, Unavailable
-from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.process import SUPERVISOR

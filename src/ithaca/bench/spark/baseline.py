@@ -10,8 +10,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ithaca.bench.place import payload
-from ithaca.model.limits import SPARK_BATCH_BYTES
 from ithaca.spark import SCHEMA
+from ithaca.spark.limits import SPARK_BATCH_BYTES
 from ithaca.spark.planning import cut
 from ithaca.wire.joined import schema as arrow_schema
 

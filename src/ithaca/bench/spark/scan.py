@@ -28,7 +28,8 @@ from ithaca.bench.spark.baseline import NAME, MemorySource
 from ithaca.bench.spark.kafka import WARM_UPS, KafkaTopic, batch_bytes_of, kafka_topic, versions
 from ithaca.cluster.temporary import Shape
 from ithaca.model.errors import ProtocolError
-from ithaca.model.limits import MIB, SPARK_PARTITION_RECORDS
+from ithaca.model.limits import MIB
+from ithaca.spark.limits import SPARK_PARTITION_RECORDS
 
 SCAN: Final = "scan of the log"
 REMOTE: Final = "scan through sockets"

@@ -21,7 +21,7 @@ class _Reached:
     def __init__(self, times: Ints, positions: Ints) -> None:
         order = np.argsort(times, kind="stable")
         self._times = times[order]
-        self._positions = np.maximum.accumulate(np.concatenate(([int(FIRST)], positions[order])))
+        self._positions = np.maximum.accumulate(np.concatenate(([FIRST], positions[order])))
 
     def before(self, instants: Ints) -> Ints:
         """What had been reached before these instants."""

@@ -13,12 +13,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from ithaca.bench.memory import private_memory_bytes
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.temporary import Shape, shaped
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded
-from ithaca.model.limits import CLUSTER_START_TIMEOUT_S, SEGMENT_BYTES_MIN
+from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.records import Durability, Retention
 from ithaca.testing import Cluster
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.client.intake import Slot
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
@@ -24,6 +24,7 @@ from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, Compression, KeyFilter, Receipt, Record, Start
 from ithaca.model.view import Address
 from ithaca.runtime import forks
+from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import (
     check_filter,
     check_position,

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.orderer_search import orderers_known_to_replicas
 from ithaca.engines.scalog.messages.appending import FinishPart, GetPart, PartIs
@@ -42,6 +42,7 @@ from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
+from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import rng
 
 

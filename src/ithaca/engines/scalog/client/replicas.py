@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.links import Link, Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.model.errors import (
@@ -19,6 +19,7 @@ from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard, View
 from ithaca.protocol.codec import Message, Received
+from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import rng
 
 Answer = TypeVar("Answer")

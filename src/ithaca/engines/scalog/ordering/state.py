@@ -91,9 +91,9 @@ class OrderingState:
         """Of the last entry applied."""
         self.configuration: ClusterConfiguration | None = None
         self.cut_number = 0
-        self.tail = int(FIRST)
+        self.tail = FIRST
         """The next position."""
-        self.first = int(FIRST)
+        self.first = FIRST
         """The first position that was not trimmed."""
         self.time_us = 0
         self.lanes = LaneTable()

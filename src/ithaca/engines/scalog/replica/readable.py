@@ -14,9 +14,9 @@ class Readable:
         self._lanes = lanes
         self._behind: dict[LaneId, LaneCopy] = {}
         """The lanes of which something that is ordered is missing here."""
-        self.first = int(FIRST)
-        self.limit = int(FIRST)
-        self.tail = int(FIRST)
+        self.first = FIRST
+        self.limit = FIRST
+        self.tail = FIRST
         self._told = self._now(view=0)
 
     def note(self, copy: LaneCopy) -> None:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.admin.names import NameAdmin
 from ithaca.engines.scalog.client.admin.orderers import OrdererAdmin
 from ithaca.engines.scalog.client.admin.replicas import ReplicaAdmin
@@ -23,6 +23,7 @@ from ithaca.model.limits import ORDERING_REPLICAS_MAX, SHARD_NUMBER_MAX, SHARD_R
 from ithaca.model.positions import LaneId
 from ithaca.model.quorum import shard_f
 from ithaca.model.view import Address, Shard, View
+from ithaca.runtime.backoff import Backoff
 
 
 class AsyncClusterAdmin(OrdererAdmin, NameAdmin, awaited.Admin):

@@ -1,7 +1,7 @@
 """Names that the ordering layer keeps, as a handle asks for them: sessions are listed and expired, writers listed and
 forgotten. Every call may be repeated."""
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.messages.listing import ListedSession
@@ -12,6 +12,7 @@ from ithaca.engines.scalog.ordering.prepared.outcomes import WriterForgotten
 from ithaca.model.errors import DeadlineExceeded, NoSuchSession, NoSuchWriter
 from ithaca.model.interface import SessionInfo, WriterInfo
 from ithaca.model.parts import Published
+from ithaca.runtime.backoff import Backoff
 
 
 class NameAdmin:

@@ -1,6 +1,6 @@
 """Orderers that come and go, as a handle asks for it. Every call may be repeated: it says what shall be so."""
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.order import Order
 from ithaca.model.addresses import parse_address
@@ -9,6 +9,7 @@ from ithaca.model.interface import OrdererInfo
 from ithaca.model.limits import RAFT_NUMBER_MAX
 from ithaca.model.view import Address, View
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
+from ithaca.runtime.backoff import Backoff
 
 
 class OrdererAdmin:

@@ -6,7 +6,7 @@ The leader does the work and is asked how far it is, so that a new leader goes o
 
 import asyncio
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.admin.status import ask_server
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.replicas import find_shard, no_such_shard
@@ -18,6 +18,7 @@ from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, No
 from ithaca.model.health import ServerStatus
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address, Shard
+from ithaca.runtime.backoff import Backoff
 
 _WHOLE = ("serving", "finalized")
 """States of a replica that has every lane."""

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.client.intake import Slot
 from ithaca.engines.scalog.client.append.accumulator import Accumulator, Owner, Single, Waiting, Whole, bytes_of, refuse
 from ithaca.engines.scalog.client.append.deadlines import Deadlines
@@ -28,6 +28,7 @@ from ithaca.model.limits import EXPIRE_TIMEOUT_S, VIEW_AGE_S_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Compression
 from ithaca.model.view import View
+from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import new_uuid, rng
 from ithaca.wire.batch import Batch
 

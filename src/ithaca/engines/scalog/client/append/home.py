@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.links import Link
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import Replicas, find_replica, find_shard, is_open
@@ -22,6 +22,7 @@ from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import View
 from ithaca.protocol.codec import Received
+from ithaca.runtime.backoff import Backoff
 from ithaca.sessions.carried import Carried, decode_carried, encode_carried, merged_carried
 
 Choose = Callable[[View], LaneId | None]

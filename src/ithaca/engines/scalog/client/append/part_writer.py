@@ -7,7 +7,7 @@ the part is still there is known to the ordering layer alone: it is asked when t
 import asyncio
 from collections.abc import Callable, Iterable
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import Replicas, find_replica
@@ -28,6 +28,7 @@ from ithaca.model.limits import ATTEMPT_TIMEOUT_S, GROUP_BYTES_MAX, PART_BATCHES
 from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Compression
+from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter, gone, renew_parts
 from ithaca.engines.scalog.client.append.producer import unknown_copy
@@ -39,6 +39,7 @@ from ithaca.model.limits import (
 )
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Compression
+from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import new_uuid
 from ithaca.wire.batch import Batch
 

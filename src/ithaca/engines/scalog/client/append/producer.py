@@ -16,7 +16,6 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
-from ithaca.client.deadline import Backoff
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.outgoing import Outgoing
 from ithaca.engines.scalog.client.links import Link
@@ -35,6 +34,7 @@ from ithaca.model.errors import (
 from ithaca.model.limits import HOME_LOOK_S, LANE_STALLED_S, SESSION_BATCHES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
+from ithaca.runtime.backoff import Backoff
 from ithaca.sessions.carried import Carried, decode_carried
 from ithaca.wire.batch import Batch
 

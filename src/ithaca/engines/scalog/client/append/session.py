@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.outgoing import Outgoing
@@ -15,6 +15,7 @@ from ithaca.model.errors import IthacaError, ProtocolError, WrongLane
 from ithaca.model.interface import awaited
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.records import Buffer, Compression, Receipt
+from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_seq
 from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us

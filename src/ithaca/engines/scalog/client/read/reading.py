@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.read.seen import SeenRanges
 from ithaca.engines.scalog.client.replicas import Replicas, find_shard
@@ -18,6 +18,7 @@ from ithaca.model.errors import Corrupt, NoSuchShard, NotWritten, PositionError,
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX
 from ithaca.model.records import Record
 from ithaca.protocol.codec import Received
+from ithaca.runtime.backoff import Backoff
 from ithaca.wire.batch import DATA, lane_seed, parse
 
 _POSITION_MAX: Final = (1 << 63) - 1

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ithaca.client.deadline import Backoff, Deadline
+from ithaca.client.deadline import Deadline
 from ithaca.client.merge import Piece
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order
@@ -22,6 +22,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import Failure, Finished
+from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import DATA, NOOPS, Batch, lane_seed, parse
 from ithaca.wire.positioned import PositionedBatch, ScatteredBatch

@@ -74,7 +74,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, NoSuchShard, Trimmed, Unavailable
 from ithaca.model.limit_use import Uses
-from ithaca.model.positions import LaneId, Position
+from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.failures import failure_of
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
@@ -376,7 +376,7 @@ class ReplicaServer:
     def _advanced(self, effect: Advanced) -> None:
         self._has_advanced = True
         if effect.first > self.store.first:
-            self.store.first = Position(effect.first)
+            self.store.first = effect.first
             self._lane_disk.trim(effect.first)
 
     def _note_runs(self, effect: NoteRuns) -> None:

@@ -1,0 +1,16 @@
+"""Bounds of Spark's tasks and drivers; those of the log are in `model.limits`."""
+
+from ithaca.model.limits import MIB
+
+SPARK_PARTITION_RECORDS = 1 << 16
+"""Records of one Spark task, unless an option says otherwise."""
+SPARK_BATCH_BYTES = MIB
+"""About what one Arrow batch has that Spark is handed: smaller ones are joined."""
+SPARK_CHUNK_BYTES = 4 * MIB
+"""What a task fetches at once, while Spark works on the chunk before."""
+SPARK_PART_TTL_S = 86_400.0
+"""How long what a task wrote waits for the commit, unless an option says otherwise."""
+SPARK_DRIVER_TIMEOUT_S = 10.0
+"""How long a driver waits for the cluster before it says that it cannot be reached."""
+SPARK_SIZE_SAMPLES = 16
+"""Records that are looked at to estimate how many fit into a number of bytes."""
