@@ -41,6 +41,7 @@ from ithaca.engines.scalog.ordering.prepared.entries import (
 from ithaca.model.cut import LaneLengths
 from ithaca.model.errors import InvalidInput, ProtocolError, VersionMismatch
 from ithaca.model.limits import (
+    ENGINE_NAME_CHARS_MAX,
     LANE_RECORDS_MAX,
     PART_INCARNATION_MIN,
     SESSION_CARRIED_BYTES_MAX,
@@ -137,7 +138,8 @@ MALFORMED: dict[str, object] = {
     "a part twice": ["publish", "w", 1, "", [[list(PART), TOKEN], [list(PART), TOKEN]]],
     "no part to abort": ["abort-parts", [[[1, 2, 3], TOKEN]]],
     "nothing lost": ["lost", [1, 2, 3], 4, 4],
-    "an unknown engine": ["configure", [str(LOG), "paxos", 0, 4]],
+    "an engine without a name": ["configure", [str(LOG), "", 0, 4]],
+    "an engine of too long a name": ["configure", [str(LOG), "x" * (ENGINE_NAME_CHARS_MAX + 1), 0, 4]],
     "no pipeline": ["configure", [str(LOG), "scalog", 0, 0]],
     "a negative interval": ["configure", [str(LOG), "scalog", -1, 4]],
 }

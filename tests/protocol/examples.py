@@ -94,8 +94,10 @@ CUT_PART = CutPart(
 EXAMPLES: tuple[msgspec.Struct, ...] = (
     greeting.Hello(1, 1, "client", "test", greeting.FEATURES, LOG, b"secret"),
     greeting.Hello(1, 1, "replica"),
+    greeting.Hello(1, 2, "client", engine=greeting.ANY_ENGINE),
     greeting.Welcome(1, "replica", "0/1", greeting.FEATURES, LOG, "os"),
     greeting.Welcome(1, "orderer"),
+    greeting.Welcome(2, "orderer", engine="corfu"),
     greeting.Failure("Trimmed", "gone", {"first": 7, "file": "x"}, True),
     greeting.Redirect(AT),
     greeting.Redirect(None, Orderers(7, (AT,))),

@@ -76,6 +76,22 @@ def test_a_message_comes_back_as_it_was(message: Message) -> None:
     assert bytes(received.payload) == b"8 bytes 8 more. "
 
 
+@pytest.mark.parametrize(
+    ("plain", "other"),
+    [
+        (greeting.Hello(1, 2, "client", "x"), greeting.Hello(1, 2, "client", "x", engine="corfu")),
+        (greeting.Welcome(2, "orderer", "1"), greeting.Welcome(2, "orderer", "1", engine="corfu")),
+    ],
+    ids=["Hello", "Welcome"],
+)
+def test_the_engine_is_said_where_it_is_not_the_first_one(plain: Message, other: Message) -> None:
+    """So servers and clients that do not know of engines say what they always said, and are understood."""
+    said = [msgspec.msgpack.decode(frame_of(message).header) for message in (plain, other)]
+    assert said[1] == [*said[0], "corfu"]
+    assert len(said[0]) == len(plain.__struct_fields__) - 1
+    assert arrived(plain).message.engine == "scalog"  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("size", [FRAME_HEADER_BYTES_MAX - 16, FRAME_HEADER_BYTES_MAX, 70_001, 5 * MIB])
 def test_a_large_message_travels_in_the_payload_before_its_batches(size: int) -> None:
     message = greeting.StatusIs(b"x" * size)

@@ -29,6 +29,7 @@ DETAIL: dict[type[IthacaError], dict[str, Any]] = {
     errors.LogInUse: {"pid": 42},
     errors.FormatTooNew: {"found": 9, "supported": 1},
     errors.Corrupt: {"file": "0.seg", "offset": 64},
+    errors.EngineMismatch: {"engine": "corfu"},
     errors.PublishConflict: {"writer": "w", "key": 7, "owner": "me", "position": 3, "count": 2},
 }
 

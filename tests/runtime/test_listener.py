@@ -16,13 +16,31 @@ from tests.runtime.loops import TIMEOUT_S, fails, on_both_loops, until
 
 from ithaca.engines.scalog.messages.appending import Append
 from ithaca.engines.scalog.messages.copying import LaneBatches
-from ithaca.model.errors import ConfigError, InvalidInput, IthacaError, Overloaded, ProtocolError, Unavailable
+from ithaca.model.errors import (
+    ConfigError,
+    EngineMismatch,
+    InvalidInput,
+    IthacaError,
+    Overloaded,
+    ProtocolError,
+    Unavailable,
+)
 from ithaca.model.errors import VersionMismatch as Mismatch
 from ithaca.model.limits import FRAME_BYTES_MAX, HELLO_BYTES_MAX, HTTP_REQUEST_BYTES_MAX, KIB, MIB
 from ithaca.model.view import Address
 from ithaca.protocol.codec import decode_message, encode_message
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.greeting import Failure, Finished, GetStatus, Hello, StatusIs, Welcome
+from ithaca.protocol.greeting import (
+    ANY_ENGINE,
+    VERSION_MAX,
+    VERSION_MIN,
+    Failure,
+    Finished,
+    GetStatus,
+    Hello,
+    StatusIs,
+    Welcome,
+)
 from ithaca.runtime.admission import Capacity, limited
 from ithaca.runtime.connection import dial
 from ithaca.runtime.frame_budget import FrameBudget
@@ -76,6 +94,38 @@ async def test_a_hello_may_be_refused(hello: Hello, kind: type[IthacaError], mat
         await fails(dial(server.address, hello, Recorder()), kind, match)
         await until(lambda: server.listener.connection_count == 1)
         assert await server.works(other)
+
+
+@on_both_loops
+async def test_a_hello_for_another_engine_is_refused_and_says_both() -> None:
+    async with echo_server() as server:
+        both = "has the engine corfu, and .* has scalog"
+        with pytest.raises(EngineMismatch, match=both) as refused:
+            await dial(server.address, replace(HELLO, engine="corfu"), Recorder())
+        assert refused.value.engine == "scalog"
+        curious = await dial(server.address, replace(HELLO, engine=ANY_ENGINE), Recorder())
+        assert curious.welcome is not None
+        assert curious.welcome.engine == "scalog"
+        assert await server.works(curious)
+
+
+@on_both_loops
+async def test_a_server_that_does_not_know_of_engines_is_refused_by_those_of_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It takes everybody, and says nothing of an engine: whoever dials has to look."""
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4096)
+        writer.write(framed(Welcome(1, "orderer", "1")))
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(speak, "127.0.0.1", 0) as older:
+        address = Address(*older.sockets[0].getsockname())
+        ours = Hello(VERSION_MIN, VERSION_MAX, "orderer", "2", engine="raft")
+        await fails(dial(address, ours, Recorder()), EngineMismatch, f"has the engine raft, and {address} has scalog")
+    assert "is no server of this cluster" in caplog.text
 
 
 @on_both_loops

@@ -20,7 +20,7 @@ from ithaca.model.health import Health, ServerStatus
 from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, StatusIs
+from ithaca.protocol.greeting import ANY_ENGINE, FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, StatusIs
 from ithaca.runtime.connection import Connection, OnlyAnswers, dial
 
 
@@ -129,5 +129,5 @@ async def _ask_view(address: Address) -> ViewIs:
 
 
 async def _dial(address: Address) -> Connection:
-    hello = Hello(VERSION_MIN, VERSION_MAX, "client", "status", FEATURES)
+    hello = Hello(VERSION_MIN, VERSION_MAX, "client", "status", FEATURES, engine=ANY_ENGINE)
     return await dial(address, hello, OnlyAnswers(), timeout=STATUS_TIMEOUT_S)

@@ -2,6 +2,7 @@
 
 from importlib import import_module
 
+from ithaca.model.config.toml_lines import did_you_mean
 from ithaca.model.engine import EngineName
 from ithaca.model.errors import ConfigError
 from ithaca.server.engine import Engine
@@ -18,6 +19,7 @@ def engine(name: EngineName) -> Engine:
     """
     module = _MODULES.get(name)
     if module is None:
-        raise ConfigError(f"the engine {name!r} is not in this version: use one of {', '.join(_MODULES)}")
+        meant = did_you_mean(name, _MODULES)
+        raise ConfigError(f"the engine {name!r} is not in this version{meant}: use one of {', '.join(_MODULES)}")
     found: Engine = import_module(module).ENGINE
     return found

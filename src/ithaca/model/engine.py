@@ -1,11 +1,13 @@
 """What an engine is: how the records of a cluster get their places in the one order. And what not every log can do."""
 
 from enum import Enum
-from typing import Literal
+from typing import TypeAlias
 
-EngineName = Literal["scalog", "belfast", "corfu", "raft"]
+EngineName: TypeAlias = str
+"""`engines.registry` knows which there are: a file, and a peer, may name one that this version does not have."""
 
 DEFAULT_ENGINE: EngineName = "scalog"
+"""Of files and peers that name none."""
 
 
 class Feature(Enum):

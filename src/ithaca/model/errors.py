@@ -12,7 +12,7 @@ IthacaError (retry, refresh, outcome_unknown)
 ├ Unavailable                    Overloaded NamesFull DeadlineExceeded (TimeoutError)
 ├ SessionError                   SessionFenced SessionExpired SequenceGap WrongLane PartGone
 │                                PublishConflict(writer, key, owner, position, count)
-└ ProtocolError                  VersionMismatch AuthenticationFailed
+└ ProtocolError                  VersionMismatch EngineMismatch(engine) AuthenticationFailed
 ```
 
 Each class answers three questions a program asks after a failure: may the same call succeed if it is
@@ -288,6 +288,14 @@ class ProtocolError(IthacaError):
 
 class VersionMismatch(ProtocolError):
     """The peers share no version of the protocol."""
+
+
+class EngineMismatch(ProtocolError):
+    """The other side's cluster has the engine `engine`: not this side's, or one that this version does not know."""
+
+    def __init__(self, message: str, *, engine: str) -> None:
+        super().__init__(message)
+        self.engine = engine
 
 
 class AuthenticationFailed(ProtocolError):

@@ -404,7 +404,8 @@ ORDER_SILENT_S = 3.0
 at all was heard for the second; who does not answer for the third is left."""
 RAFT_NUMBER_MAX = (1 << 15) - 1
 CLUSTER_NAME_CHARS_MAX = 100
-"""The highest number of a member of a Raft group, and the longest name of a cluster."""
+ENGINE_NAME_CHARS_MAX = 32
+"""The highest number of a member of a Raft group, and the longest names of a cluster and of an engine."""
 RAFT_NUMBER_LEAP_MAX = 1024
 """How far the number of a new member may be behind the last one: those that are skipped are never used."""
 ORDERER_RETRY_S = 0.02

@@ -14,6 +14,7 @@ from msgspec import Meta
 from ithaca.model.engine import EngineName
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import (
+    ENGINE_NAME_CHARS_MAX,
     HOST_CHARACTERS_MAX,
     INCARNATION_MAX,
     ORDERING_PIPELINE_CUTS,
@@ -34,7 +35,7 @@ class ClusterConfiguration(msgspec.Struct, frozen=True, array_like=True):
     """What a log is; the first two are fixed when it is created."""
 
     log: UUID
-    engine: EngineName
+    engine: Annotated[EngineName, Meta(min_length=1, max_length=ENGINE_NAME_CHARS_MAX)]
     order_interval_us: int = 0
     """The least time between two cuts; 0 sets no bound."""
     pipeline_cuts: int = ORDERING_PIPELINE_CUTS

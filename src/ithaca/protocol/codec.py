@@ -14,6 +14,7 @@ from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import FRAME_HEADER_BYTES_MAX
 from ithaca.model.records import Buffer
+from ithaca.protocol.greeting import GREETINGS, fields_to_say
 from ithaca.protocol.messages import TYPES
 from ithaca.wire.frame import Frame, encode
 
@@ -61,7 +62,7 @@ def encode_message(
     message: Message, *, correlation: int = 0, answer: bool = False, payload: Sequence[Buffer] = ()
 ) -> list[Buffer]:
     """The frame that carries this message, as buffers to be written one after the other."""
-    header = _encode(message)
+    header = _encode(fields_to_say(message) if isinstance(message, GREETINGS) else message)
     number = _number_of[type(message)]
     flags = _ANSWER if answer else 0
     if len(header) > FRAME_HEADER_BYTES_MAX:

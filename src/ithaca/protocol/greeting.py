@@ -1,11 +1,12 @@
 """What is said on every connection: who dials and who answers, what failed, how a server is."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
+from ithaca.model.engine import DEFAULT_ENGINE
 from ithaca.model.limits import HELLO_FEATURES_MAX
 from ithaca.model.records import Durability
 from ithaca.model.view import Address, Orderers
@@ -18,11 +19,17 @@ VERSION_MAX = 2
 FEATURES: tuple[str, ...] = ("lz4", "zstd")
 """What this version can do beyond the protocol's version; peers use only what both name."""
 
+ANY_ENGINE: Final = ""
+"""Said by whoever wants to learn which engine a cluster has, or asks what all engines answer."""
+
 Role = Literal["client", "replica", "orderer", "aggregator"]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True):
-    """The first message of a connection. `log` None accepts any log; `credentials` is not looked at yet."""
+    """The first message of a connection. `log` None accepts any log; `credentials` is not looked at yet.
+
+    Whoever does not say `engine`, as earlier versions do not, is of the first one that there was.
+    """
 
     version_min: Natural
     version_max: Natural
@@ -31,6 +38,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True):
     features: Annotated[tuple[Text, ...], Meta(max_length=HELLO_FEATURES_MAX)] = ()
     log: UUID | None = None
     credentials: Annotated[bytes, Meta(max_length=1024)] = b""
+    engine: Text = DEFAULT_ENGINE
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):
@@ -43,6 +51,17 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True):
     log: UUID | None = None
     durability: Durability = "fsync"
     """What this server's acknowledgements mean."""
+    engine: Text = DEFAULT_ENGINE
+    """Of the cluster."""
+
+
+GREETINGS: Final = (Hello, Welcome)
+
+
+def fields_to_say(greeting: msgspec.Struct) -> tuple[object, ...]:
+    """Those of a `Hello` or `Welcome`, without the engine where it is the one that is meant when none is said."""
+    fields = msgspec.structs.astuple(greeting)
+    return fields[:-1] if fields[-1] == DEFAULT_ENGINE else fields
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):

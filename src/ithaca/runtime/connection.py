@@ -12,7 +12,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
-from ithaca.model.errors import DeadlineExceeded, IthacaError, ProtocolError, Unavailable, VersionMismatch
+from ithaca.model.errors import (
+    DeadlineExceeded,
+    EngineMismatch,
+    IthacaError,
+    ProtocolError,
+    Unavailable,
+    VersionMismatch,
+)
 from ithaca.model.limits import (
     CALL_TIMEOUT_S,
     CONNECT_TIMEOUT_S,
@@ -26,7 +33,7 @@ from ithaca.model.records import Buffer
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received, decode_message, encode_message
 from ithaca.protocol.failures import error_of, failure_of
-from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Failure, Hello, Welcome
+from ithaca.protocol.greeting import ANY_ENGINE, VERSION_MAX, VERSION_MIN, Failure, Hello, Welcome
 from ithaca.wire.frame import Frame, FrameDecoder
 
 _log = logging.getLogger("ithaca.connection")
@@ -307,6 +314,10 @@ async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = C
             raise ProtocolError(f"{address} answered a hello with {type(message).__name__}: it is no Ithaca server")
         if not VERSION_MIN <= message.version <= VERSION_MAX:
             raise VersionMismatch(f"{address} speaks version {message.version}, this side {VERSION_MIN}..{VERSION_MAX}")
+        if hello.engine not in (ANY_ENGINE, message.engine):
+            raise EngineMismatch(
+                other_engine("this side", hello.engine, address, message.engine), engine=message.engine
+            )
         connection.welcome = message
         greeted.set_result(None)
         return peer
@@ -331,6 +342,8 @@ async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = C
     except BaseException as error:
         for connection in made:
             connection.abort()
+        if isinstance(error, EngineMismatch) and hello.role != "client":
+            _log.error("%s is no server of this cluster: %s", address, error)
         if isinstance(error, IthacaError):
             raise
         if isinstance(error, TimeoutError):
@@ -338,6 +351,14 @@ async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = C
         if isinstance(error, OSError):
             raise Unavailable(f"nobody answers at {address}: {error.strerror or error}") from error
         raise
+
+
+def other_engine(dialler: str, its: str, server: Address, the_servers: str) -> str:
+    """That a cluster has one engine, and these two are not of one cluster."""
+    return (
+        f"{dialler} has the engine {its}, and {server} has {the_servers}: a cluster has one, which its file names and "
+        "which never changes"
+    )
 
 
 def _nowhere(_: Sequence[Buffer]) -> None:

@@ -1,7 +1,7 @@
 """The one port of a server: connections that begin with a hello, and `GET` over plain HTTP for people and tools.
 
-A hello is answered in this order: is it one, do both sides share a version, is the dialler's log this one, does
-the server `accept` it; then `Welcome`. The first four bytes tell HTTP from frames: as a frame's length, `GET `
+A hello is answered in this order: is it one, do both sides share a version, an engine and a log, does the server
+`accept` it; then `Welcome`. The first four bytes tell HTTP from frames: as a frame's length, `GET `
 would be far above what a hello may have. Whoever has said neither a hello nor a whole request in time is closed.
 How many may connect is said by `admission`, and what their unfinished frames may take by `frame_budget`.
 """
@@ -15,7 +15,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ithaca.model.errors import ConfigError, IthacaError, Overloaded, ProtocolError, Unavailable, VersionMismatch
+from ithaca.model.errors import (
+    ConfigError,
+    EngineMismatch,
+    IthacaError,
+    Overloaded,
+    ProtocolError,
+    Unavailable,
+    VersionMismatch,
+)
 from ithaca.model.limits import (
     CONNECTIONS_MAX,
     FRAME_TIMEOUT_S,
@@ -28,9 +36,9 @@ from ithaca.model.limits import (
 )
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.greeting import ANY_ENGINE, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.admission import Admission, Capacity, capacity_of
-from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.connection import Connection, Peer, other_engine
 from ithaca.runtime.frame_budget import FrameBudget
 from ithaca.runtime.machine import descriptors_max
 
@@ -169,6 +177,10 @@ class Listener:
                 f"{self.address} speaks {VERSION_MIN}..{VERSION_MAX}: update the older side"
             )
         answer = self._welcome()
+        if hello.engine not in (ANY_ENGINE, answer.engine):
+            raise EngineMismatch(
+                other_engine(connection.name, hello.engine, self.address, answer.engine), engine=answer.engine
+            )
         if hello.log is not None and answer.log is not None and hello.log != answer.log:
             raise ProtocolError(f"{connection.name} looks for log {hello.log}, {self.address} serves {answer.log}")
         connection.hello = hello

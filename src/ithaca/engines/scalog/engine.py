@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ithaca.engines.scalog.health import health
+from ithaca.engines.scalog.name import NAME
 from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.engines.scalog.server.replica.server import ReplicaServer
@@ -21,7 +22,7 @@ from ithaca.storage.disk import Disk
 class Scalog:
     """Records are durable first, and ordered after."""
 
-    name: EngineName = "scalog"
+    name: EngineName = NAME
 
     def make_server(
         self,

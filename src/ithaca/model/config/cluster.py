@@ -68,7 +68,7 @@ from ithaca.model.config.idle import RULES as IDLE_RULES
 from ithaca.model.config.idle import idle_s
 from ithaca.model.config.retention import RULES as RETENTION_RULES
 from ithaca.model.config.retention import retention
-from ithaca.model.config.rules import Choice, Flag, Number, Rule, Text, Texts, shown
+from ithaca.model.config.rules import Choice, Flag, Number, Rule, Text, Texts, Word, shown
 from ithaca.model.config.toml_lines import Key, did_you_mean, line_of, read_toml
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
@@ -76,6 +76,7 @@ from ithaca.model.limits import (
     AGGREGATOR_LEVEL_MAX,
     AGGREGATOR_NUMBER_MAX,
     CLUSTER_NAME_CHARS_MAX,
+    ENGINE_NAME_CHARS_MAX,
     GIB,
     ORDERING_INTERVAL_US_MAX,
     ORDERING_REPLICAS_MAX,
@@ -177,7 +178,7 @@ class ClusterFile:
 _ADDRESS: Final = Text(300)
 _CLUSTER: Final[Mapping[str, Rule]] = {
     "name": Text(CLUSTER_NAME_CHARS_MAX),
-    "engine": Choice(get_args(EngineName)),
+    "engine": Word(ENGINE_NAME_CHARS_MAX),
     "durability": Choice(get_args(Durability)),
     "order_interval_us": Number(0, ORDERING_INTERVAL_US_MAX),
     "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),

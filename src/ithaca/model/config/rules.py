@@ -1,11 +1,13 @@
 """What a setting may be, and what to say of one that is not."""
 
+import re
 from dataclasses import dataclass
 
 from ithaca.model.config.toml_lines import did_you_mean
 
 _SHOWN_CHARS_MAX = 200
 _QUOTES = "'\""
+_WORD = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def shown(value: object) -> str:
@@ -80,6 +82,18 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A name that programs compare."""
+
+    chars_max: int
+
+    def problem(self, value: object) -> str | None:
+        if isinstance(value, str) and 0 < len(value) <= self.chars_max and _WORD.fullmatch(value):
+            return None
+        return f"is {shown(value)}: use lower-case letters, digits and hyphens, at most {self.chars_max} of them"
+
+
+@dataclass(frozen=True, slots=True)
 class Texts:
     """A list of texts, each looked at by whoever knows what they mean."""
 
@@ -89,4 +103,4 @@ class Texts:
         return f'is {shown(value)}: use a list of texts, such as ["127.0.0.1:7603", "127.0.0.1:7604"]'
 
 
-Rule = Choice | Number | Flag | Text | Texts
+Rule = Choice | Number | Flag | Text | Word | Texts

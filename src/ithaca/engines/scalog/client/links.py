@@ -6,6 +6,8 @@ from typing import Protocol
 from uuid import UUID
 
 from ithaca.engines.scalog.messages.appending import Acks, Append
+from ithaca.engines.scalog.name import NAME
+from ithaca.model.engine import EngineName
 from ithaca.model.errors import IthacaError, LogClosed, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, CONNECT_TIMEOUT_S
 from ithaca.model.positions import LaneId
@@ -112,9 +114,10 @@ class Link:
 
 
 class Links:
-    """The links of one handle."""
+    """The links of one handle, to servers that have this engine."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: EngineName = NAME) -> None:
+        self._engine = engine
         self.log: UUID | None = None
         """Once it is known, servers of another log are refused."""
         self.on_leaving: Callable[[int], None] = lambda view: None
@@ -123,7 +126,7 @@ class Links:
         self._closed = False
 
     def hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, log=self.log)
+        return Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, log=self.log, engine=self._engine)
 
     async def link(self, address: Address, timeout_s: float = CONNECT_TIMEOUT_S) -> Link:
         """The open link to a server, dialled if need be; one attempt serves everybody who asks meanwhile."""

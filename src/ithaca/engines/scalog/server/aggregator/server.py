@@ -124,11 +124,25 @@ class AggregatorServer:
         self.metrics.is_attached.set_function(lambda: relay.up_name is not None)
 
     def _hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, "aggregator", str(self._number), FEATURES, self._log_id)
+        return Hello(
+            VERSION_MIN,
+            VERSION_MAX,
+            "aggregator",
+            str(self._number),
+            FEATURES,
+            self._log_id,
+            engine=self._file.engine,
+        )
 
     def _welcome(self) -> Welcome:
         return Welcome(
-            VERSION_MAX, "aggregator", str(self._number), FEATURES, self._log_id, durability=self._file.durability
+            VERSION_MAX,
+            "aggregator",
+            str(self._number),
+            FEATURES,
+            self._log_id,
+            durability=self._file.durability,
+            engine=self._file.engine,
         )
 
     def _accept(self, connection: Connection, hello: Hello) -> Relay:

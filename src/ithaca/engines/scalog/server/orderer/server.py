@@ -245,11 +245,25 @@ class OrdererServer:
         return None if configuration is None else configuration.log
 
     def hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, ORDERERS.role, str(self._server), FEATURES, self._log_id())
+        return Hello(
+            VERSION_MIN,
+            VERSION_MAX,
+            ORDERERS.role,
+            str(self._server),
+            FEATURES,
+            self._log_id(),
+            engine=self._file.engine,
+        )
 
     def _welcome(self) -> Welcome:
         return Welcome(
-            VERSION_MAX, ORDERERS.role, str(self._server), FEATURES, self._log_id(), durability=self._file.durability
+            VERSION_MAX,
+            ORDERERS.role,
+            str(self._server),
+            FEATURES,
+            self._log_id(),
+            durability=self._file.durability,
+            engine=self._file.engine,
         )
 
     def _accept(self, connection: Connection, hello: Hello) -> Peer:

@@ -508,7 +508,15 @@ class ReplicaServer:
         metrics.readable.set_function(lambda: core.readable)
 
     def _hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, "replica", self._name, features=FEATURES, log=self._identity.log)
+        return Hello(
+            VERSION_MIN,
+            VERSION_MAX,
+            "replica",
+            self._name,
+            features=FEATURES,
+            log=self._identity.log,
+            engine=self._file.engine,
+        )
 
     def _welcome(self) -> Welcome:
         return Welcome(
@@ -518,6 +526,7 @@ class ReplicaServer:
             FEATURES,
             self._identity.log,
             durability=self._file.durability,
+            engine=self._file.engine,
         )
 
     def _accept(self, connection: Connection, hello: Hello) -> GatewayPeer:

@@ -227,10 +227,12 @@ class SpareServer:
     # What others learn of it
 
     def _hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, "replica", "spare", features=FEATURES)
+        return Hello(VERSION_MIN, VERSION_MAX, "replica", "spare", features=FEATURES, engine=self._file.engine)
 
     def _welcome(self) -> Welcome:
-        return Welcome(VERSION_MAX, "replica", "spare", FEATURES, durability=self._file.durability)
+        return Welcome(
+            VERSION_MAX, "replica", "spare", FEATURES, durability=self._file.durability, engine=self._file.engine
+        )
 
     def _http(self, path: str) -> HttpAnswer | None:
         return HttpAnswer(200, "application/json", encode_status(self.status())) if path == "/health" else None
