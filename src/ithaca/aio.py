@@ -14,7 +14,7 @@ async with ithaca.aio.connect("127.0.0.1:7600") as log:
 """
 
 from ithaca.embedded.aio import open
-from ithaca.engines.scalog.client.log import connect
+from ithaca.engines.connecting import connect_awaited as connect
 from ithaca.model.errors import (
     AddressInUse,
     AuthenticationFailed,

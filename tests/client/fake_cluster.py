@@ -13,7 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from ithaca.engines.scalog.client.log import AsyncClusterLog, connect
+from ithaca.client.bootstrap import parse_bootstrap
+from ithaca.client.settings import ClientSettings
+from ithaca.engines.scalog.client.log import AsyncClusterLog, open_log
 from ithaca.engines.scalog.messages import appending, order, reading
 from ithaca.engines.scalog.messages.appending import Acks
 from ithaca.engines.scalog.messages.reading import Deliver, Delivered, Filter
@@ -454,7 +456,9 @@ class FakeCluster:
         return str(self.orderers[0].address)
 
     async def connect(self, **arguments: Any) -> AsyncClusterLog:
-        handle = await connect(self.bootstrap, **{"timeout": 10, **arguments})
+        """A handle whose settings (`ClientSettings`) are these."""
+        settings = ClientSettings(**{"timeout_s": arguments.pop("timeout", 10), **arguments})
+        handle = await open_log(parse_bootstrap(self.bootstrap), settings)
         self._handles.append(handle)
         return handle
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 import ithaca
-from ithaca.engines.scalog.client.append.batch_appends import BatchAppends, BatchPart
+from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
+from ithaca.engines.tasks import BatchAppends, BatchPart
 from ithaca.testing import Cluster
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
@@ -49,7 +50,7 @@ def test_a_part_is_none_without_a_batch_and_gone_unless_it_is_finished(cluster: 
         assert len(log.publish(1, [part], writer="w").positions) == 3
         with BatchPart(cluster.bootstrap, timeout=10) as left:
             left.put(batch(b"a"))
-            assert left._writer is not None
+            assert isinstance(left._writer, AsyncPartWriter)
             unfinished = ithaca.Part(left._writer.lane, 1, left._writer._token)
         with pytest.raises(ithaca.PartGone):
             log.publish(2, [unfinished], writer="w")

@@ -13,8 +13,8 @@ import ithaca
 from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.read import local
 from ithaca.engines.scalog.client.read.local import _asked
-from ithaca.engines.scalog.client.read.scan import Scan
 from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
+from ithaca.engines.tasks import Scan
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import PACK_LANES_MIN, SEGMENT_BYTES_MIN
 from ithaca.model.view import Address

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster
 
-from ithaca.engines.scalog.client.log import check_arguments, connect
-from ithaca.engines.scalog.client.order import parse_bootstrap
+from ithaca.aio import connect
+from ithaca.client.bootstrap import parse_bootstrap
+from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.messages.order import GetTail, Propose
 from ithaca.engines.scalog.messages.requests import REQUESTS
 from ithaca.model.errors import InvalidInput, ProtocolError, Unavailable, UnknownCompression
@@ -31,7 +32,7 @@ async def test_wrong_arguments_are_refused_by_the_call() -> None:
     for arguments in wrong:
         with pytest.raises(InvalidInput):
             connect("127.0.0.1:7600", **arguments)
-    check_arguments(1e-9, "none", None, 1)  # the least that is allowed
+    ClientSettings(timeout_s=1e-9, inflight_bytes_max=1)  # the least that is allowed
     unknown: Any = "rar"
     with pytest.raises(UnknownCompression):
         connect("127.0.0.1:7600", compression=unknown)

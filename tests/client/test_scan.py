@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 import ithaca
-from ithaca.engines.scalog.client.read.scan import Scan
+from ithaca.engines.tasks import Scan
 from ithaca.testing import Cluster
 
 

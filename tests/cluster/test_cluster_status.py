@@ -131,7 +131,7 @@ async def test_servers_that_are_not_there() -> None:
     status = await cluster_status([ServerPlace("orderer", 1, address)])
     assert status.servers[0].state == "unreachable"
     assert f"nobody answers at {address}" in status.problems()[0]
-    with pytest.raises(Unavailable, match=f"no orderer answers: {address}: nobody answers"):
+    with pytest.raises(Unavailable, match=f"nobody answers at {address} within .*: nobody answers at {address}"):
         await places_of([address])
 
 

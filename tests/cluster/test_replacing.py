@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import ithaca
+from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.ordering.decisions import spares
 from ithaca.engines.scalog.server.replica.copies import Copies
 from ithaca.engines.scalog.storage import replica_meta
@@ -202,6 +203,7 @@ def test_a_spare_that_may_keep_no_more_says_so_and_waits_again_when_it_may(monke
 async def copied_in_vain(bootstrap: str, spare: str) -> None:
     """What an administrator's call does that ends before the old replica was removed."""
     async with ithaca.aio.connect(bootstrap) as log:
+        assert isinstance(log.admin, AsyncClusterAdmin)
         await log.admin._replicas._until(0, parse_address(spare), ("added",), None)
 
 

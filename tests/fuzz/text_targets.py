@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from tests.fuzz.target import Target
 
+from ithaca.client.bootstrap import parse_bootstrap
 from ithaca.cluster.state import NAME as STATE
 from ithaca.cluster.state import ChildState, SupervisorState, load_state, save_state
-from ithaca.engines.scalog.client.order import parse_bootstrap
 from ithaca.model.addresses import parse_address
 from ithaca.model.config.cluster import ClusterFile, load_cluster
 from ithaca.model.config.log import PREFIX, Settings, load_settings

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import ithaca.engines.scalog.client.log
+import ithaca.aio
 from ithaca.cluster.autoscale_policy import Add, AutoscalePolicy, AutoscaleSettings, Decision, Finalize, Sample
 from ithaca.cluster.layout import bootstrap_of
 from ithaca.cluster.load_meter import LoadMeter
@@ -86,7 +86,7 @@ def _carry_out(directory: Path, decision: Decision, acting: Acting, progress: Te
 
 
 async def _finalize(directory: Path, shard: int, grace_s: float) -> None:
-    async with ithaca.engines.scalog.client.log.connect(bootstrap_of(cluster_file(directory))) as log:
+    async with ithaca.aio.connect(bootstrap_of(cluster_file(directory))) as log:
         await log.admin.finalize_shard(shard, grace_cuts=GRACE_CUTS, grace=grace_s)
 
 

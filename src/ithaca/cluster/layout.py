@@ -4,7 +4,9 @@ import sys
 from pathlib import Path
 
 from ithaca.cluster.ports import LOOPBACK
+from ithaca.engines import registry
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace
@@ -13,7 +15,7 @@ from ithaca.model.view import Address
 
 def servers_of(file: ClusterFile) -> list[ServerPlace]:
     """Every server that has been a part of the cluster from its beginning and was not removed: orderers, then
-    replicas, then aggregators."""
+    replicas, then aggregators; of those that its engine has."""
     orderers = [ServerPlace("orderer", place.server, place.address) for place in file.orderers]
     replicas = [
         ServerPlace("replica", place.replica, place.address, shard.shard)
@@ -22,7 +24,8 @@ def servers_of(file: ClusterFile) -> list[ServerPlace]:
         if place.address not in file.removed
     ]
     aggregators = [ServerPlace("aggregator", place.aggregator, place.address) for place in file.aggregators]
-    return orderers + replicas + aggregators
+    roles = registry.engine(file.engine).roles
+    return [place for place in orderers + replicas + aggregators if place.role in roles]
 
 
 def orderers_of(file: ClusterFile) -> list[ServerPlace]:
@@ -37,14 +40,23 @@ def spares_of(file: ClusterFile) -> list[ServerPlace]:
 
 
 def local_cluster(
-    *, shards: int, replicas: int, orderers: int, ports: list[int], durability: Durability, aggregators: int = 0
+    *,
+    shards: int,
+    replicas: int,
+    orderers: int,
+    ports: list[int],
+    durability: Durability,
+    aggregators: int = 0,
+    engine: EngineName = DEFAULT_ENGINE,
 ) -> ClusterFile:
     """A cluster on the loopback interface; orderers get the first ports, then replicas, shard by shard, then
     aggregators."""
     assert len(ports) == orderers + shards * replicas + aggregators
+    registry.engine(engine)  # refuses one that is not there
     addresses = iter([Address(LOOPBACK, port) for port in ports])
     return ClusterFile(
         name="local",
+        engine=engine,
         durability=durability,
         order_interval_us=0,
         segment_bytes=SEGMENT_BYTES_MAX,

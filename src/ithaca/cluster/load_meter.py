@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ithaca.client.asking import ask_status
 from ithaca.cluster.autoscale_policy import Sample, ShardLoad
 from ithaca.cluster.server_metrics import ask_metrics
-from ithaca.cluster.status import ask_status, cluster_status, places_of
+from ithaca.cluster.status import cluster_status, places_of
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address

@@ -17,6 +17,7 @@ from ithaca.cluster.supervisor import Program
 from ithaca.model.addresses import is_loopback
 from ithaca.model.config.cluster import ClusterFile, load_cluster
 from ithaca.model.config.text import dump_cluster
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchLog
 from ithaca.model.records import Durability
 from ithaca.storage import directory_lock
@@ -39,6 +40,7 @@ class Wanted:
     port: int | None = None
     durability: Durability | None = None
     aggregators: int | None = None
+    engine: EngineName | None = None
 
 
 SHARDS = 2
@@ -129,6 +131,7 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
         ports=ports,
         durability=durability,
         aggregators=aggregators,
+        engine=wanted.engine or DEFAULT_ENGINE,
     )
 
 
@@ -141,6 +144,7 @@ def refuse_difference(directory: Path, file: ClusterFile, wanted: Wanted) -> Non
         ("port", str(min(address.port for address in file.addresses())), wanted.port),
         ("durability", file.durability, wanted.durability),
         ("aggregators", str(len(file.aggregators)), wanted.aggregators),
+        ("engine", file.engine, wanted.engine),
     ]:
         if asked is not None and str(asked) != there:
             raise InvalidInput(

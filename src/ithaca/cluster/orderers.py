@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-import ithaca.engines.scalog.client.log
+import ithaca.aio
 from ithaca.cluster.layout import bootstrap_of, orderers_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, cluster_file
@@ -55,7 +55,7 @@ def remove_local_orderer(directory: Path, orderer: int) -> None:
 async def _add(directory: Path, progress: Tell) -> int:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.engines.scalog.client.log.connect(bootstrap_of(file)) as log:
+    async with ithaca.aio.connect(bootstrap_of(file)) as log:
         members = await log.admin.orderers()
         place = await _left_over(file, members)
         if place is None:
@@ -77,7 +77,7 @@ async def _add(directory: Path, progress: Tell) -> int:
 async def _remove(directory: Path, orderer: int) -> None:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.engines.scalog.client.log.connect(bootstrap_of(file)) as log:
+    async with ithaca.aio.connect(bootstrap_of(file)) as log:
         await log.admin.remove_orderer(orderer)
     if any(place.server == orderer for place in file.orderers):
         remove_orderer_table(directory / FILE, file, orderer)

@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-import ithaca.engines.scalog.client.log
+import ithaca.aio
+from ithaca.client.asking import ask_status
 from ithaca.cluster.layout import bootstrap_of, spares_of
 from ithaca.cluster.local import FILE, cluster_file
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.shards import append_text, listening, one_at_a_time, running_supervisor
-from ithaca.cluster.status import ask_status
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_place
@@ -71,7 +71,7 @@ def _changed(directory: Path, change: Callable[[Admin], Awaitable[T]]) -> T:
     running_supervisor(directory)
 
     async def run() -> T:
-        async with ithaca.engines.scalog.client.log.connect(bootstrap_of(file)) as log:
+        async with ithaca.aio.connect(bootstrap_of(file)) as log:
             return await change(log.admin)
 
     with one_at_a_time(directory):

@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import ithaca.engines.scalog.client.log
+import ithaca.aio
+from ithaca.client.asking import ask_status
 from ithaca.cluster.layout import bootstrap_of, orderers_of, servers_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, cluster_file, supervisor_pid
 from ithaca.cluster.ports import LOOPBACK, next_ports
 from ithaca.cluster.running import healthy
 from ithaca.cluster.state import load_state
-from ithaca.cluster.status import ask_status
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
 from ithaca.model.config.cluster import ClusterFile, ReplicaPlace, ShardPlace, load_cluster
 from ithaca.model.config.text import dump_shard
@@ -42,7 +42,7 @@ def add_local_shard(directory: Path, replicas: int | None, *, masking: bool, pro
 async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell) -> int:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.engines.scalog.client.log.connect(bootstrap_of(file)) as log:
+    async with ithaca.aio.connect(bootstrap_of(file)) as log:
         registered = {each.shard for each in await log.admin.shards()}
         shard = await _left_over(file, registered)
         if shard is None:

@@ -23,6 +23,7 @@ from ithaca.cluster.supervisor import Tell
 from ithaca.model.config.cluster import ClusterFile, check_founders
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.config.text import dump_cluster
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import DeadlineExceeded, Unavailable
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.quorum import shard_f
@@ -46,6 +47,7 @@ class Shape:
     spares: int = 0
     failures: FailurePolicy = NO_ACTION
     aggregators: int = 0
+    engine: EngineName = DEFAULT_ENGINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def shaped(shape: Shape, ports: list[int]) -> ClusterFile:
         ports=ports[:members],
         durability=shape.durability,
         aggregators=shape.aggregators,
+        engine=shape.engine,
     )
     f = shard_f(shape.replicas, shape.masking)
     return replace(

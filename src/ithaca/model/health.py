@@ -3,7 +3,7 @@
 Servers are asked by whoever wants to know. What their words mean is known to the cluster's engine.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -57,6 +57,21 @@ class Health:
     """The server that leads the others, while one does."""
     unwell: tuple[str, ...] = ()
     """The names of servers that do not do all that they are there for."""
+
+
+def plain_health(servers: Sequence[ServerStatus]) -> Health:
+    """The verdict on servers each of which either serves or does not."""
+    problems = [
+        f"{each.place.name} does not answer: {each.silence}"
+        if each.status is None
+        else f"{each.place.name} is {each.state}"
+        for each in servers
+        if each.state != "serving"
+    ]
+    firsts = [each.status["first"] for each in servers if each.status and "first" in each.status]
+    tails = [each.status["tail"] for each in servers if each.status and "tail" in each.status]
+    unwell = tuple(each.place.name for each in servers if each.state != "serving")
+    return Health(problems, [], max(firsts, default=None), max(tails, default=None), None, unwell=unwell)
 
 
 def lanes_of(servers: Iterable[ServerStatus]) -> list[LaneStatus]:

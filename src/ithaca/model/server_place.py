@@ -5,6 +5,8 @@ from typing import Literal
 
 from ithaca.model.view import Address
 
+Role = Literal["orderer", "replica", "aggregator", "spare"]
+
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
@@ -13,7 +15,7 @@ class ServerPlace:
     A spare keeps its name when it has become a replica.
     """
 
-    role: Literal["orderer", "replica", "aggregator", "spare"]
+    role: Role
     number: int
     address: Address
     shard: int | None = None

@@ -21,7 +21,7 @@ from typing import Any, Final
 from pyspark import TaskContext
 
 import ithaca
-from ithaca.engines.scalog.client.append.batch_appends import BatchPart
+from ithaca.engines.tasks import BatchPart
 from ithaca.model.errors import InvalidInput, PublishConflict
 from ithaca.model.parts import Part
 from ithaca.spark.options import WriteOptions

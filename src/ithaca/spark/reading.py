@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import ithaca
-from ithaca.engines.scalog.client.read.scan import Scan
+from ithaca.engines.tasks import Scan
 from ithaca.model.errors import Lost, Trimmed
 from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_CHUNK_BYTES
 from ithaca.spark.planning import LogPartition, Wanted

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from ithaca.engines.scalog.client.append.batch_appends import BatchAppends
+from ithaca.engines.tasks import BatchAppends
 from ithaca.spark.options import WriteOptions
 from ithaca.spark.rows import log_batches
 

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
+import ithaca.aio
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
@@ -22,11 +23,11 @@ from ithaca.cluster.running import healthy
 from ithaca.cluster.shards import append_shard, append_text
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.temporary import Shape, shaped
-from ithaca.engines.registry import engine
-from ithaca.engines.scalog.client.log import connect
+from ithaca.engines.registry import make_server
 from ithaca.model.config.cluster import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace, load_cluster
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.config.text import dump_cluster, dump_orderer
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
@@ -74,11 +75,12 @@ class Cluster:
         spares: int = 0,
         failures: FailurePolicy = NO_ACTION,
         aggregators: int = 0,
+        engine: EngineName | None = None,
     ) -> None:
         """`spares` wait to become replicas, named `spare-1` and so on; `failures` is what calls for them."""
         if directory is not None and (directory / FILE).exists():
             self.file: ClusterFile = load_cluster(directory / FILE)
-            wanted = Wanted(shards, replicas, orderers, None, durability, aggregators)
+            wanted = Wanted(shards, replicas, orderers, None, durability, aggregators, engine)
             refuse_difference(directory, self.file, wanted)
         else:
             ports = free_ports(orderers + shards * replicas + aggregators + spares)
@@ -91,6 +93,7 @@ class Cluster:
                 spares=spares,
                 failures=failures,
                 aggregators=aggregators,
+                engine=engine or DEFAULT_ENGINE,
             )
             self.file = shaped(shape, ports)
         self._places = self._all_places()
@@ -186,7 +189,7 @@ class Cluster:
             self.start_server(name)
 
         async def register() -> None:
-            async with connect(self.bootstrap) as log:
+            async with ithaca.aio.connect(self.bootstrap) as log:
                 await log.admin.add_shard([str(each.address) for each in places], masking=masking, shard=number)
 
         self._run(register())
@@ -211,7 +214,7 @@ class Cluster:
         self.start_server(f"orderer-{place.server}")
 
         async def add() -> int:
-            async with connect(self.bootstrap) as log:
+            async with ithaca.aio.connect(self.bootstrap) as log:
                 return await log.admin.add_orderer(str(place.address))
 
         return self._run(add())
@@ -220,7 +223,7 @@ class Cluster:
         """Remove an orderer for good, and stop it if it runs."""
 
         async def remove() -> None:
-            async with connect(self.bootstrap) as log:
+            async with ithaca.aio.connect(self.bootstrap) as log:
                 await log.admin.remove_orderer(server)
 
         self._run(remove())
@@ -264,7 +267,7 @@ class Cluster:
             raise InvalidInput(f"{place.name} runs already: stop or kill it first")
         disk = MortalDisk()
         directory = str(self.directory / place.name)
-        server = engine(self.file.engine).make_server(self.file, place, directory, disk=disk)
+        server = make_server(self.file, place, directory, disk=disk)
         await server.start()
         watching = asyncio.create_task(self._watch(place.name, server))
         self._running[place.name] = _Running(server, disk, watching)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ithaca.bench.emulation.shards import REPLICAS
+from ithaca.client.asking import ask_status
 from ithaca.client.deadline import Deadline
 from ithaca.cluster.layout import local_cluster, serve_command, servers_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.ports import free_ports
-from ithaca.cluster.status import ask_status
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.messages.order import GetView, TailReply, ViewIs

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ithaca.bench.measure import Progress
+from ithaca.client.asking import ask_status
 from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.local import FILE
@@ -23,7 +24,7 @@ from ithaca.cluster.log_reader import LogReader
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
 from ithaca.cluster.shards import append_shard
-from ithaca.cluster.status import ask_status, cluster_status
+from ithaca.cluster.status import cluster_status
 from ithaca.cluster.temporary import LAST_WORDS, Shape, shaped, terminations_raised
 from ithaca.model.config.cluster import ReplicaPlace, ShardPlace
 from ithaca.model.config.text import dump_cluster

@@ -110,7 +110,7 @@ def _asked(replicas: list[str]) -> "tuple[int, list[Address]]":
     """The shard that the replicas say they are of, and their addresses by their numbers."""
     import asyncio
 
-    from ithaca.cluster.status import ask_status
+    from ithaca.client.asking import ask_status
     from ithaca.model.addresses import parse_address
     from ithaca.model.errors import InvalidInput
 

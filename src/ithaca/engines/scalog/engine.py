@@ -1,20 +1,18 @@
-"""Scalog, as an engine among others."""
+"""Scalog, as an engine among others. What a process does not use of it is not loaded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
-from ithaca.engines.scalog.health import health
+from ithaca.client.engine_log import EngineLog
+from ithaca.client.settings import ClientSettings
+from ithaca.engines.engine import Engine, HeldBatch, StoredRun
 from ithaca.engines.scalog.name import NAME
-from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
-from ithaca.engines.scalog.server.orderer.server import OrdererServer
-from ithaca.engines.scalog.server.replica.server import ReplicaServer
-from ithaca.engines.scalog.server.replica.spare import SpareServer
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.engine import EngineName
+from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.health import Health, ServerStatus
-from ithaca.model.server_place import ServerPlace
+from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.raft.events import Settings
-from ithaca.server.engine import Engine
 from ithaca.server.process import Server
 from ithaca.storage.disk import Disk
 
@@ -23,6 +21,8 @@ class Scalog:
     """Records are durable first, and ordered after."""
 
     name: EngineName = NAME
+    features: frozenset[Feature] = FEATURES[NAME]
+    roles: frozenset[Role] = frozenset(get_args(Role))
 
     def make_server(
         self,
@@ -34,6 +34,11 @@ class Scalog:
         settings: Settings | None = None,
         listen_at: Address | None = None,
     ) -> Server:
+        from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
+        from ithaca.engines.scalog.server.orderer.server import OrdererServer
+        from ithaca.engines.scalog.server.replica.server import ReplicaServer
+        from ithaca.engines.scalog.server.replica.spare import SpareServer
+
         match place.role:
             case "orderer":
                 return OrdererServer(file, place.number, directory, disk=disk, settings=settings, listen_at=listen_at)
@@ -45,7 +50,29 @@ class Scalog:
             case "aggregator":
                 return AggregatorServer(file, place.number, listen_at=listen_at)
 
+    async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
+        from ithaca.engines.scalog.client.log import open_log
+
+        return await open_log(bootstrap, settings)
+
+    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+        from ithaca.engines.scalog.client.admin.places import places_of
+
+        return await places_of(bootstrap)
+
+    def stored_runs(self, disk: Disk, directory: str) -> Iterator[StoredRun]:
+        from ithaca.engines.scalog.storage.stored import stored_runs
+
+        return stored_runs(disk, directory)
+
+    def held_batches(self, disk: Disk, directory: str) -> Iterator[HeldBatch]:
+        from ithaca.engines.scalog.storage.stored import held_batches
+
+        return held_batches(disk, directory)
+
     def health(self, servers: Sequence[ServerStatus]) -> Health:
+        from ithaca.engines.scalog.health import health
+
         return health(servers)
 
 

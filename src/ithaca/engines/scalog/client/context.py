@@ -1,17 +1,17 @@
 """What the parts of one handle share."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.links import Links
-from ithaca.engines.scalog.client.order import Order, parse_bootstrap
+from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.read.reading import Reading
 from ithaca.engines.scalog.client.read.seen import SeenRanges
 from ithaca.engines.scalog.client.replicas import Replicas
 from ithaca.model.errors import ForkedHandle, LogClosed
+from ithaca.model.view import Address
 
 
 class Reader(Protocol):
@@ -46,9 +46,8 @@ class Context:
             raise LogClosed(f"the handle of the cluster at {self.bootstrap} was closed")
 
 
-async def open_context(bootstrap: str | Sequence[str], timeout_s: float) -> Context:
+async def open_context(addresses: tuple[Address, ...], timeout_s: float) -> Context:
     """The ways to the cluster that has these orderers; `Unavailable` when none of them answers in time."""
-    addresses = parse_bootstrap(bootstrap)
     links = Links()
     order = Order(links, addresses)
     try:

@@ -1,25 +1,28 @@
-"""The handle of a cluster: `ithaca.aio.connect`."""
+"""The handle of a cluster."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
 
+from ithaca.client.bootstrap import parse_bootstrap
 from ithaca.client.deadline import Deadline
+from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
+from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
 from ithaca.engines.scalog.client.append.parts import Parts, check_ttl
-from ithaca.engines.scalog.client.append.policy import check_policy
 from ithaca.engines.scalog.client.append.session import AsyncClusterSession, open_session
 from ithaca.engines.scalog.client.context import Context, open_context
 from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
+from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.engines.scalog.messages.reading import Read
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, RefusedEntry, TrimmedLog
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
-from ithaca.model.interface import ClusterStatus, ShardPolicy, awaited
-from ithaca.model.limits import CLOSE_TIMEOUT_S, INFLIGHT_BYTES_MAX, PART_TTL_S, TRIM_SEEN_TIMEOUT_S
+from ithaca.model.interface import ClusterStatus, ShardPolicy
+from ithaca.model.limits import CLOSE_TIMEOUT_S, PART_TTL_S, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, Compression, KeyFilter, Receipt, Record, Start
 from ithaca.model.view import Address
@@ -31,42 +34,29 @@ from ithaca.runtime.checks import (
     check_session_name,
     check_start,
 )
-from ithaca.runtime.futures import FuturePending, Opening, Submitted, within
+from ithaca.runtime.futures import Opening, within
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
-from ithaca.wire.compression import code_of
 
 
-class AsyncClusterLog(awaited.ClusterLog):
-    """A handle on a cluster. It belongs to the loop in which it was opened.
+class AsyncClusterLog(EngineLog):
+    """A handle on a cluster of this engine."""
 
-    Beside its public face it is an `intake.Intake`, which the synchronous twin uses.
-    """
-
-    def __init__(
-        self,
-        context: Context,
-        *,
-        compression: Compression,
-        policy: ShardPolicy,
-        inflight_bytes_max: int,
-    ) -> None:
+    def __init__(self, context: Context, settings: ClientSettings) -> None:
+        super().__init__(settings.compression)
         self._context = context
-        self._compression: Compression = compression
-        self._loop = asyncio.get_running_loop()
         self._appends = Appends(
             context.order,
             context.replicas,
             context.seen,
-            policy=policy,
-            compression=compression,
-            inflight_bytes_max=inflight_bytes_max,
+            policy=settings.shard_policy,
+            compression=settings.compression,
+            inflight_bytes_max=settings.inflight_bytes_max,
             timeout_s=context.timeout_s,
         )
-        self._parts = Parts(context, self._appends, compression)
+        self._parts = Parts(context, self._appends, settings.compression)
         self._admin = AsyncClusterAdmin(context)
-        self._submitted = Submitted()
         self._sessions: list[AsyncClusterSession] = []
         forks.watch(self)
 
@@ -77,40 +67,26 @@ class AsyncClusterLog(awaited.ClusterLog):
     def forked(self) -> None:
         self._context.is_forked = True
 
+    def check(self) -> None:
+        self._context.check()
+
     # Appending
 
     @property
     def is_full(self) -> bool:
-        """Whether so many bytes are under way that nothing more should be taken."""
         return self._appends.is_full
 
     async def wait_for_room(self) -> None:
-        """Wait while it is crowded; `Overloaded` when that takes too long."""
         await self._appends.wait_for_room()
+        self._context.check()
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
-        """Append one record, which `wire.build.checked_record` has checked; never waits."""
         self._context.check()
         self._appends.take_record(value, key, slot)
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
-        """Append one atomic batch, which `wire.build.build` has made for no producer yet; never waits."""
         self._context.check()
         self._appends.take_batch(batch, slot)
-
-    async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
-        future = await self._append(value, key)
-        return await (future if timeout is None else within(future, timeout))
-
-    async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
-    ) -> Receipt:
-        future = await self._append_many(values, keys)
-        return await (future if timeout is None else within(future, timeout))
 
     async def append_to_shard(
         self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
@@ -118,47 +94,12 @@ class AsyncClusterLog(awaited.ClusterLog):
         self._context.check()
         plain, plain_key = checked_record(value, key)
         await self._context.reading.check_shard(shard, Deadline(self._context.timeout_s))
-        await self._room()
+        if self.is_full:
+            await self.wait_for_room()
         self._context.check()
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._appends.take_record_in(shard, plain, plain_key, future)
         return await (future if timeout is None else within(future, timeout))
-
-    async def submit(self, value: Buffer, *, key: Buffer | None = None) -> FuturePending:
-        return self._submitted.add(await self._append(value, key))
-
-    async def submit_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None
-    ) -> FuturePending:
-        return self._submitted.add(await self._append_many(values, keys))
-
-    async def _append(self, value: Buffer, key: Buffer | None) -> "asyncio.Future[Receipt]":
-        self._context.check()
-        plain, plain_key = checked_record(value, key)
-        if self._appends.is_full:
-            await self._room()
-        future: asyncio.Future[Receipt] = self._loop.create_future()
-        self._appends.take_record(plain, plain_key, future)
-        return future
-
-    async def _append_many(
-        self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None
-    ) -> "asyncio.Future[Receipt]":
-        self._context.check()
-        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
-        await self._room()
-        future: asyncio.Future[Receipt] = self._loop.create_future()
-        self._appends.take_batch(batch, future)
-        return future
-
-    async def _room(self) -> None:
-        if self._appends.is_full:
-            await self._appends.wait_for_room()
-            self._context.check()
-
-    async def flush(self, *, timeout: float | None = None) -> None:
-        self._context.check()
-        await self._submitted.flush(timeout)
 
     async def session(self, name: str) -> AsyncClusterSession:
         context = self._context
@@ -251,6 +192,21 @@ class AsyncClusterLog(awaited.ClusterLog):
         check_filter(where)
         return AsyncClusterSubscription(self._context, start, where)
 
+    async def scan(
+        self,
+        start: int,
+        stop: int,
+        *,
+        where: KeyFilter | None = None,
+        shards: frozenset[int] | None = None,
+        chunk_bytes: int,
+        local: bool = True,
+    ) -> AsyncScan:
+        self._context.check()
+        scan = AsyncScan(self._context, start, stop, where=where, shards=shards, chunk_bytes=chunk_bytes)
+        await scan.begin(local=local)
+        return scan
+
     async def first(self) -> int:
         self._context.check()
         tail = await self._context.order.tail(Deadline(self._context.timeout_s))
@@ -319,50 +275,14 @@ class AsyncClusterLog(awaited.ClusterLog):
         await self._submitted.flush(None)
 
 
-async def _connected(
-    bootstrap: str | Sequence[str],
-    timeout: float,
-    compression: Compression,
-    shard_policy: ShardPolicy,
-    inflight_bytes_max: int,
-) -> AsyncClusterLog:
-    context = await open_context(bootstrap, timeout)
-    return AsyncClusterLog(context, compression=compression, policy=shard_policy, inflight_bytes_max=inflight_bytes_max)
+async def open_log(addresses: tuple[Address, ...], settings: ClientSettings) -> AsyncClusterLog:
+    """A handle on the cluster that has these orderers; `Unavailable` when none of them answers in time."""
+    return AsyncClusterLog(await open_context(addresses, settings.timeout_s), settings)
 
 
 def connect(
-    bootstrap: str | Sequence[str],
-    *,
-    timeout: float = 30,
-    compression: Compression = "none",
-    shard_policy: ShardPolicy | None = None,
-    inflight_bytes_max: int = INFLIGHT_BYTES_MAX,
+    bootstrap: str | Sequence[str], *, timeout: float = 30, compression: Compression = "none"
 ) -> Opening[AsyncClusterLog]:
-    """`ithaca.connect`, awaited: `log = await ithaca.aio.connect(...)` or `async with ithaca.aio.connect(...) as log`.
-
-    `bootstrap` names one or more orderers; the others, and the replicas, are found through them. `timeout` bounds
-    every call that is not given one of its own.
-
-    >>> import asyncio, ithaca.aio
-    >>> async def main() -> None:
-    ...     await ithaca.aio.connect("127.0.0.1")
-    >>> asyncio.run(main())
-    Traceback (most recent call last):
-        ...
-    ithaca.model.errors.InvalidInput: '127.0.0.1' is not an address: write it as "host:port", IPv6 as "[::1]:7600"
-    """
-    check_arguments(timeout, compression, shard_policy, inflight_bytes_max)
-    return Opening(lambda: _connected(bootstrap, timeout, compression, shard_policy or "sticky", inflight_bytes_max))
-
-
-def check_arguments(
-    timeout: float, compression: Compression, shard_policy: ShardPolicy | None, inflight_bytes_max: int
-) -> None:
-    """What can be wrong with the arguments of `connect`, apart from the addresses."""
-    if not timeout > 0:
-        raise InvalidInput(f"timeout is {timeout!r}: use a positive number of seconds")
-    if inflight_bytes_max < 1:
-        raise InvalidInput(f"inflight_bytes_max is {inflight_bytes_max!r}: use a positive number of bytes")
-    code_of(compression)
-    if shard_policy is not None:
-        check_policy(shard_policy)
+    """A handle on a cluster that is known to have this engine."""
+    settings = ClientSettings(timeout, compression)
+    return Opening(lambda: open_log(parse_bootstrap(bootstrap), settings))

@@ -6,7 +6,7 @@ client proposes may be.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -33,9 +33,8 @@ from ithaca.engines.scalog.messages.requests import Request, entry_of, request_o
 from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
 from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
-from ithaca.model.addresses import parse_address
 from ithaca.model.decoding import UNDECODABLE
-from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError, Unavailable
+from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
@@ -44,21 +43,6 @@ from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import rng
-
-
-def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
-    """The addresses to begin with: one text, with commas between several, or a sequence of them.
-
-    >>> [str(address) for address in parse_bootstrap("127.0.0.1:7600, [::1]:7601")]
-    ['127.0.0.1:7600', '[::1]:7601']
-    """
-    texts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
-    if not texts:
-        raise InvalidInput('bootstrap is empty: name the address of an orderer, such as "127.0.0.1:7600"')
-    for text in texts:
-        if not isinstance(text, str):
-            raise InvalidInput(f'bootstrap has {text!r}, which is not an address such as "127.0.0.1:7600"')
-    return tuple(dict.fromkeys(parse_address(text.strip()) for text in texts))
 
 
 class Order:

@@ -2,5 +2,5 @@
 
 `appends` first: `accumulator` makes batches, `producer` sends those of one session, `home` is the lane that it appends
 to, with `policy`, `placement` and `nearest` (which lane), `outgoing` and `deadlines` beside them. `session` are named
-ones; `parts` and `part_writer` prepare appends, `batch_appends` takes batches that were built elsewhere.
+ones; `parts` and `part_writer` prepare appends.
 """

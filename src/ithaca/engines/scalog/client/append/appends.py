@@ -12,11 +12,12 @@ from typing import Any
 
 from ithaca.client.deadline import Deadline
 from ithaca.client.intake import Slot
+from ithaca.client.settings import check_policy
 from ithaca.engines.scalog.client.append.accumulator import Accumulator, Owner, Single, Waiting, Whole, bytes_of, refuse
 from ithaca.engines.scalog.client.append.deadlines import Deadlines
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.nearest import measure
-from ithaca.engines.scalog.client.append.policy import Lanes, check_policy
+from ithaca.engines.scalog.client.append.policy import Lanes
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.read.seen import SeenRanges
 from ithaca.engines.scalog.client.replicas import Replicas, check_live

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from ithaca.client.deadline import Deadline
+from ithaca.client.engine_log import BuiltPart
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import Replicas, find_replica
@@ -23,7 +24,6 @@ from ithaca.model.errors import (
     Unavailable,
     WrongLane,
 )
-from ithaca.model.interface import awaited
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, GROUP_BYTES_MAX, PART_BATCHES_INFLIGHT, PART_RENEWALS
 from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
@@ -34,7 +34,7 @@ from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 
 
-class AsyncPartWriter(awaited.PartWriter):
+class AsyncPartWriter(BuiltPart):
     """A part that the ordering layer has opened for this handle."""
 
     def __init__(

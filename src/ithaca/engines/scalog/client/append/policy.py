@@ -6,22 +6,14 @@ cannot be reached or does not answer is left alone for a while, unless there is 
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import get_args
 
+from ithaca.client.settings import check_policy
 from ithaca.engines.scalog.client.append.placement import Placement
 from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import LANE_STALLED_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import View
-
-POLICIES = get_args(get_args(ShardPolicy)[0])
-
-
-def check_policy(policy: ShardPolicy) -> None:
-    if not callable(policy) and policy not in POLICIES:
-        names = ", ".join(map(repr, POLICIES))
-        raise InvalidInput(f"shard policy {policy!r} is not known: use {names} or a function of key and live shards")
 
 
 class Lanes:

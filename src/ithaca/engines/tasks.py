@@ -1,17 +1,24 @@
-"""Appending batches that are built already, for tasks that write a part of a table each and end (`ithaca.spark`)."""
+"""Reading and appending by programs that take a part of a table each and end (`ithaca.spark`), in a thread of theirs.
+
+Each has a handle of its own, on a cluster of whatever engine.
+"""
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Self
 
+from ithaca.client.engine_log import BuiltPart
 from ithaca.client.portal import portal
-from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
-from ithaca.engines.scalog.client.log import AsyncClusterLog, connect
+from ithaca.client.scan import AwaitedScan
+from ithaca.client.settings import ClientSettings
+from ithaca.engines.connecting import connected
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part
-from ithaca.model.records import Receipt
+from ithaca.model.records import KeyFilter, Receipt
 from ithaca.wire.batch import Batch
+from ithaca.wire.positioned import PositionedRows
 
 
 class _Connected:
@@ -20,17 +27,67 @@ class _Connected:
     def __init__(self, bootstrap: str, *, timeout: float) -> None:
         self._portal = portal()
         self._timeout_s = timeout
-
-        async def connected() -> AsyncClusterLog:
-            return await connect(bootstrap, timeout=timeout)
-
-        self._log = self._portal.run(connected)
+        self._log = self._portal.run(lambda: connected(bootstrap, ClientSettings(timeout)))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._portal.run(self._log.close)
+
+
+class Scan(_Connected):
+    """An iterator over chunks of `[start, stop)`, all of which are ordered. See `EngineLog.scan`."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        start: int,
+        stop: int,
+        *,
+        where: KeyFilter | None = None,
+        shards: frozenset[int] | None = None,
+        chunk_bytes: int,
+        timeout: float = 30,
+        local: bool = True,
+    ) -> None:
+        super().__init__(bootstrap, timeout=timeout)
+        log = self._log
+
+        async def begin() -> AwaitedScan:
+            try:
+                return await log.scan(start, stop, where=where, shards=shards, chunk_bytes=chunk_bytes, local=local)
+            except BaseException:
+                await log.close()
+                raise
+
+        self._scan = self._portal.run(begin)
+
+    @property
+    def position(self) -> int:
+        """Everything below was handed out, or is of no interest."""
+        return self._scan.position
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it reads files, and nothing has stood in the way of that so far."""
+        return self._scan.is_local
+
+    def __iter__(self) -> Iterator[list[PositionedRows]]:
+        while chunk := self._scan.read_local() or self._portal.run(self._scan.next):
+            yield chunk
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the cluster. Idempotent."""
+        if not self._portal.forked and not self._portal.ended:
+            self._portal.run(self._close)
+
+    async def _close(self) -> None:
+        await self._scan.close()
+        await self._log.close()
 
 
 class BatchAppends(_Connected):
@@ -71,7 +128,7 @@ class BatchPart(_Connected):
 
     def __init__(self, bootstrap: str, *, timeout: float) -> None:
         super().__init__(bootstrap, timeout=timeout)
-        self._writer: AsyncPartWriter | None = None
+        self._writer: BuiltPart | None = None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         try:

@@ -1,0 +1,36 @@
+"""What a user may choose when connecting, checked."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+from ithaca.model.errors import InvalidInput
+from ithaca.model.interface import ShardPolicy
+from ithaca.model.limits import INFLIGHT_BYTES_MAX
+from ithaca.model.records import Compression
+from ithaca.wire.compression import code_of
+
+POLICIES = get_args(get_args(ShardPolicy)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """The arguments of `connect`, apart from the addresses: the same for every engine."""
+
+    timeout_s: float = 30
+    compression: Compression = "none"
+    shard_policy: ShardPolicy = "sticky"
+    inflight_bytes_max: int = INFLIGHT_BYTES_MAX
+
+    def __post_init__(self) -> None:
+        if not self.timeout_s > 0:
+            raise InvalidInput(f"timeout is {self.timeout_s!r}: use a positive number of seconds")
+        if self.inflight_bytes_max < 1:
+            raise InvalidInput(f"inflight_bytes_max is {self.inflight_bytes_max!r}: use a positive number of bytes")
+        code_of(self.compression)
+        check_policy(self.shard_policy)
+
+
+def check_policy(policy: ShardPolicy) -> None:
+    if not callable(policy) and policy not in POLICIES:
+        names = ", ".join(map(repr, POLICIES))
+        raise InvalidInput(f"shard policy {policy!r} is not known: use {names} or a function of key and live shards")
