@@ -26,13 +26,14 @@ from tests.conformance import (
     test_log_subscribe,
     test_log_trim,
 )
-from tests.conformance.engines import Deployment, Engine, Feature
+from tests.conformance.engines import Deployment, Engine
 from tests.embedded.numbered import Numbered, decode
 
 from ithaca.client.intake import Slot
 from ithaca.client.portal import Portal, portal
 from ithaca.client.sync_log import SyncLog
 from ithaca.client.sync_records import SyncRecords, SyncSubscription
+from ithaca.model.engine import EMBEDDED_FEATURES
 from ithaca.model.errors import DeadlineExceeded, Fenced, InvalidInput, LogClosed, Lost, Overloaded, StorageFull
 from ithaca.model.interface import Batch, Log, Pending, awaited
 from ithaca.model.limits import POLL_RECORDS_MAX, READ_CHUNK_BYTES
@@ -72,7 +73,7 @@ globals().update(conformance())
 
 @pytest.fixture
 def engine() -> Engine:
-    return Engine("sync over embedded", SyncOverEmbedded, frozenset(Feature))
+    return Engine("sync over embedded", SyncOverEmbedded, EMBEDDED_FEATURES)
 
 
 @pytest.fixture

@@ -1,36 +1,28 @@
-"""The engines that the conformance suite judges.
+"""The engines that the conformance suite judges: those of the registry, and the embedded log.
 
-A new engine is one subclass of `Deployment` and one line in `ENGINES`. Each test gets a fresh deployment; the
-tests are relative to the tail they find, and assume neither one shard nor that the log starts empty.
+Each test gets a fresh deployment; the tests are relative to the tail they find, and assume neither one shard nor that
+the log starts empty. What a test needs of what not every engine has, it says (`Engine.require`).
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 import pytest
 from tests.conformance.aio_adapter import AdaptedLog, LoopThread
+from tests.engines import toy
 
 import ithaca
 import ithaca.aio
+from ithaca.engines import registry
+from ithaca.model.engine import EMBEDDED_FEATURES, EngineName, Feature
 from ithaca.model.interface import Log
-from ithaca.model.records import Compression
+from ithaca.model.records import Compression, Durability
 from ithaca.testing import Cluster
-
-
-class Feature(Enum):
-    """What not every engine can do."""
-
-    REOPEN = auto()
-    """Closing the last handle and opening the log again finds everything again."""
-    COMPRESSION = auto()
-    """Handles compress on request."""
-    PREPARED = auto()
-    """Parts are prepared, and published together."""
 
 
 class Deployment(ABC):
@@ -62,6 +54,7 @@ class Engine:
     name: str
     deploy: Callable[[Path], Deployment]
     features: frozenset[Feature]
+    durability: Durability = "fsync"
 
     def require(self, feature: Feature) -> None:
         """Skip the test on an engine that lacks the feature."""
@@ -114,9 +107,9 @@ class EmbeddedAio(Deployment):
 class Clustered(Deployment):
     """Two shards of two replicas, their servers in this process, over real sockets and files."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, engine: EngineName) -> None:
         self._handles = ExitStack()
-        self._cluster = self._handles.enter_context(Cluster(directory / "cluster", shards=2))
+        self._cluster = self._handles.enter_context(Cluster(directory / "cluster", shards=2, engine=engine))
 
     def open(self, *, compression: Compression = "none") -> Log:
         return self._handles.enter_context(ithaca.connect(self._cluster.bootstrap, compression=compression))
@@ -131,9 +124,9 @@ class Clustered(Deployment):
 class ClusteredAio(Deployment):
     """The same through `ithaca.aio`, on a loop of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, engine: EngineName) -> None:
         self._handles = ExitStack()
-        self._cluster = self._handles.enter_context(Cluster(directory / "cluster", shards=2))
+        self._cluster = self._handles.enter_context(Cluster(directory / "cluster", shards=2, engine=engine))
         self._thread = LoopThread()
         self._handles.callback(self._thread.stop)
 
@@ -150,9 +143,18 @@ class ClusteredAio(Deployment):
         self._handles.close()
 
 
+def clustered(name: EngineName) -> list[Engine]:
+    """An engine of the registry, through both interfaces."""
+    features = registry.engine(name).features
+    durability: Durability = "os" if name == toy.Toy.name else "fsync"
+    return [
+        Engine(name, partial(Clustered, engine=name), features, durability),
+        Engine(f"{name}-aio", partial(ClusteredAio, engine=name), features, durability),
+    ]
+
+
 ENGINES = [
-    Engine("embedded", Embedded, frozenset(Feature) - {Feature.PREPARED}),
-    Engine("embedded-aio", EmbeddedAio, frozenset(Feature) - {Feature.PREPARED}),
-    Engine("cluster", Clustered, frozenset(Feature)),
-    Engine("cluster-aio", ClusteredAio, frozenset(Feature)),
+    Engine("embedded", Embedded, EMBEDDED_FEATURES),
+    Engine("embedded-aio", EmbeddedAio, EMBEDDED_FEATURES),
+    *(each for name in registry.names() for each in clustered(name)),
 ]

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.conformance.engines import Deployment, Engine, Feature
+from tests.conformance.engines import Deployment, Engine
 
+from ithaca.model.engine import Feature
 from ithaca.model.errors import LogClosed
 from ithaca.model.interface import Log
 
@@ -23,7 +24,6 @@ def test_close_is_idempotent(log: Log) -> None:
 
 def test_every_use_after_close_says_so(log: Log) -> None:
     position = log.append(b"a").position
-    session = log.session("importer")
     records = log.read_range(position)
     subscription = log.subscribe(position)
     log.close()
@@ -40,9 +40,6 @@ def test_every_use_after_close_says_so(log: Log) -> None:
         lambda: log.first(),
         lambda: log.tail(),
         lambda: log.trim(position),
-        lambda: log.session("other"),
-        lambda: session.append(b"b"),
-        lambda: session.append_many([b"b"]),
         lambda: next(records),
         lambda: next(subscription),
         lambda: subscription.poll(timeout=60),
@@ -54,8 +51,21 @@ def test_every_use_after_close_says_so(log: Log) -> None:
     subscription.close()
 
 
-def test_what_was_appended_and_submitted_is_there_after_reopening(engine: Engine, deployment: Deployment) -> None:
-    engine.require(Feature.REOPEN)
+def test_every_use_of_a_session_after_close_says_so(engine: Engine, log: Log) -> None:
+    engine.require(Feature.SESSIONS)
+    session = log.session("importer")
+    log.close()
+    uses: list[Callable[[], object]] = [
+        lambda: log.session("other"),
+        lambda: session.append(b"b"),
+        lambda: session.append_many([b"b"]),
+    ]
+    for use in uses:
+        with pytest.raises(LogClosed):
+            use()
+
+
+def test_what_was_appended_and_submitted_is_there_after_reopening(deployment: Deployment) -> None:
     expected: list[tuple[bytes, bytes | None]] = []
     start = 0
     for round_ in range(4):
@@ -72,8 +82,7 @@ def test_what_was_appended_and_submitted_is_there_after_reopening(engine: Engine
         assert [(record.value, record.key) for record in log.read_range(start)] == expected
 
 
-def test_appends_that_race_with_close_happen_or_say_so(engine: Engine, deployment: Deployment) -> None:
-    engine.require(Feature.REOPEN)
+def test_appends_that_race_with_close_happen_or_say_so(deployment: Deployment) -> None:
     for _ in range(10):
         log = deployment.open()
         started = threading.Barrier(4)
@@ -99,9 +108,7 @@ def test_appends_that_race_with_close_happen_or_say_so(engine: Engine, deploymen
             assert max(acknowledged) < log.tail()
 
 
-def test_an_exception_inside_the_context_passes_through(engine: Engine, deployment: Deployment) -> None:
-    engine.require(Feature.REOPEN)
-
+def test_an_exception_inside_the_context_passes_through(deployment: Deployment) -> None:
     def fail() -> None:
         with deployment.open() as log:
             log.submit(b"kept")

@@ -10,12 +10,12 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
-from tests.conformance.engines import Engine, Feature
+from tests.conformance.engines import Engine
 
+from ithaca.model.engine import Feature
 from ithaca.model.errors import NotWritten, Trimmed
 from ithaca.model.records import KeyFilter, Record
 
@@ -127,7 +127,6 @@ class LogMachine(RuleBasedStateMachine):
         self.log.trim(before)
         self.trimmed = max(self.trimmed, before)
 
-    @precondition(lambda self: Feature.REOPEN in self.engine.features)
     @rule()
     def reopen(self) -> None:
         self.log.close()
@@ -147,6 +146,9 @@ class LogMachine(RuleBasedStateMachine):
 
 
 def test_the_log_behaves_as_a_list(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> None:
+    engine.require(Feature.SESSIONS)
+    engine.require(Feature.TRIM)
+
     class Machine(LogMachine):
         def __init__(self) -> None:
             super().__init__(engine, tmp_path_factory.mktemp("machine"))

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.conformance.engines import Deployment, Engine, Feature
+from tests.conformance.engines import Deployment, Engine
 
+from ithaca.model.engine import Feature
 from ithaca.model.errors import (
     BatchTooLarge,
     InvalidInput,

@@ -4,8 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.conformance.engines import Deployment, Engine, Feature
+from tests.conformance.engines import Deployment, Engine
 
+from ithaca.model.engine import Feature
 from ithaca.model.errors import (
     BatchTooLarge,
     InvalidInput,
@@ -16,6 +17,11 @@ from ithaca.model.errors import (
 )
 from ithaca.model.interface import Log
 from ithaca.model.limits import BATCH_BYTES_MAX, RECORD_BYTES_MAX, SESSION_BATCHES_MAX, SESSION_NAME_BYTES_MAX
+
+
+@pytest.fixture(autouse=True)
+def needed(engine: Engine) -> None:
+    engine.require(Feature.SESSIONS)
 
 
 def test_numbers_count_records_from_one(log: Log) -> None:
@@ -131,8 +137,7 @@ def test_sessions_do_not_touch_each_other(log: Log) -> None:
     assert one.next_seq == other.next_seq == 20
 
 
-def test_a_session_survives_reopening(engine: Engine, deployment: Deployment) -> None:
-    engine.require(Feature.REOPEN)
+def test_a_session_survives_reopening(deployment: Deployment) -> None:
     with deployment.open() as log:
         session = log.session("importer")
         receipts = [session.append_many([b"%d.%d" % (n, m) for m in range(3)]) for n in range(4)]
@@ -152,8 +157,7 @@ def test_a_session_survives_reopening(engine: Engine, deployment: Deployment) ->
             assert log.session("silent").next_seq == 1
 
 
-def test_a_session_survives_a_trim_of_its_records(engine: Engine, deployment: Deployment) -> None:
-    engine.require(Feature.REOPEN)
+def test_a_session_survives_a_trim_of_its_records(deployment: Deployment) -> None:
     with deployment.open() as log:
         receipt = log.session("importer").append_many([b"1", b"2"])
         log.trim(log.tail())
@@ -175,8 +179,7 @@ def test_racing_retries_append_once(log: Log) -> None:
 
 
 @pytest.mark.parametrize("name", ["x", "with spaces", "Ιθάκη", "a/b", "x" * SESSION_NAME_BYTES_MAX, "\x00"])
-def test_any_name_of_sensible_length_works(engine: Engine, deployment: Deployment, name: str) -> None:
-    engine.require(Feature.REOPEN)
+def test_any_name_of_sensible_length_works(deployment: Deployment, name: str) -> None:
     with deployment.open() as log:
         receipt = log.session(name).append(b"row", seq=1)
     with deployment.open() as log:

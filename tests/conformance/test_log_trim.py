@@ -1,10 +1,16 @@
 """trim: what lies below is gone for good, everything else stays where it is."""
 
 import pytest
-from tests.conformance.engines import Deployment, Engine, Feature
+from tests.conformance.engines import Deployment, Engine
 
+from ithaca.model.engine import Feature
 from ithaca.model.errors import InvalidInput, NotWritten, Trimmed
 from ithaca.model.interface import Log
+
+
+@pytest.fixture(autouse=True)
+def needed(engine: Engine) -> None:
+    engine.require(Feature.TRIM)
 
 
 def fill(log: Log) -> int:
@@ -98,8 +104,7 @@ def test_a_trim_is_seen_by_other_handles(deployment: Deployment) -> None:
     assert [record.value for record in reader.read_range(start + 5)] == [b"%d" % n for n in range(5, 10)]
 
 
-def test_a_trim_survives_reopening(engine: Engine, deployment: Deployment) -> None:
-    engine.require(Feature.REOPEN)
+def test_a_trim_survives_reopening(deployment: Deployment) -> None:
     with deployment.open() as log:
         start = fill(log)
         log.trim(start + 5)

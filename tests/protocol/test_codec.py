@@ -27,7 +27,7 @@ from ithaca.protocol.codec import Message, Received, decode_message, encode_mess
 from ithaca.raft.messages import AnyMessage
 from ithaca.wire.frame import Frame, FrameDecoder
 
-TYPES = known_types()
+TYPES = {**messages.TYPES, **numbers.TYPES}
 _NUMBER = {kind: number for number, kind in TYPES.items()}
 
 
@@ -65,7 +65,7 @@ def test_a_number_belongs_to_one_message() -> None:
     register(numbers.TYPES)
     with pytest.raises(ValueError, match="frames of type 1 are Hello, not Welcome"):
         register({1: greeting.Welcome})
-    assert known_types() == {**messages.TYPES, **numbers.TYPES}
+    assert TYPES.items() <= known_types().items()
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: type(message).__name__)
@@ -157,7 +157,7 @@ def test_an_impossible_report_is_refused(report: tuple[Any, ...]) -> None:
 
 
 def test_unknown_types_and_flags_are_refused() -> None:
-    for number in set(range(256)) - set(TYPES):
+    for number in set(range(256)) - set(known_types()):
         with pytest.raises(ProtocolError, match=f"type {number} is not known"):
             decode_message(Frame(number, 0, 0, b"\x90"))
     with pytest.raises(ProtocolError, match="flags 0x6"):

@@ -32,3 +32,7 @@ def engines_with(feature: Feature) -> list[EngineName]:
     True
     """
     return [name for name, features in FEATURES.items() if feature in features]
+
+
+EMBEDDED_FEATURES = frozenset({Feature.SESSIONS, Feature.TRIM})
+"""What the log of a directory can do, which has no engine: one process writes it."""

@@ -50,9 +50,18 @@ class PositionedBatch(interface.Batch):
     def first_position(self) -> int:
         return self._base + self._low
 
+    @property
+    def stop_position(self) -> int:
+        return self._base + self._high
+
     def since(self, position: int) -> "PositionedBatch":
         low = max(self._low, position - self._base)
         return PositionedBatch(self._batch, self._base, self.shard, low, self._high)
+
+    def between(self, start: int, stop: int | None) -> "PositionedBatch":
+        """The records of `[start, stop)`."""
+        high = self._high if stop is None else max(self._low, min(self._high, stop - self._base))
+        return PositionedBatch(self._batch, self._base, self.shard, min(high, max(self._low, start - self._base)), high)
 
     def where(self, key_filter: KeyFilter) -> "AnyPositioned":
         """Only the records that the filter selects, copied unless these are all."""

@@ -1,0 +1,266 @@
+"""Reading for engines that ask for the records from a position on, and get some of them: ranges, subscriptions, reads.
+
+An engine says where the log begins and ends, finds a time, and fetches. The next fetch is a task of its own: whoever
+iterates may be cancelled, or poll for a moment only, and what comes is there for the next call.
+"""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import NamedTuple, Self
+
+from ithaca.client.deadline import Deadline
+from ithaca.client.requesting import RequestingLog
+from ithaca.model import interface
+from ithaca.model.errors import InvalidInput, IthacaError, NotWritten, Trimmed
+from ithaca.model.interface import awaited
+from ithaca.model.limits import POLL_RECORDS_MAX, STREAM_SILENT_S
+from ithaca.model.records import Buffer, KeyFilter, Record, Start
+from ithaca.runtime.checks import check_filter, check_position, check_start, time_us_of
+from ithaca.runtime.read_ahead import ReadAhead
+from ithaca.wire.batch import parse
+from ithaca.wire.positioned import AnyPositioned, PositionedBatch
+
+
+class Bounds(NamedTuple):
+    """The first position that can be read, and the next to be written."""
+
+    first: int
+    tail: int
+
+
+class Fetched(NamedTuple):
+    """What a fetch brought: batches in the order of their positions, and where the next one goes on."""
+
+    batches: Sequence[PositionedBatch]
+    next: int
+
+    @classmethod
+    def of_payload(cls, payload: Buffer, start: int, shard: int) -> Self:
+        """The batch in the payload of an answer, which starts at this position."""
+        batch = parse(payload)
+        return cls([PositionedBatch(batch, start, shard, 0, batch.count)], start + batch.count)
+
+
+class FetchingLog(RequestingLog):
+    """A handle that reads by fetching, and appends by requests."""
+
+    @abstractmethod
+    async def bounds(self) -> Bounds:
+        """As they were at some time after this call began."""
+
+    @abstractmethod
+    async def fetch(self, position: int, wait_s: float) -> Fetched:
+        """The records from this position on, some of them; waits up to so long for the first. `Trimmed`.
+
+        The first batch may begin before the position.
+        """
+
+    async def seek(self, time_us: int) -> int:
+        """The first position whose record has this time or a later one: by bisection, for times that rise."""
+        low, high = await self.bounds()
+        while low < high:
+            middle = (low + high) // 2
+            found = await self.fetch(middle, 0)
+            if found.batches and found.batches[0].timestamp_us < time_us:
+                low = found.batches[0].stop_position
+            else:
+                high = max(low, found.batches[0].first_position) if found.batches else middle
+        return low
+
+    async def first(self) -> int:
+        self.check()
+        return (await self.bounds()).first
+
+    async def tail(self) -> int:
+        self.check()
+        return (await self.bounds()).tail
+
+    async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+        self.check()
+        check_position(position)
+        deadline = Deadline(wait)
+        try:
+            while True:
+                found = await self.fetch(position, min(deadline.left_s, STREAM_SILENT_S))
+                if found.batches:
+                    return found.batches[0].since(position).records()[0]
+                if deadline.passed:
+                    tail = (await self.bounds()).tail
+                    raise NotWritten(f"position {position} is not written: the tail is {tail}", tail=tail)
+        except IthacaError:
+            self.check()  # a handle that was closed meanwhile says that
+            raise
+
+    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> awaited.Records:
+        self.check()
+        check_position(start, "start")
+        if stop is not None:
+            check_position(stop, "stop")
+        check_filter(where)
+        return FetchedRecords(self, start, stop, where)
+
+    def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> awaited.Subscription:
+        self.check()
+        check_start(start)
+        check_filter(where)
+        return FetchedSubscription(self, start, None, where)
+
+
+def trimmed(position: int, first: int) -> Trimmed:
+    return Trimmed(f"position {position} was trimmed; the first one left is {first}", first=first)
+
+
+class _Source:
+    """What was fetched, until it is read."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self._next = position
+        self._batches: list[AnyPositioned] = []
+
+    def put(self, batches: list[AnyPositioned], up_to: int) -> None:
+        self._batches, self._next = batches, up_to
+
+    def read(self) -> list[AnyPositioned]:
+        found, self._batches = self._batches, []
+        self.position = self._next
+        return found
+
+
+class FetchedRecords(awaited.Records):
+    """A bounded range."""
+
+    def __init__(self, log: FetchingLog, start: Start, stop: int | None, where: KeyFilter | None) -> None:
+        self._log = log
+        self._start = start
+        self._stop = stop
+        self._where = where
+        self._ahead: ReadAhead[_Source] | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def position(self) -> int:
+        if self._ahead is not None:
+            return self._ahead.position
+        if isinstance(self._start, int):
+            return self._start
+        raise InvalidInput("the subscription has not begun: enter its context, or iterate, before asking where it is")
+
+    async def __aenter__(self) -> Self:
+        await self._begun()
+        return self
+
+    async def __anext__(self) -> Record:
+        while not self._closed:
+            ahead = await self._begun()
+            if ahead.held.records:
+                return ahead.held.records.pop()
+            if not ahead.decode() and not await self._advance(None):
+                break
+        raise StopAsyncIteration
+
+    async def batches(self) -> AsyncIterator[interface.Batch]:
+        (await self._begun()).rewind()
+        while not self._closed:
+            batch = (await self._begun()).next_batch()
+            if batch is not None:
+                yield batch
+            elif not await self._advance(None):
+                return
+
+    async def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
+        deadline = None if timeout is None else Deadline(timeout)
+        if self._closed:
+            return []
+        # Taking awaits nothing: a call that is cancelled must not take batches with it.
+        ahead = await self._begun()
+        found = ahead.take_batches()
+        while not found and await self._advance(deadline):
+            found = ahead.take_batches()
+        return found
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._fetching is not None:
+            self._fetching.cancel()
+
+    async def _begun(self) -> ReadAhead[_Source]:
+        self._log.check()
+        if self._ahead is None:
+            bounds = await self._log.bounds()
+            start, stop = await self._settled(bounds)
+            if start < bounds.first and (stop is None or start < stop):
+                raise trimmed(start, bounds.first)
+            if self._ahead is None:  # else somebody else was quicker
+                self._stop, self._ahead = stop, ReadAhead(_Source(start))
+        return self._ahead
+
+    async def _settled(self, bounds: Bounds) -> tuple[int, int | None]:
+        """Where to start, and where to stop."""
+        assert isinstance(self._start, int)
+        return self._start, bounds.tail if self._stop is None else min(self._stop, bounds.tail)
+
+    async def _advance(self, deadline: Deadline | None) -> bool:
+        """Have more to take, waiting if need be; False at the end, and when the time is up."""
+        while not self._closed:
+            ahead = await self._begun()
+            if self._stop is not None and ahead.source.position >= self._stop:
+                return False
+            if self._fetching is None:
+                self._fetching = asyncio.create_task(self._fetch(ahead.source))
+                self._fetching.add_done_callback(_looked_at)
+            fetching = self._fetching
+            done, _ = await asyncio.wait([fetching], timeout=None if deadline is None else deadline.left_s)
+            if not done:
+                return False
+            self._fetching = None
+            if not fetching.cancelled():
+                fetching.result()
+                if ahead.fill():
+                    return True
+        return False
+
+    async def _fetch(self, source: _Source) -> None:
+        try:
+            found = await self._log.fetch(source.position, STREAM_SILENT_S)
+        except IthacaError:
+            self._log.check()  # a handle that was closed meanwhile says that
+            raise
+        batches: list[AnyPositioned] = []
+        for batch in found.batches:
+            wanted = batch.between(source.position, self._stop)
+            chosen = wanted if self._where is None or not len(wanted) else wanted.where(self._where)
+            if len(chosen):
+                batches.append(chosen)
+        source.put(batches, found.next if self._stop is None else min(found.next, self._stop))
+
+
+def _looked_at(task: "asyncio.Task[None]") -> None:
+    """Perhaps nobody waits for it any more."""
+    if not task.cancelled():
+        task.exception()
+
+
+class FetchedSubscription(FetchedRecords, awaited.Subscription):
+    """Without end."""
+
+    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        deadline = None if timeout is None else Deadline(timeout)
+        if self._closed or max_records < 1:
+            return []
+        # Taking awaits nothing: a poll that is cancelled must not take records with it.
+        ahead = await self._begun()
+        found = ahead.take(max_records)
+        while not found and await self._advance(deadline):
+            found = ahead.take(max_records)
+        return found
+
+    async def _settled(self, bounds: Bounds) -> tuple[int, int | None]:
+        if isinstance(self._start, datetime):
+            return await self._log.seek(time_us_of(self._start)), None
+        if isinstance(self._start, int):
+            return self._start, None
+        return bounds.first if self._start == "earliest" else bounds.tail, None

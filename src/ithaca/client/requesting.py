@@ -1,0 +1,94 @@
+"""Appending for engines in which an append is a request: each batch is sent as it is taken, and its answer awaited."""
+
+import asyncio
+from abc import abstractmethod
+
+from ithaca.client.engine_log import EngineLog
+from ithaca.client.intake import Slot
+from ithaca.client.settings import ClientSettings
+from ithaca.model.errors import ForkedHandle, LogClosed, Overloaded
+from ithaca.model.limits import CLOSE_TIMEOUT_S, SEND_BACKLOG_BYTES_MAX
+from ithaca.model.records import Receipt
+from ithaca.runtime import forks
+from ithaca.wire.batch import Batch
+
+
+class RequestingLog(EngineLog):
+    """A handle whose appends are sent one by one, in the order in which they were taken."""
+
+    def __init__(self, name: str, settings: ClientSettings) -> None:
+        """`name` is of the log, for messages."""
+        super().__init__(settings.compression)
+        self._name = name
+        self._settings = settings
+        self._sending: dict[asyncio.Task[None], int] = {}
+        """What is under way, and its bytes."""
+        self._inflight_bytes = 0
+        self._inflight_bytes_max = min(settings.inflight_bytes_max, SEND_BACKLOG_BYTES_MAX // 4)
+        """All of it may wait in one connection, and a whole batch more."""
+        self._has_less = asyncio.Event()
+        self._is_closed = self._is_forked = False
+        forks.watch(self)
+
+    @abstractmethod
+    async def send(self, batch: Batch) -> Receipt:
+        """Append one atomic batch. It must be on its way when this first waits for something."""
+
+    @abstractmethod
+    async def disconnect(self) -> None:
+        """Let go of the servers; requests that are under way fail."""
+
+    def forked(self) -> None:
+        self._is_forked = True
+
+    def check(self) -> None:
+        if self._is_forked:
+            raise ForkedHandle(f"the handle of {self._name} was inherited through a fork: connect again there")
+        if self._is_closed:
+            raise LogClosed(f"the handle of {self._name} was closed")
+
+    @property
+    def is_full(self) -> bool:
+        return self._inflight_bytes > self._inflight_bytes_max
+
+    async def wait_for_room(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                while self.is_full:
+                    self._has_less.clear()
+                    await self._has_less.wait()
+        except TimeoutError:
+            raise Overloaded(f"too many bytes were in flight for {self._settings.timeout_s} s: submit less") from None
+        self.check()
+
+    def take_batch(self, batch: Batch, slot: Slot) -> None:
+        self.check()
+        task = asyncio.create_task(self._answer(batch, slot))
+        self._sending[task] = batch.total_bytes
+        self._inflight_bytes += batch.total_bytes
+        task.add_done_callback(self._sent)
+
+    async def _answer(self, batch: Batch, slot: Slot) -> None:
+        try:
+            receipt = await self.send(batch)
+        except Exception as error:
+            if not slot.done():
+                slot.set_exception(error)
+        else:
+            if not slot.done():
+                slot.set_result(receipt)
+
+    def _sent(self, task: "asyncio.Task[None]") -> None:
+        self._inflight_bytes -= self._sending.pop(task)
+        self._has_less.set()
+
+    async def close(self) -> None:
+        if self._is_closed or self._is_forked:
+            return
+        self._is_closed = True
+        if self._sending:
+            await asyncio.wait(list(self._sending), timeout=CLOSE_TIMEOUT_S)
+        await self.disconnect()
+        if self._sending:
+            await asyncio.wait(list(self._sending))
+        await self._submitted.flush(None)
