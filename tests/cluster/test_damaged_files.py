@@ -19,7 +19,7 @@ from ithaca.engines.scalog.storage import replica_meta
 from ithaca.engines.scalog.storage.held_lane import HeldLength
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.engines.scalog.storage.quarantine import lane_of
-from ithaca.engines.scalog.storage.runs_file import Run
+from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.errors import Corrupt
 from ithaca.model.positions import LaneId
 from ithaca.raft.messages import DurableState

@@ -19,7 +19,7 @@ from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.engines.scalog.storage.packed_lane import PackedLane
 from ithaca.engines.scalog.storage.replica_meta import ReplicaMeta
 from ithaca.engines.scalog.storage.runs import Runs
-from ithaca.engines.scalog.storage.runs_file import Run
+from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import ConfigError, Corrupt, FormatTooNew
 from ithaca.model.limits import MIB

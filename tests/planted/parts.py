@@ -34,7 +34,7 @@ PARTS = (
     Bug(
         "parts-dropped-when-sealed",
         "a replica that starts takes sealed parts for gone, and drops them",
-        "ithaca.engines.scalog.replica.core",
+        "ithaca.engines.scalog.replica.joining",
         "listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts}",
         "listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts if part.length is None}",
     ),

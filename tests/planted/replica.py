@@ -48,7 +48,7 @@ REPLICA = (
     Bug(
         "replica-unknown-is-absent",
         "a replica that lacks part of a closed lane says that what it lacks was never there",
-        "ithaca.engines.scalog.replica.core",
+        "ithaca.engines.scalog.replica.facts",
         "return copy.is_settled and not copy.has_holes",
         "return copy.is_present",
     ),

@@ -8,7 +8,7 @@ import pytest
 import ithaca
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.engines.scalog.storage.lane_store import LaneStore
-from ithaca.engines.scalog.storage.runs_file import Run
+from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.proof import payload

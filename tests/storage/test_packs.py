@@ -12,7 +12,7 @@ from tests.storage.lanes import Row, read_rows
 from ithaca.engines.scalog.storage import pack, packing, packs
 from ithaca.engines.scalog.storage import settled as settled_lanes
 from ithaca.engines.scalog.storage.lane_store import LaneStore
-from ithaca.engines.scalog.storage.runs_file import Run
+from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError, StorageFull
 from ithaca.model.limits import DESCRIPTORS_PER_LANE, PACKS_MERGED, SEGMENT_BYTES_MIN

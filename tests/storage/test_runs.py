@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.storage.conftest import Place
 
-from ithaca.engines.scalog.storage import runs, runs_file
+from ithaca.engines.scalog.storage import runs, runs_file, runs_format
 from ithaca.engines.scalog.storage.runs import PendingRuns, Runs
-from ithaca.engines.scalog.storage.runs_file import Run
+from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, NotWritten, StorageFull, Trimmed
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage.disk import Disk
@@ -616,10 +616,10 @@ def test_damage_to_version_1_is_refused() -> None:
 def test_a_newer_format_is_refused_by_name() -> None:
     files, _ = small_files()
     data = files["runs"]
-    head = data[:8] + (runs_file.VERSION + 1).to_bytes(4, "little") + data[12:20]
+    head = data[:8] + (runs_format.VERSION + 1).to_bytes(4, "little") + data[12:20]
     with pytest.raises(FormatTooNew) as caught:
         opened(with_files(files | {"runs": head + crc32c(head).to_bytes(4, "little") + data[24:]}))
-    assert (caught.value.found, caught.value.supported) == (runs_file.VERSION + 1, runs_file.VERSION)
+    assert (caught.value.found, caught.value.supported) == (runs_format.VERSION + 1, runs_format.VERSION)
 
 
 def test_pages_of_another_size_are_refused() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ithaca.engines.scalog.storage.runs_file import Run, RunsFile
+from ithaca.engines.scalog.storage.runs_file import RunsFile
+from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.errors import Corrupt
 from ithaca.sim.disk import SimDisk
 

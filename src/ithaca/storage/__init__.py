@@ -4,11 +4,9 @@ Read `lane` first: the one sequence of batches that everything else is about. `s
 `state` and `sessions` what its entries add up to, `recovery` opens it after a crash, `truncation` cuts it back,
 `reader` and `cache` read it, `synced` tells followers in other processes, `verify` checks every byte.
 
-For a cluster: `runs` with `runs_file` map positions to LSNs, `lane_store` holds all lanes of a shard, each a
-`held_lane` until it is settled and small enough for a pack (`pack`, `packs`, `packing`, `packed_lane`, `settled`);
-`shard_reader` reads them in the one order. `replica_meta` counts the starts of a replica, `raftlog` keeps a Raft
-server's term, vote and log. Below everything: `disk` is the port to the operating system (and to the simulator),
-`checked_file` a small file that is replaced as a whole, `directory_lock` the lock of a directory.
+`raftlog` keeps a Raft server's term, vote and log, and `raft_files` finds it in a server's directory. Below everything:
+`disk` is the port to the operating system (and to the simulator), `checked_file` a small file that is replaced as a
+whole, `directory_lock` the lock of a directory. How a cluster's lanes lie on a disk is said by its engine.
 
 Invariants:
 

@@ -24,7 +24,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
 )
 from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.replica.facts import ReplicaFacts
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX, ORDERING_STATE_RESERVE_BYTES
 from ithaca.model.positions import LaneId
 from ithaca.sim.rules.witness import Sight
@@ -47,7 +47,7 @@ class ScalogWitness:
     def sights(self) -> list[Sight]:
         """The calls that it looks at."""
         return [
-            (ReplicaCore, "next_seq", self.next_numbers),
+            (ReplicaFacts, "next_seq", self.next_numbers),
             (OrderingState, "apply", self.entries),
             (OrderClock, "lead", self._times.leads),
             (OrderingState, "snapshot_pieces", self.sizes),
@@ -60,7 +60,7 @@ class ScalogWitness:
         self._world.accuse(rule, text)
 
     def next_numbers(
-        self, original: Callable[..., int], core: ReplicaCore, lane: LaneId, producer_id: int, epoch: int
+        self, original: Callable[..., int], core: ReplicaFacts, lane: LaneId, producer_id: int, epoch: int
     ) -> int:
         """What a session is told to go on behind is ordered: else it may vanish, and nothing could follow."""
         number = original(core, lane, producer_id, epoch)

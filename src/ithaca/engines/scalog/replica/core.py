@@ -1,7 +1,10 @@
-"""The replica: one event in, effects out. Read the package's docstring first: it is the contract."""
+"""The replica: one event in, effects out. Read the package's docstring first: it is the contract.
+
+What is known of it without a step is in `facts`.
+"""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from ithaca.engines.scalog.ordering import lost
 from ithaca.engines.scalog.ordering.outcomes import (
@@ -17,7 +20,6 @@ from ithaca.engines.scalog.ordering.outcomes import (
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartDropped, PartOpened, PartSealed
 from ithaca.engines.scalog.ordering.state import ShardSummary
-from ithaca.engines.scalog.replica.appends import Appends
 from ithaca.engines.scalog.replica.events import (
     Appended,
     Created,
@@ -27,7 +29,6 @@ from ithaca.engines.scalog.replica.events import (
     Event,
     ForgetSession,
     Held,
-    ListSessions,
     OrderJoined,
     OrderLost,
     PartAppended,
@@ -44,21 +45,15 @@ from ithaca.engines.scalog.replica.events import (
     Truncated,
     Unfollow,
 )
+from ithaca.engines.scalog.replica.facts import ReplicaFacts
+from ithaca.engines.scalog.replica.joining import list_lanes, list_sessions, listed_lanes
 from ithaca.engines.scalog.replica.lanes import LaneCopy
-from ithaca.engines.scalog.replica.positions import Positions
-from ithaca.engines.scalog.replica.readable import Readable
-from ithaca.engines.scalog.replica.reporting import Reporting, RunsSync
 from ithaca.engines.scalog.replica.settled import SettledCopies
-from ithaca.engines.scalog.replica.settling import Settling
-from ithaca.engines.scalog.replica.staging import Staging
 from ithaca.model.cut import ShardCut
 from ithaca.model.positions import LaneId
-from ithaca.model.view import Shard
-
-State = Literal["joining", "learning", "catching up", "serving", "full", "finalized", "reclaimed", "removed"]
 
 
-class ReplicaCore:
+class ReplicaCore(ReplicaFacts):
     """One boot of one replica, started from the lanes that were found on its disk.
 
     >>> core = ReplicaCore(0, 1, boot=1, held={})
@@ -77,29 +72,7 @@ class ReplicaCore:
         now_us: int = 0,
     ) -> None:
         """`settled`: the lanes of which an earlier boot knew that they are complete."""
-        self._shard = shard
-        self._replica = replica
-        self._now_us = now_us
-        self._effects: list[Effect] = []
-        self._lanes = {lane: LaneCopy(lane, found) for lane, found in sorted(held.items())}
-        """Those of which something may change."""
-        self._settled = settled if settled is not None else SettledCopies()
-        self._lost: dict[LaneId, lost.Ranges] = {}
-        """What is lost of settled lanes."""
-        self._is_joined = False
-        self._is_reclaimed = False
-        self._is_removed = False
-        self._readable = Readable(self._lanes)
-        self._appends = Appends(self._effects)
-        self._runs = RunsSync(self._effects)
-        self._reporting = Reporting(replica, boot, self._lanes, self._settled, self._runs, self._effects)
-        self._settling = Settling(replica, self._appends, self._readable, self._effects)
-        self._staging = Staging(replica, self._lanes, self._appends, self._effects)
-        self._positions = Positions(self._lanes, self._appends, self._runs, self._effects)
-        self.own_lane: LaneId | None = None
-        self.shard_view: Shard | None = None
-        self.view_version = 0
-        self.cut_number = 0
+        super().__init__(shard, replica, boot, held, settled=settled, now_us=now_us)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Appended: self._appends.append,
             PartAppended: self._staging.append,
@@ -162,119 +135,6 @@ class ReplicaCore:
                 if copy.lost:
                     self._lost[copy.lane] = copy.lost
 
-    # What others may know
-
-    @property
-    def deadline_us(self) -> int | None:
-        """When the next `Tick` has something to do, unless other events come first."""
-        report_us, runs_us = self._reporting.due_us, self._runs.due_us
-        if report_us is None or runs_us is None:
-            return runs_us if report_us is None else report_us
-        return min(report_us, runs_us)
-
-    @property
-    def first(self) -> int:
-        """The first position that was not trimmed."""
-        return self._readable.first
-
-    @property
-    def readable(self) -> int:
-        """Positions below are ordered, and those of this shard are on this disk."""
-        return self._readable.limit
-
-    @property
-    def tail(self) -> int:
-        """The next position that will be given, as far as is known."""
-        return self._readable.tail
-
-    @property
-    def leaving_view(self) -> int:
-        """The version of a view in which the shard takes nothing new; 0 while it is live."""
-        return 0 if self.shard_view is not None and self.shard_view.phase == "live" else self.view_version
-
-    @property
-    def pending_bytes(self) -> int:
-        """Accepted and not yet ordered."""
-        return self._appends.pending_bytes
-
-    @property
-    def runs_unsynced(self) -> int:
-        """The most runs of a lane that wait to be synced; above `RUNS_UNSYNCED_MAX` there are never any."""
-        return self._runs.unsynced
-
-    @property
-    def state(self) -> State:
-        if self._is_reclaimed or self._is_removed:
-            return "reclaimed" if self._is_reclaimed else "removed"
-        if not self._is_joined:
-            return "joining"
-        if self._is_learner:
-            return "learning"
-        is_final = self.shard_view is not None and self.shard_view.phase == "finalized"
-        if (self._appends.is_full or self._runs.has_refused) and not is_final:
-            return "full"
-        if all(copy.is_ready and (copy.is_open or copy.is_settled) for copy in self._lanes.values()):
-            return "finalized" if is_final else "serving"
-        return "catching up"
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing that is ordered of the shard is missing here, as far as is known."""
-        is_there = self.state in ("serving", "finalized")
-        return is_there and not any(copy.is_behind for copy in self._lanes.values())
-
-    def received(self, lane: LaneId) -> int:
-        """The LSN from which on the lane's batches are wanted; what is not synced yet is not wanted again."""
-        copy = self._lanes.get(lane)
-        return self._settled.length(lane) or 0 if copy is None else copy.received
-
-    @property
-    def settled_count(self) -> int:
-        """How many lanes are closed and complete here, and not among `lanes`."""
-        return len(self._settled)
-
-    def lanes(self) -> list[tuple[LaneId, bool, int, int]]:
-        """Every lane that is not settled, in order: whether it is open, how much of it is synced here, and ordered."""
-        return [(lane, copy.is_open, copy.durable, copy.ordered) for lane, copy in sorted(self._lanes.items())]
-
-    def lost(self, lane: LaneId) -> lost.Ranges:
-        """The LSNs of the lane that were ordered and are gone."""
-        copy = self._lanes.get(lane)
-        return self._lost.get(lane, ()) if copy is None else copy.lost
-
-    def next_seq(self, lane: LaneId, producer_id: int, epoch: int) -> int:
-        """The number that continues a session at home here; raises what an append would be refused with."""
-        return self._appends.next_seq(lane, producer_id, epoch)
-
-    def is_written_here(self, lane: LaneId) -> bool:
-        """Whether it is a part that is being written here."""
-        return self._staging.is_written_here(lane)
-
-    def is_settled(self, lane: LaneId) -> bool:
-        """Whether the lane is closed, and complete here: nothing will be written to it any more."""
-        copy = self._lanes.get(lane)
-        return lane in self._settled if copy is None else copy.is_settled
-
-    def has_every_batch(self, lane: LaneId) -> bool:
-        """Whether the lane is here exactly as it was ordered: only then what is not in it never will be.
-
-        A lane with holes is complete for readers, and cannot say which batches were there.
-        """
-        copy = self._lanes.get(lane)
-        if copy is None:
-            return lane in self._settled and not self._settled.has_holes(lane)
-        return copy.is_settled and not copy.has_holes
-
-    def has_all_ordered(self, lane: LaneId) -> bool:
-        """Whether all that is ordered of the lane is here, and can be read; of a lane that was trimmed, nothing is."""
-        copy = self._lanes.get(lane)
-        return self._is_joined and (copy is None or (copy.is_ready and not copy.is_behind))
-
-    def ordered_length(self, lane: LaneId) -> int | None:
-        """How much of the lane is ordered, as far as this replica knows; None for a lane that it does not know."""
-        copy = self._lanes.get(lane)
-        return self._settled.length(lane) if copy is None else copy.ordered
-
     # Time
 
     def _tick(self, event: Tick) -> None:
@@ -293,7 +153,8 @@ class ReplicaCore:
         self.cut_number = summary.cut.number
         self._readable.tail, self._readable.first = summary.cut.tail, summary.first
         self._settling.follow(summary.shard)
-        self._list_lanes(summary)
+        for part in list_lanes(summary, self._lanes, self._settled, self._lost):
+            self._staging.opened(part)
         if self.own_lane is None and event.lane is not None:
             self.own_lane = event.lane
             self._appends.open(self._lanes[event.lane])
@@ -307,38 +168,13 @@ class ReplicaCore:
         self._runs_known()
         for copy in self._lanes.values():
             self._settling.reconcile(copy)
-        self._list_sessions(summary)
+        self._effects += list_sessions(summary, self._lanes)
         self._reporting.follow(summary.shard, self._now_us, is_new=True)
         self._readable.look_again()
 
-    def _list_lanes(self, summary: ShardSummary) -> None:
-        ranges = dict(summary.lost)
-        for lane, length in summary.lengths:
-            if lane in self._settled:
-                assert self._settled.length(lane) == length, f"lane {lane} is settled, and {length} of it are ordered"
-                if lane in ranges:
-                    self._lost[lane] = ranges[lane]
-                continue
-            copy = self._lanes.get(lane)
-            if copy is None:
-                copy = self._lanes[lane] = LaneCopy(lane)
-            copy.ordered = length
-            copy.lost = ranges.get(lane, ())
-            copy.waiting.clear()  # the cuts that are told now say the same, or peers do
-        for lane in summary.shard.open_lanes():
-            assert lane not in self._settled, f"lane {lane} is open, and settled here"
-            self._lanes[lane].is_open = True
-        for part in summary.parts:
-            copy = self._lanes.setdefault(part.lane, LaneCopy(part.lane))
-            copy.is_open = part.length is None
-            copy.sealed = part.length or 0
-            if copy.is_open:
-                self._staging.opened(part)
-
     def _close_and_drop(self, summary: ShardSummary) -> None:
         """Lanes that are listed and not open are closed; lanes that are not listed were trimmed whole."""
-        is_open = {*summary.shard.open_lanes(), *(part.lane for part in summary.parts if part.length is None)}
-        listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts}
+        listed, is_open = listed_lanes(summary)
         for lane in [lane for lane in self._settled if lane not in listed]:
             self._drop_settled(lane)
         for lane, copy in list(self._lanes.items()):
@@ -347,14 +183,6 @@ class ReplicaCore:
             elif lane not in is_open:
                 self._close(copy)
             self._readable.note(copy)
-
-    def _list_sessions(self, summary: ShardSummary) -> None:
-        """What is still to be written of a lane may hold sessions that are gone."""
-        for lane, length in summary.lengths:
-            copy = self._lanes.get(lane)
-            if copy is not None and length and not lane.is_part and not copy.is_settled:
-                at_home = frozenset(each.producer_id for each in summary.sessions if each.home == lane)
-                self._effects.append(ListSessions(lane, at_home, length))
 
     def _session_expired(self, event: ExpiredSession) -> None:
         self._appends.session_expired(event)
@@ -387,8 +215,7 @@ class ReplicaCore:
         self.cut_number, self._readable.tail = cut.number, cut.tail
         if cut.runs:
             for run in cut.runs:
-                copy = self._lanes[run.lane]
-                copy.ordered = run.lsn + run.count
+                self._lanes[run.lane].ordered = run.lsn + run.count
             self._positions.learn(cut)
             for run in cut.runs:
                 copy = self._lanes[run.lane]
@@ -572,21 +399,6 @@ class ReplicaCore:
             for copy in self._lanes.values():
                 self._settling.reconcile(copy)
             self._reporting.follow(event.now, self._now_us)
-
-    @property
-    def _is_learner(self) -> bool:
-        """Whether this replica is not of the shard yet."""
-        return self.shard_view is not None and self.shard_view.find(self._replica) is None
-
-    def _standing(self, shard: Shard, was_learner: bool) -> str | None:
-        """What has become of this replica itself, if only the leader can tell how it goes on."""
-        me = shard.find(self._replica)
-        if me is None:
-            return "it was removed from its shard" if self._replica <= shard.replica_last else None
-        if was_learner:
-            return "it has become a replica of its shard"
-        is_mine = self.own_lane is not None and self.own_lane.incarnation == me.incarnation
-        return "its lane was closed" if is_mine and not me.is_open and shard.phase != "finalized" else None
 
     def _removed(self) -> None:
         """Nothing more is accepted, and nothing is known of what was: others may have ordered it since."""

@@ -29,7 +29,7 @@ from ithaca.engines.scalog.storage.pack import PackedAt, PackWriter
 from ithaca.engines.scalog.storage.packs import Packs
 from ithaca.engines.scalog.storage.quarantine import lane_of
 from ithaca.engines.scalog.storage.runs import Runs
-from ithaca.engines.scalog.storage.runs_file import Run
+from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.engines.scalog.storage.settled import SettledLanes
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, Fenced, StorageError, StorageFull

@@ -8,7 +8,7 @@ import numpy as np
 
 from ithaca.engines.scalog.storage.pack import INDEX_BYTES, RUN_BYTES, PackedAt
 from ithaca.engines.scalog.storage.runs import Runs
-from ithaca.engines.scalog.storage.runs_file import Columns, Run, parse_runs
+from ithaca.engines.scalog.storage.runs_format import Columns, Run, parse_runs
 from ithaca.model.errors import Corrupt
 from ithaca.model.limits import READ_CHUNK_BYTES
 from ithaca.storage.disk import Disk, File

@@ -2,7 +2,7 @@
 
 from ithaca.engines.scalog.storage.held_lane import StoredLane
 from ithaca.engines.scalog.storage.pack import HAS_HOLES, PackedAt, PackWriter
-from ithaca.engines.scalog.storage.runs_file import encode_runs
+from ithaca.engines.scalog.storage.runs_format import encode_runs
 from ithaca.model.limits import PACK_LANE_BYTES_MAX, PACK_LANE_RUNS_MAX
 from ithaca.storage.index import Index
 from ithaca.storage.lane import Lane

@@ -21,7 +21,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from ithaca.engines.scalog.storage.runs_file import NOTHING, Columns, Run, RunsFile
+from ithaca.engines.scalog.storage.runs_file import RunsFile
+from ithaca.engines.scalog.storage.runs_format import NOTHING, Columns, Run
 from ithaca.model.errors import NotWritten, Trimmed
 from ithaca.model.limits import RUNS_PAGE_ENTRIES, RUNS_PAGES_CACHED_MAX, RUNS_UNSYNCED_MAX
 from ithaca.storage.disk import Disk

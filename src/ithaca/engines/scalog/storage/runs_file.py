@@ -1,22 +1,6 @@
 """The runs of a lane on disk: the newest in one of two slots of `runs`, full pages of older ones in files of their own.
 
-Little-endian, everything 8-aligned; P is the number of runs in a page, F that of pages in a file, B = 56 + 32·P.
-
-```
-runs
-head    0 magic 8 bytes "ithacaru" | 8 version u32 | 12 page_entries u32 (P) | 16 file_pages u32 (F)
-       20 crc u32 over 0..20
-mark   64 crc u32 over bytes 72..80 | 68 zero u32 | 72 generation u64: this one was synced, and the file's name too
-slots 512 and 512 + B, generation g in slot g mod 2:
-        0 magic u32 "ITHN" | 4 crc u32 over bytes 8..56 and the runs
-        8 generation u64 | 16 pages u64 | 24 pages_before u64: those below were synced earlier | 32 dead_pages u64
-       40 end_lsn u64 | 48 count u32 | 52 zero u32 | 56 count runs, at most P
-runs-<n, 12 digits>
-pages   i = n·F + k at B·k:
-        0 magic u32 "ITHR" | 4 head_crc u32 over bytes 8..56 | 8 number u64 (i) | 16 generation u64
-       24 lsn, 32 position, 40 time_us i64: of its first run | 48 body_crc u32 over the runs | 52 zero u32 | 56 P runs
-run     0 lsn i64 | 8 position i64 | 16 count i64 | 24 time_us i64
-```
+`runs_format` has the bytes.
 
 Each sync is a *generation*: it writes and syncs the pages that became full, then writes all newer runs into the slot
 that the last generation does not use, and syncs that. So the last generation stays whole whatever a crash does to
@@ -34,77 +18,52 @@ its place and synced before it counts; without any mark the name itself may not 
 copied into a new one. Every opening then starts a generation of its own, so that a page which an unsynced
 generation of an earlier life left behind never passes for one of the next.
 
-**Version 1** had no file_pages (its crc is at 16), and its pages in `runs`: page i at 512 + B·(2 + i). It is read, and
-becomes version 2 when it is opened.
+**Version 1** had its pages in `runs`. It is read, and becomes version 2 when it is opened.
 """
 
 import errno
-import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ithaca.engines.scalog.storage.runs_format import (
+    BLOCK_HEAD_BYTES,
+    HEAD_BYTES,
+    MARK_AT,
+    MARK_BYTES,
+    NOTHING,
+    SLOTS_AT,
+    VERSION,
+    Columns,
+    Generation,
+    Run,
+    block_bytes,
+    columns,
+    encode_head,
+    encode_mark,
+    encode_page,
+    encode_slot,
+    page_head,
+    parse_head,
+    parse_mark,
+    parse_page,
+    parse_slot,
+)
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, StorageError, StorageFull
 from ithaca.model.limits import RUNS_FILE_PAGES
 from ithaca.storage.disk import Disk, File
-from ithaca.wire.batch import crc32c
 
 NAME = "runs"
-VERSION = 2
 _NEW = NAME + ".new"
 _PAGES_PREFIX = NAME + "-"
-_MAGIC = b"ithacaru"
-_SLOT_MAGIC, _PAGE_MAGIC = 0x4E485449, 0x52485449
-_HEAD = struct.Struct("<8sIII")
-_HEAD_1 = struct.Struct("<8sII")
-_CHECKED = struct.Struct("<II")
-_MARK = struct.Struct("<IIQ")
-_SLOT = struct.Struct("<QQQQQII")
-_PAGE = struct.Struct("<QQqqqII")
-_MARK_AT, _SLOTS_AT = 64, 512
-_BLOCK_HEAD_BYTES = _CHECKED.size + _SLOT.size
-_RUN_BYTES = 32
 _PAGE_FILES_OPEN_MAX = 2
 """Of one lane: the one that is written, and one that is read."""
-_NUMBER_MAX = 1 << 62
-"""Far above what can be counted, and two of them can be added."""
-
-Columns = NDArray[np.int64]
-"""Runs as four rows: LSN, position, count, time."""
 
 
 def is_runs_file(name: str) -> bool:
     """Whether a file of a lane's directory is one of its runs."""
     return name == NAME or name.startswith(_PAGES_PREFIX)
-
-
-class Run(NamedTuple):
-    """`count` records of a lane, from `lsn` on, have positions from `position` on; ordered at `time_us`."""
-
-    lsn: int
-    position: int
-    count: int  # type: ignore[assignment]  # nobody counts values in a run
-    time_us: int
-
-
-class Generation(NamedTuple):
-    """What one sync made durable."""
-
-    number: int
-    pages: int
-    pages_before: int
-    dead_pages: int
-    """Pages that were trimmed and are still there."""
-    end_lsn: int
-    tail: tuple[Run, ...]
-    """The runs behind the last page: the newest one always, since it may still grow."""
-
-
-NOTHING = Generation(0, 0, 0, 0, 0, ())
-"""What a lane without runs has."""
 
 
 class RunsFile:
@@ -116,7 +75,7 @@ class RunsFile:
         self._path = f"{directory}/{NAME}"
         self._page_entries = page_entries
         self._file_pages = RUNS_FILE_PAGES
-        self._block_bytes = _BLOCK_HEAD_BYTES + page_entries * _RUN_BYTES
+        self._block_bytes = block_bytes(page_entries)
         self._page_files: dict[int, File] = {}
         """Those that were used last, by number."""
         self._first_file = 0
@@ -150,7 +109,7 @@ class RunsFile:
         fresh = max(0, len(entries) - 1) // size
         tail = tuple(entries[fresh * size :])
         last = Generation(self.last.number + 1, pages + fresh, pages, dead_pages, end_lsn, tail)
-        chunks = (_columns(entries[at * size : (at + 1) * size]) for at in range(fresh))
+        chunks = (columns(entries[at * size : (at + 1) * size]) for at in range(fresh))
         self._write_pages(pages, last.number, chunks)
         try:
             self._write_slot(self._file, last)
@@ -168,9 +127,8 @@ class RunsFile:
         try:
             file = self._disk.open(f"{self._directory}/{_NEW}", create=True)
             file.truncate(0)
-            head = _HEAD.pack(_MAGIC, VERSION, self._page_entries, self._file_pages)
-            blank = bytes(_SLOTS_AT + 2 * self._block_bytes - _HEAD.size - 4)
-            file.write(0, [head, crc32c(head).to_bytes(4, "little"), blank])
+            head = encode_head(self._page_entries, self._file_pages)
+            file.write(0, [head, bytes(SLOTS_AT + 2 * self._block_bytes - len(head))])
             self._write_slot(file, last)
             file.sync()  # a failure costs nothing: the old file still has the name
         except OSError as error:
@@ -229,20 +187,14 @@ class RunsFile:
         return f"{self._directory}/{_PAGES_PREFIX}{at:012d}"
 
     def _write_page(self, file: File, number: int, generation: int, runs: Columns) -> None:
-        body = np.ascontiguousarray(runs.T).astype("<i8").tobytes()
-        lsn, position, _, time_us = (int(value) for value in runs[:, 0])
-        head = _PAGE.pack(number, generation, lsn, position, time_us, crc32c(body), 0)
-        file.write(self._at(number), [_CHECKED.pack(_PAGE_MAGIC, crc32c(head)), head, body])
+        file.write(self._at(number), encode_page(number, generation, runs))
 
     def _write_slot(self, file: File, last: Generation) -> None:
-        body = _columns(last.tail).T.astype("<i8").tobytes()
-        head = _SLOT.pack(*last[:5], len(last.tail), 0)
-        file.write(self._slot_at(last.number), [_CHECKED.pack(_SLOT_MAGIC, crc32c(head + body)), head, body])
+        file.write(self._slot_at(last.number), encode_slot(last))
 
     def _mark(self) -> None:
-        number = self.last.number.to_bytes(8, "little")
         with suppress(OSError):  # it is sooner or later written again
-            self._file.write(_MARK_AT, [crc32c(number).to_bytes(8, "little"), number])
+            self._file.write(MARK_AT, encode_mark(self.last.number))
 
     def _sync(self, file: File) -> None:
         try:
@@ -265,7 +217,7 @@ class RunsFile:
 
     def load_page(self, number: int) -> Columns:
         """The runs of a page; raises `Corrupt`."""
-        found = self._parse_page(number, self._read_page(number, self._block_bytes))
+        found = parse_page(number, self._read_page(number, self._block_bytes), self._block_bytes)
         if found is None:
             raise self._page_damaged(number, f"page {number} of the runs")
         return found[1]
@@ -274,7 +226,7 @@ class RunsFile:
         """LSN, position and time of the first run of each page that is not dead, as three rows."""
         heads: list[tuple[int, ...]] = []
         for number in range(self.last.dead_pages, self.last.pages):
-            head = _page_head(number, self._read_page(number, _BLOCK_HEAD_BYTES))
+            head = page_head(number, self._read_page(number, BLOCK_HEAD_BYTES))
             if head is None:
                 raise self._page_damaged(number, f"the head of page {number} of the runs")
             heads.append(head[2:5])
@@ -282,35 +234,11 @@ class RunsFile:
 
     def _read_page(self, number: int, count: int) -> bytes:
         if self._is_version_1:
-            return self._file.read(_SLOTS_AT + self._block_bytes * (2 + number), count)
+            return self._file.read(SLOTS_AT + self._block_bytes * (2 + number), count)
         try:
             return self._pages_file(number // self._file_pages).read(self._at(number), count)
         except FileNotFoundError:
             return b""
-
-    def _parse_page(self, number: int, data: bytes) -> tuple[int, Columns] | None:
-        """A page's generation and runs, None when it does not check out."""
-        head = _page_head(number, data)
-        if head is None or len(data) != self._block_bytes or crc32c(data[_BLOCK_HEAD_BYTES:]) != head[5]:
-            return None
-        runs = _parse_runs(data[_BLOCK_HEAD_BYTES:])
-        return (head[1], runs) if _are_consecutive(runs) else None
-
-    def _parse_slot(self, data: bytes) -> Generation | None:
-        if len(data) < _BLOCK_HEAD_BYTES:
-            return None
-        magic, crc = _CHECKED.unpack_from(data)
-        number, pages, pages_before, dead_pages, end_lsn, count, _ = _SLOT.unpack_from(data, _CHECKED.size)
-        body = data[_BLOCK_HEAD_BYTES : _BLOCK_HEAD_BYTES + count * _RUN_BYTES]
-        if magic != _SLOT_MAGIC or crc != crc32c(data[_CHECKED.size : _BLOCK_HEAD_BYTES] + body):
-            return None
-        if len(body) != count * _RUN_BYTES or not dead_pages <= pages or max(number, end_lsn) > _NUMBER_MAX:
-            return None
-        runs = _parse_runs(body)
-        tail = tuple(Run(*run) for run in runs.T.tolist())
-        if not _are_consecutive(runs) or (tail and tail[-1].lsn + tail[-1].count != end_lsn):
-            return None
-        return Generation(number, pages, pages_before, dead_pages, end_lsn, tail)
 
     # Recovery
 
@@ -330,9 +258,8 @@ class RunsFile:
     def _find_last(self) -> int:
         """Find the newest generation that counts; returns the one that is marked as synced, 0 if none is."""
         read = self._file.read
-        crc, _, number = _MARK.unpack(read(_MARK_AT, _MARK.size).ljust(_MARK.size, b"\0"))
-        marked = number if crc == crc32c(number.to_bytes(8, "little")) else 0
-        parsed = [self._parse_slot(read(self._slot_at(slot), self._block_bytes)) for slot in (0, 1)]
+        marked = parse_mark(read(MARK_AT, MARK_BYTES))
+        parsed = [parse_slot(read(self._slot_at(slot), self._block_bytes)) for slot in (0, 1)]
         found = sorted((slot for slot in parsed if slot is not None), key=lambda slot: -slot.number)
         if not found or marked > found[0].number:
             raise self._damaged(self._slot_at(marked), "the newest generation of runs")
@@ -349,7 +276,7 @@ class RunsFile:
         self._is_version_1 = True
         self._find_last()
         last = self.last
-        if _SLOTS_AT + self._block_bytes * (2 + last.pages) > self._file.size():
+        if SLOTS_AT + self._block_bytes * (2 + last.pages) > self._file.size():
             raise self._damaged(self._file.size(), f"the end of {last.pages} pages of runs")
         pages = (self.load_page(number) for number in range(last.dead_pages, last.pages))
         self._write_pages(last.dead_pages, last.number + 1, pages)
@@ -358,11 +285,10 @@ class RunsFile:
 
     def _check_head(self) -> int:
         """The version of the file."""
-        data = self._file.read(0, _HEAD.size + 4).ljust(_HEAD.size + 4, b"\0")
-        magic, version, page_entries = _HEAD_1.unpack_from(data)
-        size = _HEAD_1.size if version == 1 else _HEAD.size
-        if magic != _MAGIC or data[size : size + 4] != crc32c(data[:size]).to_bytes(4, "little"):
+        head = parse_head(self._file.read(0, HEAD_BYTES))
+        if head is None:
             raise self._damaged(0, "the head of the file")
+        version, page_entries, file_pages = head
         if version > VERSION:
             raise FormatTooNew(
                 f"{self._path} has format version {version}, and this Ithaca knows {VERSION}: use a newer Ithaca",
@@ -372,13 +298,13 @@ class RunsFile:
         if page_entries != self._page_entries:
             raise Corrupt(f"pages hold {page_entries} runs, not {self._page_entries}", file=self._path, offset=12)
         if version > 1:
-            self._file_pages = max(1, _HEAD.unpack_from(data)[3])
-        return int(version)
+            self._file_pages = file_pages
+        return version
 
     def _torn_page(self, last: Generation) -> int | None:
         """The first page of a generation that did not come through with it."""
         for number in range(last.pages_before, last.pages):
-            found = self._parse_page(number, self._read_page(number, self._block_bytes))
+            found = parse_page(number, self._read_page(number, self._block_bytes), self._block_bytes)
             if found is None or found[0] != last.number:
                 return number
         return None
@@ -395,7 +321,7 @@ class RunsFile:
         return self._block_bytes * (number % self._file_pages)
 
     def _slot_at(self, generation: int) -> int:
-        return _SLOTS_AT + self._block_bytes * (generation % 2)
+        return SLOTS_AT + self._block_bytes * (generation % 2)
 
     def inconsistent(self, what: str) -> Corrupt:
         """The parts of the file check out one by one, and not together."""
@@ -411,49 +337,6 @@ class RunsFile:
 
 def _file_number(name: str) -> int:
     return int(name.removeprefix(_PAGES_PREFIX))
-
-
-def _columns(runs: Sequence[Run]) -> Columns:
-    return np.array(runs, np.int64).reshape(-1, 4).T
-
-
-def _are_consecutive(runs: Columns) -> bool:
-    """Whether these can be runs of one lane, one behind the other: what a checksum cannot say."""
-    lsn, position, count, time_us = runs
-    return bool(
-        (runs >= 0).all()
-        and (runs <= _NUMBER_MAX).all()
-        and (count > 0).all()
-        and (lsn[1:] == lsn[:-1] + count[:-1]).all()
-        and (position[1:] >= position[:-1] + count[:-1]).all()
-        and (time_us[1:] >= time_us[:-1]).all()
-    )
-
-
-def encode_runs(runs: Sequence[Run]) -> bytes:
-    """Runs one behind the other, as a pack holds them."""
-    return _columns(runs).T.astype("<i8").tobytes()
-
-
-def parse_runs(data: bytes) -> Columns | None:
-    """Runs one behind the other; None if they cannot be those of one lane."""
-    runs = _parse_runs(data)
-    return runs if _are_consecutive(runs) else None
-
-
-def _parse_runs(data: bytes) -> Columns:
-    return np.ascontiguousarray(np.frombuffer(data, "<i8").reshape(-1, 4).T, np.int64)
-
-
-def _page_head(number: int, data: bytes) -> tuple[int, ...] | None:
-    """What a page's head says: number, generation, LSN, position, time, checksum of the body."""
-    if len(data) < _BLOCK_HEAD_BYTES:
-        return None
-    magic, crc = _CHECKED.unpack_from(data)
-    head: tuple[int, ...] = _PAGE.unpack_from(data, _CHECKED.size)
-    if magic != _PAGE_MAGIC or crc != crc32c(data[_CHECKED.size : _BLOCK_HEAD_BYTES]) or head[0] != number:
-        return None
-    return head
 
 
 def _translated(error: OSError, path: str) -> StorageError:

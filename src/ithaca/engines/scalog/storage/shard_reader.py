@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ithaca.engines.scalog.storage.held_lane import HeldLane
 from ithaca.engines.scalog.storage.lane_store import LaneStore
-from ithaca.engines.scalog.storage.runs_file import Run
+from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.errors import Corrupt, Lost, Trimmed, WrongLane
 from ithaca.model.limits import DELIVER_BYTES_MAX, READ_LANE_BYTES_MIN, READ_RUNS_MAX, READ_RUNS_MIN
 from ithaca.model.positions import LaneId

@@ -19,7 +19,7 @@ from ithaca.protocol.greeting import Failure, Finished, Hello
 from ithaca.runtime.connection import Connection, dial
 from ithaca.wire.batch import Batch, lane_seed, parse
 
-_log = logging.getLogger("ithaca.engines.scalog.replica.copies")
+_log = logging.getLogger("ithaca.replica.copies")
 
 ASKED_EACH = 5
 """How often each source is asked in vain before nobody is said to have more: one may be starting."""

@@ -14,7 +14,7 @@ from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.errors import Corrupt, IthacaError, StorageError
 from ithaca.runtime.metrics import ReplicaMetrics
 
-_log = logging.getLogger("ithaca.engines.scalog.replica.disk")
+_log = logging.getLogger("ithaca.replica.disk")
 
 
 class Damage:

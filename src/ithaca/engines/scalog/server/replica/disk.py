@@ -17,7 +17,7 @@ from ithaca.runtime.lane_writer import LaneWriter
 from ithaca.runtime.metrics import ReplicaMetrics
 from ithaca.wire.batch import Batch
 
-_log = logging.getLogger("ithaca.engines.scalog.replica.disk")
+_log = logging.getLogger("ithaca.replica.disk")
 
 
 class LaneDisk:

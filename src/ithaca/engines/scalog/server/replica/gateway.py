@@ -50,7 +50,7 @@ from ithaca.wire.batch import DATA, Batch, parse
 if TYPE_CHECKING:
     from ithaca.engines.scalog.server.replica.server import ReplicaServer
 
-_log = logging.getLogger("ithaca.engines.scalog.replica")
+_log = logging.getLogger("ithaca.replica")
 _SEEK_WAIT_S = 5.0
 
 

@@ -12,7 +12,7 @@ from ithaca.model.view import Address
 from ithaca.runtime.machine import wall_us
 from ithaca.storage.disk import Disk
 
-_log = logging.getLogger("ithaca.engines.scalog.replica")
+_log = logging.getLogger("ithaca.replica")
 
 
 class Identity:

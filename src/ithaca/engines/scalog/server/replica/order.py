@@ -23,7 +23,7 @@ from ithaca.protocol.members import OrderersAre
 from ithaca.runtime.connection import Connection, dial
 from ithaca.runtime.machine import monotonic_s
 
-_log = logging.getLogger("ithaca.engines.scalog.replica.order")
+_log = logging.getLogger("ithaca.replica.order")
 
 
 class Follower(Protocol):

@@ -8,57 +8,30 @@ cold reads run in the default executor; both come back to the loop as events.
 import asyncio
 import errno
 import logging
-from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from ithaca.engines.scalog.messages.appending import Acks, PartSynced
 from ithaca.engines.scalog.messages.reporting import Join, Joined, ShardNews
-from ithaca.engines.scalog.replica.appends import position_gone
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.engines.scalog.replica.events import (
-    Acknowledge,
-    AcknowledgeAt,
-    Advanced,
-    AnswerStaged,
     Appended,
-    Created,
-    CreateLane,
-    DropLane,
     Event,
-    Fetch,
-    FetchRuns,
-    Follow,
-    ForgetSession,
     Held,
-    ListSessions,
-    NoteRuns,
     OrderJoined,
     OrderLost,
     PartAppended,
-    Refuse,
-    Rejoin,
     ReplicaRemoved,
     Replicated,
     Request,
     RunsFetched,
-    SendReport,
-    Settle,
     ShardReclaimed,
-    SkipRuns,
     SourcesExhausted,
-    Synced,
-    SyncRuns,
     Tick,
-    Truncate,
-    Unfollow,
-    Write,
 )
 from ithaca.engines.scalog.replica.settled import SettledCopies
 from ithaca.engines.scalog.server.limit_uses import aside_uses, disk_uses, process_uses, replica_uses
-from ithaca.engines.scalog.server.replica.copies import Copies, Wanted
+from ithaca.engines.scalog.server.replica.copies import Copies
 from ithaca.engines.scalog.server.replica.damage import Damage
 from ithaca.engines.scalog.server.replica.disk import LaneDisk
 from ithaca.engines.scalog.server.replica.feed import OwnLaneFeed
@@ -66,17 +39,17 @@ from ithaca.engines.scalog.server.replica.gateway import GatewayPeer
 from ithaca.engines.scalog.server.replica.identity import Identity
 from ithaca.engines.scalog.server.replica.order import OrderLink
 from ithaca.engines.scalog.server.replica.parts import PartFeeds
+from ithaca.engines.scalog.server.replica.performing import Asked, Performing
 from ithaca.engines.scalog.server.replica.status import ReplicaPlaced, replica_status
 from ithaca.engines.scalog.server.replica.streams import ReadView
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.cut import LaneRun, ShardCut
-from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, NoSuchShard, Trimmed, Unavailable
+from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, NoSuchShard, Unavailable
 from ithaca.model.limit_use import Uses
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.protocol.failures import failure_of
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.descriptors import lanes_open_max
@@ -88,7 +61,7 @@ from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile
 from ithaca.wire.batch import Batch
 
-_log = logging.getLogger("ithaca.engines.scalog.replica")
+_log = logging.getLogger("ithaca.replica")
 
 
 SIGNS_OF_LIFE = 4
@@ -97,16 +70,6 @@ SIGNS_OF_LIFE = 4
 
 def _now_us() -> int:
     return monotonic_ns() // 1000
-
-
-class Asked:
-    """Who asked for an append, and when."""
-
-    __slots__ = ("connection", "since_s")
-
-    def __init__(self, connection: Connection, since_s: float) -> None:
-        self.connection = connection
-        self.since_s = since_s
 
 
 class ReplicaServer:
@@ -143,35 +106,8 @@ class ReplicaServer:
         self._order_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
-        self._acks: dict[Connection, list[tuple[int, int]]] = {}
-        self._has_advanced = False
         self._has_parted = False
         """Whether an effect has failed."""
-        self._synced_at: deque[tuple[int, float]] = deque()
-        """Lengths of the own lane that were synced and are not ordered yet, and when."""
-        self._performers: dict[type, Callable[[Any], None]] = {
-            Write: self._write,
-            Acknowledge: self._acknowledge,
-            AcknowledgeAt: self._acknowledge_at,
-            AnswerStaged: self._answer_staged,
-            Refuse: self._refuse,
-            SendReport: lambda effect: self._order.report(effect.report),
-            ForgetSession: lambda effect: self._lane_disk.forget_session(effect.lane, effect.producer_id),
-            ListSessions: lambda effect: self._lane_disk.list_sessions(*effect),
-            NoteRuns: self._note_runs,
-            SkipRuns: lambda effect: self.store.lanes[effect.lane].runs.skip_to(effect.lsn),
-            SyncRuns: lambda effect: self._lane_disk.sync_runs(effect.cut),
-            Advanced: self._advanced,
-            CreateLane: lambda effect: self._lane_disk.create(effect.lane),
-            DropLane: self._drop,
-            Settle: self._settle,
-            Truncate: lambda effect: self._lane_disk.truncate(effect.lane, effect.length),
-            Follow: lambda effect: self._copies.pull(Wanted(effect.lane, (effect.primary,), None)),
-            Fetch: lambda effect: self._copies.pull(Wanted(effect.lane, effect.peers, effect.stop)),
-            FetchRuns: lambda effect: self._copies.fetch_runs(effect.lane, effect.start, effect.stop, effect.peers),
-            Unfollow: self._unfollow,
-            Rejoin: lambda effect: self._order.leave(effect.reason),
-        }
 
     # Life
 
@@ -186,42 +122,7 @@ class ReplicaServer:
         if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
             self._lock = take_lock(self._disk, self._directory, "stop that server first")
         try:
-            self._identity = await asyncio.to_thread(
-                Identity,
-                self._disk,
-                self._directory,
-                self._shard,
-                self._replica,
-                self._public if self._is_spare else None,
-                self.fail,
-            )
-            self.store = await asyncio.to_thread(
-                lambda: LaneStore(
-                    self._disk,
-                    f"{self._directory}/{replica_meta.LANES}",
-                    durability=self._file.durability,
-                    segment_bytes=self._file.segment_bytes,
-                    lanes_open_max=lanes_open_max(),
-                )
-            )
-            held = {lane: Held(*found) for lane, found in self.store.held().items()}
-            settled = SettledCopies(self.store.settled.lengths())
-            boot = self._identity.boot
-            self.core = ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
-            self.damage = Damage(self.store, self.core, self.metrics)
-            self.read_view = ReadView(self.store, self.core)
-            self.feed: OwnLaneFeed | None = None
-            self.part_feeds = PartFeeds()
-            self._lane_disk = LaneDisk(self.store, self.step, self.fail, self.metrics, self.damage.met)
-            self._copies = Copies(self, self._hello)
-            failures = self._file.failures
-            self._order = OrderLink(
-                tuple(place.address for place in self._file.orderers),
-                Join(self._shard, self._replica, self._identity.boot, address=self._identity.address),
-                self._hello,
-                self,
-                None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
-            )
+            await self._open()
             self._listener = await listen(
                 self._listen_at,
                 accept=self._accept,
@@ -241,6 +142,46 @@ class ReplicaServer:
             self._shard,
             self.address,
             self._identity.boot,
+        )
+
+    async def _open(self) -> None:
+        """Recover what the disk holds, and make the parts of this server."""
+        self._identity = await asyncio.to_thread(
+            Identity,
+            self._disk,
+            self._directory,
+            self._shard,
+            self._replica,
+            self._public if self._is_spare else None,
+            self.fail,
+        )
+        self.store = await asyncio.to_thread(
+            lambda: LaneStore(
+                self._disk,
+                f"{self._directory}/{replica_meta.LANES}",
+                durability=self._file.durability,
+                segment_bytes=self._file.segment_bytes,
+                lanes_open_max=lanes_open_max(),
+            )
+        )
+        held = {lane: Held(*found) for lane, found in self.store.held().items()}
+        settled = SettledCopies(self.store.settled.lengths())
+        boot = self._identity.boot
+        self.core = ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
+        self.damage = Damage(self.store, self.core, self.metrics)
+        self.read_view = ReadView(self.store, self.core)
+        self._lane_disk = LaneDisk(self.store, self.step, self.fail, self.metrics, self.damage.met)
+        self._copies = Copies(self, self._hello)
+        failures = self._file.failures
+        self._order = OrderLink(
+            tuple(place.address for place in self._file.orderers),
+            Join(self._shard, self._replica, self._identity.boot, address=self._identity.address),
+            self._hello,
+            self,
+            None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
+        )
+        self._performing = Performing(
+            self.core, self.store, self._lane_disk, self._copies, self._order, self.read_view, self.metrics, self.fail
         )
 
     async def wait(self) -> None:
@@ -282,29 +223,31 @@ class ReplicaServer:
         except IthacaError as error:
             self.fail(error)
 
+    @property
+    def feed(self) -> OwnLaneFeed | None:
+        """What is sent of the own lane, once there is one."""
+        return self._performing.feed
+
+    @property
+    def part_feeds(self) -> PartFeeds:
+        """What is sent of the parts that are written here."""
+        return self._performing.part_feeds
+
     # Events in, effects out
 
     def step(self, event: Event) -> None:
         """Take one event, and whatever it leads to."""
         if self._has_parted:
             return
-        if isinstance(event, Created) and self.core.is_written_here(event.lane):
-            self.part_feeds.made(event.lane, self.store.lanes[event.lane].lane)  # what waited is written now
+        self._performing.before(event)
         self._take(event)
-        if isinstance(event, Created) and event.lane == self.core.own_lane:
-            self.feed = OwnLaneFeed(event.lane, self.store.lanes[event.lane].lane)
-        elif isinstance(event, Synced):
-            if event.lane == self.core.own_lane:
-                self._synced_at.append((event.length, monotonic_s()))
-            self._copies.written(event.lane)
-            if self.core.is_settled(event.lane):
-                self._lane_disk.retire(event.lane)
+        self._performing.after(event)
         self._finish_turn()
 
     def _take(self, event: Event) -> None:
         """Step, and perform what follows. If that fails half-way, core and store have parted: nothing more is taken,
         and the next start begins with what is on the disk."""
-        performers = self._performers
+        performers = self._performing.performers
         try:
             for effect in self.core.step(event):
                 performers[type(effect)](effect)
@@ -315,14 +258,7 @@ class ReplicaServer:
 
     def _finish_turn(self) -> None:
         """What is said once, however many events there were."""
-        if self._acks:
-            acks, self._acks = self._acks, {}
-            leaving = self.core.leaving_view
-            for connection, items in acks.items():
-                connection.send(Acks(tuple(items), leaving))
-        if self._has_advanced:
-            self._has_advanced = False
-            self.read_view.advanced()
+        self._performing.finish_turn()
         deadline_us = self.core.deadline_us
         if deadline_us is not None and (self._timer is None or deadline_us < self._timer_us):
             if self._timer is not None:
@@ -334,73 +270,6 @@ class ReplicaServer:
     def _tick(self) -> None:
         self._timer = None
         self.step(Tick(_now_us()))
-
-    def _write(self, effect: Write) -> None:
-        if self.feed is not None and effect.lane == self.core.own_lane:
-            self.feed.add(effect.batch)
-        elif effect.lane.is_part:
-            self.part_feeds.add(effect.lane, effect.batch)
-        self._lane_disk.write(effect.lane, effect.batch)
-
-    def _acknowledge(self, effect: Acknowledge) -> None:
-        asked = effect.request.connection
-        assert isinstance(asked, Asked)
-        self.metrics.acknowledged(monotonic_s() - asked.since_s)
-        self._acks.setdefault(asked.connection, []).append((effect.request.correlation, effect.position))
-
-    def _acknowledge_at(self, effect: AcknowledgeAt) -> None:
-        lane = self.core.own_lane
-        assert lane is not None
-        try:
-            held = self.store.get(lane)
-            assert held is not None
-            position = held.runs.position_of(effect.lsn)
-        except Trimmed:
-            self._refuse(Refuse(effect.request, position_gone()))
-        except Corrupt as error:  # the batch is ordered, and only the next start can say where
-            self.fail(error)
-        else:
-            self._acknowledge(Acknowledge(effect.request, position))
-
-    def _answer_staged(self, effect: AnswerStaged) -> None:
-        asked = effect.request.connection
-        assert isinstance(asked, Asked)
-        asked.connection.send(PartSynced(effect.length), correlation=effect.request.correlation, answer=True)
-
-    def _refuse(self, effect: Refuse) -> None:
-        asked = effect.request.connection
-        assert isinstance(asked, Asked)
-        self.metrics.refused(effect.error)
-        asked.connection.send(failure_of(effect.error), correlation=effect.request.correlation, answer=True)
-
-    def _advanced(self, effect: Advanced) -> None:
-        self._has_advanced = True
-        if effect.first > self.store.first:
-            self.store.first = effect.first
-            self._lane_disk.trim(effect.first)
-
-    def _note_runs(self, effect: NoteRuns) -> None:
-        self.store.note(effect.runs, effect.time_us)
-        own, synced_at = self.core.own_lane, self._synced_at
-        for run in effect.runs:
-            while run.lane == own and synced_at and synced_at[0][0] <= run.lsn + run.count:
-                self.metrics.ordered(monotonic_s() - synced_at.popleft()[1])
-
-    def _drop(self, effect: DropLane) -> None:
-        self._copies.stop(effect.lane)
-        self.part_feeds.ended(effect.lane)
-        self._lane_disk.drop(effect.lane)
-        self.metrics.drop_lane(effect.lane)
-
-    def _settle(self, effect: Settle) -> None:
-        self._lane_disk.settle(effect.lane)
-        self.metrics.drop_lane(effect.lane)
-
-    def _unfollow(self, effect: Unfollow) -> None:
-        self._copies.stop(effect.lane)
-        self.part_feeds.ended(effect.lane)
-        if self.core.is_settled(effect.lane):
-            self._lane_disk.retire(effect.lane)
 
     # What clients send
 
@@ -416,10 +285,7 @@ class ReplicaServer:
         self.step(PartAppended(request, lane, token, lsn, batch))
 
     def connection_lost(self, connection: Connection) -> None:
-        self._acks.pop(connection, None)
-        if self.feed is not None:
-            self.feed.stop(connection)
-        self.part_feeds.stop(connection)
+        self._performing.connection_lost(connection)
 
     # What the order says
 
