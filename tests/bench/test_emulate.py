@@ -16,6 +16,7 @@ from ithaca.bench.emulation.orderers import cpu_s
 from ithaca.bench.emulation.shards import Durations, EmulatedShard, Growth
 from ithaca.cli.bench.emulate import parse_counts
 from ithaca.engines.scalog.messages.reporting import Join, News, ReportIs
+from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, InvalidInput, ProtocolError
 from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS
@@ -167,7 +168,7 @@ def test_more_shards_than_there_are_connections_for_are_refused() -> None:
 def test_frames_are_split_wherever_they_are_cut() -> None:
     shard = growing()
     shard.take_sample(1.0)
-    messages = [Join(1, 0, 1), ReportIs(shard.replicas[0].report(1.0)), News((cut(shard, 1, 0, 100),))]
+    messages = [Join(1, 0, 1), ReportIs(Report(*shard.replicas[0].report(1.0))), News((cut(shard, 1, 0, 100),))]
     data = b"".join(b"".join(encode_message(message, correlation=5)) for message in messages)
     for place in range(len(data)):
         first, rest = split_frames(data[:place])

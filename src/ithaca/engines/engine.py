@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.settings import ClientSettings
+from ithaca.engines.emulation import Emulation
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import EngineName, Feature
 from ithaca.model.errors import Unsupported
@@ -92,3 +93,7 @@ class Engine(Protocol):
     def held_batches(self, disk: Disk, directory: str) -> Iterator[HeldBatch]:
         """All batches there, with positions or (as yet) without."""
         raise Unsupported(f"the engine {self.name} keeps no records in directories that can be read offline")
+
+    def emulation(self) -> Emulation:
+        """How its storage servers speak, for benchmarks of the ordering layer."""
+        raise Unsupported(f"the engine {self.name} has no ordering layer apart from its storage servers")

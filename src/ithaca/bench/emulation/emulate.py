@@ -138,7 +138,8 @@ def _start(
     progress(f"{shards} shards: registering them")
     leader = asyncio.run(layer.register(shards))
     asyncio.run(layer.await_aggregators(leader))
-    upwards = Upwards(leader, {place.aggregator: place.address for place in layer.file.aggregators})
+    aggregators = {place.aggregator: place.address for place in layer.file.aggregators}
+    upwards = Upwards(leader, aggregators, layer.file.engine)
     count = min(settings.emulators, shards)
     each = settings.replicas_per_connection
     emulators = [
@@ -217,7 +218,7 @@ class _Emulation:
 
     def _check(self, counted: Sequence[Counted]) -> None:
         self._records = sum(each.records for each in counted)
-        self._tail = asyncio.run(self._layer.tail()).tail
+        self._tail = asyncio.run(self._layer.tail())
         if self._tail != FIRST + self._records:
             raise Corrupt(f"{self._records} records were reported, and the order ends at {self._tail}")
 

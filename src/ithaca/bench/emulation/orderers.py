@@ -3,34 +3,27 @@
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ithaca.bench.emulation.shards import REPLICAS
 from ithaca.client.asking import ask_status
-from ithaca.client.deadline import Deadline
 from ithaca.cluster.layout import local_cluster, serve_command, servers_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.local import FILE
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.ports import free_ports
-from ithaca.engines.scalog.client.links import Links
-from ithaca.engines.scalog.client.order import Order
-from ithaca.engines.scalog.messages.order import GetView, TailReply, ViewIs
-from ithaca.engines.scalog.ordering.entries import RegisterShard
-from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
+from ithaca.engines import registry
+from ithaca.engines.emulation import Emulation
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
-from ithaca.model.errors import ProtocolError, Unavailable
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.process import SUPERVISOR
 
 ATTACHED_POLL_S = 0.05
-REGISTERED_TOGETHER = 16
-"""Registrations under way at once."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -59,49 +52,22 @@ class OrderingLayer:
     def pid(self, address: Address) -> int:
         return self.processes[address].pid
 
+    @property
+    def emulation(self) -> Emulation:
+        return registry.engine(self.file.engine).emulation()
+
     async def register(self, shards: int) -> Address:
         """Have this many shards in the order, numbered from 0; returns who leads."""
-        async with self._order() as (links, order):
-            await order.tail(Deadline(CLUSTER_START_TIMEOUT_S))  # the shard of the file is there when this is answered
-            for first in range(1, shards, REGISTERED_TOGETHER):
-                numbers = range(first, min(first + REGISTERED_TOGETHER, shards))
-                await asyncio.gather(*(_register(order, number) for number in numbers))
-            return await _leader(links, order)
+        return await self.emulation.register(tuple(self.processes), shards, REPLICAS, CLUSTER_START_TIMEOUT_S)
 
-    async def tail(self) -> TailReply:
-        async with self._order() as (_, order):
-            return await order.tail(Deadline(CLUSTER_START_TIMEOUT_S))
+    async def tail(self) -> int:
+        return await self.emulation.tail(tuple(self.processes), CLUSTER_START_TIMEOUT_S)
 
     async def await_aggregators(self, leader: Address) -> None:
         """Wait until all of them have attached."""
         async with asyncio.timeout(CLUSTER_START_TIMEOUT_S):
             while len((await ask_status(leader))["aggregators"]) < len(self.aggregators):  # noqa: ASYNC110
                 await asyncio.sleep(ATTACHED_POLL_S)
-
-    @asynccontextmanager
-    async def _order(self) -> AsyncIterator[tuple[Links, Order]]:
-        links = Links()
-        try:
-            yield links, Order(links, tuple(self.processes))
-        finally:
-            await links.close()
-
-
-async def _leader(links: Links, order: Order) -> Address:
-    link = await links.link(order.orderers[0])
-    answer = (await link.request(GetView())).message
-    if not isinstance(answer, ViewIs) or answer.leader is None:
-        raise ProtocolError(f"{order.orderers[0]} does not know who leads")
-    return answer.leader
-
-
-async def _register(order: Order, shard: int) -> None:
-    # Addresses must differ, and nobody dials these.
-    replicas = tuple((number, Address(f"emulated-{shard}", number)) for number in range(REPLICAS))
-    entry = RegisterShard(shard, REPLICAS - 1, False, replicas)
-    for outcome in await order.propose(entry, Deadline(CLUSTER_START_TIMEOUT_S)):
-        if isinstance(outcome, RefusedEntry):
-            raise Unavailable(f"shard {shard} cannot be registered: {outcome.reason}")
 
 
 @contextmanager

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ithaca.bench.emulation.shards import Growth
-from ithaca.engines.scalog.ordering.assignment import chosen
+from ithaca.engines import registry
+from ithaca.engines.emulation import Emulation
+from ithaca.model.engine import EngineName
 from ithaca.model.view import Address
 
 
@@ -53,7 +55,12 @@ class Upwards:
 
     leader: Address
     aggregators: Mapping[int, Address]
+    engine: EngineName
+
+    @property
+    def emulation(self) -> Emulation:
+        return registry.engine(self.engine).emulation()
 
     def of(self, shard: int) -> Address:
-        number = chosen(shard, self.aggregators)
+        number = self.emulation.aggregator_of(shard, self.aggregators)
         return self.leader if number is None else self.aggregators[number]

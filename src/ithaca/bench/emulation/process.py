@@ -20,8 +20,7 @@ import uvloop
 from ithaca.bench.emulation.links import Link, dial_link
 from ithaca.bench.emulation.plan import Counted, Mark, Turn, Upwards
 from ithaca.bench.emulation.shards import BOOT, Durations, EmulatedReplica, EmulatedShard
-from ithaca.engines.scalog.messages.reporting import Join, Joined, News, ReportIs
-from ithaca.model.cut import ShardCut
+from ithaca.engines.emulation import EmulatedJoin
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
@@ -50,6 +49,7 @@ class _Emulator:
         self, parent: Connection, upwards: Upwards, shards: Sequence[int], replicas_per_connection: int
     ) -> None:
         self._parent = parent
+        self._emulation = upwards.emulation
         self._replicas_per_connection = replicas_per_connection
         self._shards = [EmulatedShard(shard) for shard in shards]
         self._replicas = [replica for shard in self._shards for replica in shard.replicas]
@@ -146,15 +146,13 @@ class _Emulator:
             self._link_of[replica] = link
         answers = await _in_parts(partial(self._ask_join, link), replicas)
         for joined, replica in zip(answers, replicas, strict=True):
-            if [lane for lane, _ in joined.summary.lengths] != list(replica.shard.lanes):
+            if joined.lanes != list(replica.shard.lanes):
                 raise ProtocolError(f"shard {replica.shard.shard} has lanes that the emulator has not opened")
-            replica.shard.epoch = joined.summary.shard.epoch
+            replica.shard.epoch = joined.epoch
 
-    async def _ask_join(self, link: Link, replica: EmulatedReplica) -> Joined:
-        answer = await link.ask(Join(replica.shard.shard, replica.number, BOOT))
-        if not isinstance(answer, Joined):
-            raise ProtocolError(f"the leader answered Join with {type(answer).__name__}")
-        return answer
+    async def _ask_join(self, link: Link, replica: EmulatedReplica) -> EmulatedJoin:
+        emulation = self._emulation
+        return emulation.joined(await link.ask(emulation.join(replica.shard.shard, replica.number, BOOT)))
 
     # One turn
 
@@ -209,20 +207,17 @@ class _Emulator:
 
     def _take(self, replicas: Mapping[int, Sequence[EmulatedReplica]], message: Message) -> None:
         """News for these replicas, by shard."""
-        if not isinstance(message, News):
-            raise ProtocolError(f"the leader tells a replica {type(message).__name__}")
         now_s = time.monotonic()
         moved: dict[EmulatedReplica, None] = {}
-        for item in message.items:
-            if isinstance(item, ShardCut):
-                if item.number > self._cut:
-                    self._cut, self._tail = item.number, item.tail
-                for replica in replicas.get(item.shard, ()):
-                    for duration_s in replica.hear(item, now_s):
-                        if self._is_counting:
-                            self._durations.add(duration_s)
-                    if item.runs:
-                        moved[replica] = None
+        for cut in self._emulation.cuts(message):
+            if cut.number > self._cut:
+                self._cut, self._tail = cut.number, cut.tail
+            for replica in replicas.get(cut.shard, ()):
+                for duration_s in replica.hear(cut, now_s):
+                    if self._is_counting:
+                        self._durations.add(duration_s)
+                if cut.runs:
+                    moved[replica] = None
         for replica in moved:
             if not self._check_finished(replica) and not self._turn.report_interval_s and not replica.waiting:
                 self._report_next(replica)
@@ -262,7 +257,7 @@ class _Emulator:
             asyncio.get_running_loop().call_later(turn.report_interval_s, self._sync, shard, turn)
 
     def _send(self, replica: EmulatedReplica, now_s: float) -> None:
-        self._link_of[replica].send(ReportIs(replica.report(now_s)))
+        self._link_of[replica].send(self._emulation.report(replica.report(now_s)))
         self._sent.append((now_s, replica))
         self._reports += self._is_counting
 

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.engines.emulation import EmulatedReport
 from ithaca.model.cut import ShardCut
 from ithaca.model.errors import Corrupt
 from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS, RUNS_SYNC_S
@@ -125,13 +125,13 @@ class EmulatedReplica:
         """Whether not too many reports wait for their cut already."""
         return len(self.waiting) < REPORTS_OUTSTANDING_MAX
 
-    def report(self, now_s: float) -> Report:
+    def report(self, now_s: float) -> EmulatedReport:
         """Report the newest sample."""
         shard = self.shard
         self.sample = shard.sample
         self.waiting.append((shard.lengths, now_s))
         lengths = tuple(zip(shard.lanes, shard.lengths, strict=True))
-        return Report(shard.shard, shard.epoch, self.number, BOOT, self.runs_cut, lengths)
+        return EmulatedReport(shard.shard, shard.epoch, self.number, BOOT, self.runs_cut, lengths)
 
     def hear(self, cut: ShardCut, now_s: float) -> list[float]:
         """A cut came: how long each report took that it covers. Raises `Corrupt` unless it continues every lane."""

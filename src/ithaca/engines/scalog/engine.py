@@ -5,6 +5,7 @@ from typing import get_args
 
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.settings import ClientSettings
+from ithaca.engines.emulation import Emulation
 from ithaca.engines.engine import Engine, HeldBatch, StoredRun
 from ithaca.engines.scalog.name import NAME
 from ithaca.model.config.cluster import ClusterFile
@@ -74,6 +75,11 @@ class Scalog:
         from ithaca.engines.scalog.health import health
 
         return health(servers)
+
+    def emulation(self) -> Emulation:
+        from ithaca.engines.scalog.emulation import ScalogEmulation
+
+        return ScalogEmulation()
 
 
 ENGINE: Engine = Scalog()

@@ -1,9 +1,8 @@
 """The handle of a cluster."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from ithaca.client.bootstrap import parse_bootstrap
 from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
@@ -24,7 +23,7 @@ from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, Pro
 from ithaca.model.interface import ClusterStatus, ShardPolicy
 from ithaca.model.limits import CLOSE_TIMEOUT_S, PART_TTL_S, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.parts import Part, Published
-from ithaca.model.records import Buffer, Compression, KeyFilter, Receipt, Record, Start
+from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
 from ithaca.model.view import Address
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
@@ -34,7 +33,7 @@ from ithaca.runtime.checks import (
     check_session_name,
     check_start,
 )
-from ithaca.runtime.futures import Opening, within
+from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
@@ -278,11 +277,3 @@ class AsyncClusterLog(EngineLog):
 async def open_log(addresses: tuple[Address, ...], settings: ClientSettings) -> AsyncClusterLog:
     """A handle on the cluster that has these orderers; `Unavailable` when none of them answers in time."""
     return AsyncClusterLog(await open_context(addresses, settings.timeout_s), settings)
-
-
-def connect(
-    bootstrap: str | Sequence[str], *, timeout: float = 30, compression: Compression = "none"
-) -> Opening[AsyncClusterLog]:
-    """A handle on a cluster that is known to have this engine."""
-    settings = ClientSettings(timeout, compression)
-    return Opening(lambda: open_log(parse_bootstrap(bootstrap), settings))
