@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ithaca.engines.scalog.client.links import Link
+from ithaca.engines.scalog.client.links import Link, Links
 from ithaca.engines.scalog.messages.appending import Acks, Append
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
@@ -53,7 +53,7 @@ async def test_an_answer_that_comes_late_is_not_for_one_who_has_left() -> None:
         welcome=lambda: Welcome(VERSION_MAX, "replica"),
         http=lambda path: None,
     )
-    link, left, stayed = Link(listener.address, lambda view: None), Waiting(), Waiting()
+    link, left, stayed = Link(listener.address, Links()), Waiting(), Waiting()
     try:
         await link.open(Hello(VERSION_MIN, VERSION_MAX, "client"), 5)
         batch = build([b"x"], None, timestamp_us=1)

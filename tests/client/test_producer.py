@@ -249,7 +249,7 @@ async def test_a_lane_is_silent_from_the_time_on_at_which_it_was_sent_to(
     monkeypatch.setattr(producer, "HOME_LOOK_S", 0.01)
     monkeypatch.setattr(producer, "LANE_STALLED_S", 0.025)
     said: list[str] = []
-    monkeypatch.setattr(Appends, "_unreachable", lambda self, accumulator, error: said.append(str(error)))
+    monkeypatch.setattr(Appends, "unreachable", lambda self, accumulator, error: said.append(str(error)))
     log = await cluster.connect()
     replica = await home_of(cluster, log)
     replica.is_mute = True

@@ -7,10 +7,10 @@ CLIENT = (
         "client-new-number",
         "a batch that was sent and not answered is sent elsewhere, under a new number",
         "ithaca.engines.scalog.client.append.appends",
-        """    def _unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
+        """    def unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
         self._lanes.leave(accumulator.lane)
 """,
-        """    def _unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
+        """    def unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
         self._lanes.leave(accumulator.lane)
         if accumulator._producer is not None:
             for sent in accumulator._producer._queue:

@@ -22,8 +22,7 @@ from ithaca.model.errors import IthacaError, LogClosed, Overloaded
 from ithaca.model.records import Buffer, Compression, Receipt
 from ithaca.runtime.checks import flush_too_late, too_late
 from ithaca.runtime.machine import wall_us
-from ithaca.wire.batch import HEAD_BYTES
-from ithaca.wire.build import build, checked_record
+from ithaca.wire.build import build, checked_record, record_bytes
 
 _log = logging.getLogger("ithaca")
 
@@ -106,7 +105,7 @@ class Outbox:
     def put_record(self, value: Buffer, key: Buffer | None, *, noted: bool) -> SyncPending:
         """Send one record; waits only while too many bytes are in flight."""
         value, key = checked_record(value, key)
-        pending = SyncPending(self, len(value) + (len(key) if key else 0) + HEAD_BYTES, noted)
+        pending = SyncPending(self, record_bytes(value, key), noted)
         self._put(self._intake.take_record, value, key, pending)
         return pending
 

@@ -23,7 +23,7 @@ from ithaca.runtime.wakeup import Wakeup
 from ithaca.storage.lane import Group, Lane
 from ithaca.storage.state import LaneState
 from ithaca.wire.batch import HEAD_BYTES, Batch
-from ithaca.wire.build import build
+from ithaca.wire.build import build, record_bytes
 
 _log = logging.getLogger("ithaca")
 
@@ -79,7 +79,7 @@ class Ticket:
         """Of the thread that waits for it while another commits."""
         self._callbacks: list[Callable[[Ticket], object]] | None = None
         if value is not None:
-            self.count, self.bytes = 1, len(value) + (len(key) if key else 0) + HEAD_BYTES
+            self.count, self.bytes = 1, record_bytes(value, key)
         else:
             self.count, self.bytes = (batch.count, batch.total_bytes) if batch else (0, HEAD_BYTES)
 

@@ -51,6 +51,11 @@ def build(
     return build_columns(value_offsets, parts, (bitmap, key_offsets, key_data), timestamp_us, compress, producer)
 
 
+def record_bytes(value: bytes, key: bytes | None) -> int:
+    """What a single record counts for while it is under way: as much as in a batch of its own."""
+    return len(value) + (len(key) if key else 0) + HEAD_BYTES
+
+
 def checked_record(value: Buffer, key: Buffer | None) -> tuple[bytes, bytes | None]:
     """A single record that may wait to become part of a batch; it is copied if the caller could change it."""
     if type(value) is not bytes:

@@ -68,6 +68,6 @@ PATHS: dict[str, str] = {
     "client: lane given up": "ithaca.engines.scalog.client.append.appends:Appends._give_up",
     "client: appends rerouted": "ithaca.engines.scalog.client.append.appends:Appends._reroute",
     "client: stream moved to another replica": "ithaca.engines.scalog.client.read.stream:ShardStream.change_replica",
-    "client: shard that takes no more": "ithaca.engines.scalog.client.append.appends:Appends._told",
+    "client: shard that takes no more": "ithaca.engines.scalog.client.append.appends:Appends.shard_leaves",
     "client: every shard asked": "ithaca.engines.scalog.client.read.reading:Reading._ask_all",
 }

@@ -1,7 +1,7 @@
 """Connections by address: shared by all that a handle does, dialled on demand, and dialled again when one ends."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -31,13 +31,19 @@ class Appender(Protocol):
         """The link has ended; what it was asked and did not answer is open."""
 
 
+class LeavingWatcher(Protocol):
+    """Who wants to know which shards take nothing new."""
+
+    def shard_leaves(self, view: int) -> None:
+        """A shard that was appended to takes nothing new in the view of this version."""
+
+
 class Link:
     """One connection to a server, and who waits for which append on it."""
 
-    def __init__(self, address: Address, leaving: Callable[[int], None]) -> None:
-        """`leaving` is told the version of a view in which the server's shard takes nothing new."""
+    def __init__(self, address: Address, watcher: LeavingWatcher) -> None:
         self.address = address
-        self._leaving = leaving
+        self._watcher = watcher
         self._connection: Connection | None = None
         self._appenders: dict[int, Appender] = {}
         self._users: dict[Appender, None] = {}
@@ -100,7 +106,7 @@ class Link:
                 if appender is not None:
                     appender.acknowledged(correlation, position)
             if message.leaving:
-                self._leaving(message.leaving)
+                self._watcher.shard_leaves(message.leaving)
         elif isinstance(message, Failure):
             appender = self._appenders.pop(received.correlation, None)
             if appender is not None:
@@ -120,7 +126,8 @@ class Links:
         self._engine = engine
         self.log: UUID | None = None
         """Once it is known, servers of another log are refused."""
-        self.on_leaving: Callable[[int], None] = lambda view: None
+        self.watcher: LeavingWatcher | None = None
+        """Who appends over these links, if somebody does."""
         self._links: dict[Address, Link] = {}
         self._dialling: dict[Address, asyncio.Task[Link]] = {}
         self._closed = False
@@ -152,10 +159,14 @@ class Links:
             raise
 
     async def _dial(self, address: Address) -> Link:
-        link = Link(address, lambda view: self.on_leaving(view))
+        link = Link(address, self)
         await link.open(self.hello(), CONNECT_TIMEOUT_S)
         self._links[address] = link
         return link
+
+    def shard_leaves(self, view: int) -> None:
+        if self.watcher is not None:
+            self.watcher.shard_leaves(view)
 
     def _dialled(self, address: Address, task: "asyncio.Task[Link]") -> None:
         self._dialling.pop(address, None)

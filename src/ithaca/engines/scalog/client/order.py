@@ -6,8 +6,7 @@ client proposes may be.
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -45,6 +44,13 @@ from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import rng
 
 
+class ViewWatcher(Protocol):
+    """Who wants to know which shards there are."""
+
+    def view_changed(self, view: View) -> None:
+        """This view is newer than those before."""
+
+
 class Order:
     """What a client asks the orderers."""
 
@@ -56,13 +62,16 @@ class Order:
         self.view = View()
         """The newest that is known."""
         self.configuration: ClusterConfiguration | None = None
-        self.on_view: Callable[[View], None] = lambda view: None
-        """Called with each view that is newer than those before."""
+        self._watcher: ViewWatcher | None = None
 
     @property
     def orderers(self) -> tuple[Address, ...]:
         """All of them, as far as is known."""
         return self._orderers.addresses or self._bootstrap
+
+    def watch(self, watcher: ViewWatcher) -> None:
+        """Have somebody told each view that is newer than those before."""
+        self._watcher = watcher
 
     async def refresh(self, deadline: Deadline, at_least: int = 0) -> View:
         """Get the view from any orderer, at this version or a newer one."""
@@ -80,7 +89,8 @@ class Order:
         self._leader = answer.leader or self._leader
         if answer.view.version > self.view.version:
             self.view = answer.view
-            self.on_view(answer.view)
+            if self._watcher is not None:
+                self._watcher.view_changed(answer.view)
         return self.view
 
     async def fresh_view(self, deadline: Deadline) -> View:

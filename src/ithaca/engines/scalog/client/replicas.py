@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ithaca.client.deadline import Deadline
-from ithaca.engines.scalog.client.links import Link, Links
+from ithaca.engines.scalog.client.links import LeavingWatcher, Link, Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.model.errors import (
     Corrupt,
@@ -68,9 +68,9 @@ class Replicas:
         if self._preferred.get(shard) == address:
             del self._preferred[shard]
 
-    def on_leaving(self, told: Callable[[int], None]) -> None:
-        """Have a function called with the version of a view in which a shard that was appended to takes no more."""
-        self._links.on_leaving = told
+    def watch(self, watcher: LeavingWatcher) -> None:
+        """Have somebody told of shards that take nothing new."""
+        self._links.watcher = watcher
 
     async def link(self, address: Address) -> Link:
         return await self._links.link(address)

@@ -7,21 +7,21 @@ At most `COALESCED_BATCHES_INFLIGHT` batches that are not full are in flight; be
 import asyncio
 import copy
 from collections import deque
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from ithaca.client.intake import Slot
 from ithaca.engines.scalog.client.append.home import Homes
-from ithaca.engines.scalog.client.append.outgoing import Done, Outgoing, numbered
+from ithaca.engines.scalog.client.append.outgoing import Outgoing, Waiter, numbered
 from ithaca.engines.scalog.client.append.producer import Producer
 from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.model.errors import IthacaError, SessionExpired
 from ithaca.model.limits import COALESCE_BYTES_MAX, COALESCED_BATCHES_INFLIGHT
 from ithaca.model.positions import LaneId
-from ithaca.model.records import Compression, Durability, Receipt
+from ithaca.model.records import Compression, Receipt
 from ithaca.runtime.machine import wall_us
-from ithaca.wire.batch import HEAD_BYTES, Batch
-from ithaca.wire.build import build
+from ithaca.wire.batch import Batch
+from ithaca.wire.build import build, record_bytes
 
 
 class Single(NamedTuple):
@@ -47,22 +47,44 @@ Waiting = Single | Whole
 def bytes_of(waiting: Waiting) -> int:
     """What an append counts for while it is under way."""
     if isinstance(waiting, Single):
-        return len(waiting.value) + (len(waiting.key) if waiting.key else 0) + HEAD_BYTES
+        return record_bytes(waiting.value, waiting.key)
     return waiting.batch.total_bytes
 
 
-class Owner(NamedTuple):
-    """What an accumulator tells the one who has made it."""
+class Owner(Protocol):
+    """Who has made an accumulator."""
 
-    unreachable: Callable[["Accumulator", IthacaError], None]
-    moved: Callable[["Accumulator", LaneId], None]
-    failed: Callable[["Accumulator", IthacaError], None]
-    settled: Callable[[int], None]
-    """So many bytes are not under way any more."""
-    placed: Callable[[int, int, int], None]
-    """The positions of a half-open range are in this shard."""
-    again: Callable[[Waiting], None]
-    """This was certainly not appended, and can be under another session."""
+    def unreachable(self, accumulator: "Accumulator", error: IthacaError) -> None:
+        """Its lane does not answer; what was sent goes on being tried."""
+
+    def moved(self, accumulator: "Accumulator", source: LaneId) -> None:
+        """Its session had this home, and has another one."""
+
+    def failed(self, accumulator: "Accumulator", error: IthacaError) -> None:
+        """Its session is at its end."""
+
+    def settled(self, size: int) -> None:
+        """So many bytes are not under way any more."""
+
+    def placed(self, start: int, stop: int, shard: int) -> None:
+        """The positions of a half-open range are in this shard."""
+
+    def put_again(self, waiting: Waiting) -> None:
+        """This was certainly not appended, and can be under another session."""
+
+
+class _Sent:
+    """Appends that travel in one batch, and what they count for."""
+
+    __slots__ = ("_accumulator", "_appends", "_size")
+
+    def __init__(self, accumulator: "Accumulator", appends: Sequence[Waiting], size: int) -> None:
+        self._accumulator = accumulator
+        self._appends = appends
+        self._size = size
+
+    def settled(self, outcome: int | IthacaError, shard: int) -> None:
+        self._accumulator.settled(self._appends, self._size, outcome, shard)
 
 
 class Accumulator:
@@ -132,7 +154,8 @@ class Accumulator:
             if isinstance(head, Whole):
                 self._waiting.popleft()
                 self._waiting_bytes -= head.batch.total_bytes
-                self._send(head.batch, self._whole_done(head))
+                size, batch = head.batch.total_bytes, numbered(head.batch, self._numbers(head.batch.count))
+                self._send(batch, _Sent(self, [head], size))
             elif len(producer) < COALESCED_BATCHES_INFLIGHT or self._waiting_bytes >= COALESCE_BYTES_MAX:
                 self._send_singles()
             else:
@@ -161,14 +184,11 @@ class Accumulator:
             compress=self._compression,
             producer=self._numbers(len(gathered)),
         )
-        self._hand_over(batch, self._singles_done(gathered, size))
+        self._send(batch, _Sent(self, gathered, size))
 
-    def _send(self, batch: Batch, done: Done) -> None:
-        self._hand_over(numbered(batch, self._numbers(batch.count)), done)
-
-    def _hand_over(self, batch: Batch, done: Done) -> None:
+    def _send(self, batch: Batch, waiter: Waiter) -> None:
         assert self._producer is not None
-        self._producer.send(Outgoing(batch, done))
+        self._producer.send(Outgoing(batch, waiter))
 
     def _numbers(self, count: int) -> tuple[int, int, int]:
         session = self.session
@@ -179,44 +199,28 @@ class Accumulator:
 
     # Answers
 
-    def _singles_done(self, singles: list[Single], size: int) -> Done:
-        def done(outcome: int | IthacaError, shard: int) -> None:
-            if _can_go_again(outcome):
-                for single in singles:
-                    self._owner.again(single)
-                return
-            if isinstance(outcome, IthacaError):
-                for single in singles:
-                    refuse(single.slot, outcome)
-            else:
-                self._owner.placed(outcome, outcome + len(singles), shard)
-                durability = self._durability
-                for position, single in enumerate(singles, outcome):
-                    if not single.slot.done():
-                        single.slot.set_result(Receipt(position, 1, shard, durability))
-            self._owner.settled(size)
+    def settled(self, appends: Sequence[Waiting], size: int, outcome: int | IthacaError, shard: int) -> None:
+        """A batch with these appends is in the log, or will never be."""
+        if isinstance(outcome, SessionExpired) and not outcome.outcome_unknown:
+            for waiting in appends:  # only the session is at its end, which made room for others
+                self._owner.put_again(waiting)
+            return
+        if isinstance(outcome, IthacaError):
+            for waiting in appends:
+                refuse(waiting.slot, outcome)
+        else:
+            self._answer(appends, outcome, shard)
+        self._owner.settled(size)
 
-        return done
-
-    def _whole_done(self, whole: Whole) -> Done:
-        def done(outcome: int | IthacaError, shard: int) -> None:
-            if _can_go_again(outcome):
-                self._owner.again(whole)
-                return
-            if isinstance(outcome, IthacaError):
-                refuse(whole.slot, outcome)
-            else:
-                self._owner.placed(outcome, outcome + whole.batch.count, shard)
-                if not whole.slot.done():
-                    whole.slot.set_result(Receipt(outcome, whole.batch.count, shard, self._durability))
-            self._owner.settled(whole.batch.total_bytes)
-
-        return done
-
-    @property
-    def _durability(self) -> Durability:
+    def _answer(self, appends: Sequence[Waiting], position: int, shard: int) -> None:
         assert self._producer is not None
-        return self._producer.durability
+        durability = self._producer.durability
+        counts = [1 if isinstance(waiting, Single) else waiting.batch.count for waiting in appends]
+        self._owner.placed(position, position + sum(counts), shard)
+        for waiting, count in zip(appends, counts, strict=True):
+            if not waiting.slot.done():
+                waiting.slot.set_result(Receipt(position, count, shard, durability))
+            position += count
 
     # What the producer calls
 
@@ -234,11 +238,6 @@ class Accumulator:
 
     def failed(self, error: IthacaError) -> None:
         self._owner.failed(self, error)
-
-
-def _can_go_again(outcome: int | IthacaError) -> bool:
-    """Whether only the session is at its end, which made room for others, and the batch was not appended."""
-    return isinstance(outcome, SessionExpired) and not outcome.outcome_unknown
 
 
 def refuse(slot: Slot, error: IthacaError) -> None:

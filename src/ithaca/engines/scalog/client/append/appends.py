@@ -13,7 +13,7 @@ from typing import Any
 from ithaca.client.deadline import Deadline
 from ithaca.client.intake import Slot
 from ithaca.client.settings import check_policy
-from ithaca.engines.scalog.client.append.accumulator import Accumulator, Owner, Single, Waiting, Whole, bytes_of, refuse
+from ithaca.engines.scalog.client.append.accumulator import Accumulator, Single, Waiting, Whole, bytes_of, refuse
 from ithaca.engines.scalog.client.append.deadlines import Deadlines
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.nearest import measure
@@ -56,7 +56,7 @@ class Appends:
         self._loop = asyncio.get_running_loop()
         self._lanes = Lanes(policy, self._loop.time, rng())
         self.homes = Homes(order, replicas, self._lanes.any, self._lanes.in_shard, timeout_s)
-        self._owner = Owner(self._unreachable, self._moved, self._failed, self.settled, seen.add, self._put_again)
+        self._seen = seen
         self._accumulators: dict[LaneId, Accumulator] = {}
         self._retiring: dict[Accumulator, bool] = {}
         """Those that end when all is settled, and whether they are ending."""
@@ -68,8 +68,8 @@ class Appends:
         self._looking: asyncio.Task[None] | None = None
         self._looked_s = self._loop.time()
         self.set_policy(policy)
-        replicas.on_leaving(self._told)
-        order.on_view = self._leave_shards
+        replicas.watch(self)
+        order.watch(self)
 
     def set_policy(self, policy: ShardPolicy) -> None:
         check_policy(policy)
@@ -176,7 +176,7 @@ class Appends:
     def _accumulator(self, lane: LaneId) -> Accumulator:
         accumulator = self._accumulators.get(lane)
         if accumulator is None:
-            accumulator = Accumulator(lane, self.homes, self._compression, self._owner)
+            accumulator = Accumulator(lane, self.homes, self._compression, self)
             self._accumulators[lane] = accumulator
             self._start(self._open(accumulator))
         return accumulator
@@ -201,7 +201,7 @@ class Appends:
                 return
             else:
                 accumulator.opened(session)
-                self._leave_shards(self._order.view)  # it may have begun to leave meanwhile
+                self.view_changed(self._order.view)  # it may have begun to leave meanwhile
                 return
 
     def _give_up(self, accumulator: Accumulator) -> None:
@@ -216,9 +216,10 @@ class Appends:
 
     def _reroute(self, accumulator: Accumulator) -> None:
         for waiting in accumulator.take_back():
-            self._put_again(waiting)
+            self.put_again(waiting)
 
-    def _put_again(self, waiting: Waiting) -> None:
+    def put_again(self, waiting: Waiting) -> None:
+        """Send it elsewhere, or to the same lane under another session."""
         try:
             lane = self._lane_of(waiting)
         except Exception as error:  # a policy of the user's may raise anything
@@ -228,7 +229,7 @@ class Appends:
         else:
             self._put(lane, waiting)
 
-    def _leave_shards(self, view: View) -> None:
+    def view_changed(self, view: View) -> None:
         """Send nothing more to shards that take nothing new; the sessions there end once all is settled."""
         leaving = {shard.shard for shard in view.shards if shard.phase != "live"}
         for lane, accumulator in list(self._accumulators.items()):
@@ -241,12 +242,12 @@ class Appends:
 
     # What an accumulator calls
 
-    def _unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
+    def unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
         self._lanes.leave(accumulator.lane)
         self._reroute(accumulator)
         self._look_for_lanes()
 
-    def _moved(self, accumulator: Accumulator, source: LaneId) -> None:
+    def moved(self, accumulator: Accumulator, source: LaneId) -> None:
         """The session lives in another lane: it serves that lane now, or ends if that has a session already."""
         if accumulator in self._retiring:
             return
@@ -257,7 +258,7 @@ class Appends:
             self._reroute(accumulator)
             self.settled(0)
 
-    def _failed(self, accumulator: Accumulator, error: IthacaError) -> None:
+    def failed(self, accumulator: Accumulator, error: IthacaError) -> None:
         self._retiring.pop(accumulator, None)
         if isinstance(error, SessionExpired):  # the lane is as good as before, for another session
             self._drop(accumulator)
@@ -268,10 +269,12 @@ class Appends:
         if session is not None and not isinstance(error, SessionError):
             self._start(self._expire(session))
 
+    def placed(self, start: int, stop: int, shard: int) -> None:
+        self._seen.add(start, stop, shard)
+
     # New lanes
 
-    def _told(self, view: int) -> None:
-        """A shard takes nothing new in this view."""
+    def shard_leaves(self, view: int) -> None:
         if view > self._order.view.version:
             self._look_for_lanes()
 
@@ -294,7 +297,7 @@ class Appends:
                 continue
             homeless, self._homeless = self._homeless, deque()
             for waiting in homeless:
-                self._put_again(waiting)
+                self.put_again(waiting)
             if not self._homeless:
                 return
             await pauses.pause()

@@ -1,13 +1,16 @@
 """A batch on its way: its bytes never change, so that a retry is told from a new batch."""
 
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol
 
 from ithaca.model.errors import IthacaError
 from ithaca.wire.batch import Batch, sealed
 
-Done: TypeAlias = Callable[[int | IthacaError, int], object]
-"""Takes the position of a batch's first record, or why it has none; and the shard."""
+
+class Waiter(Protocol):
+    """Who waits for a batch."""
+
+    def settled(self, outcome: int | IthacaError, shard: int) -> None:
+        """The position of its first record, or why it has none; and the shard."""
 
 
 def numbered(batch: Batch, producer: tuple[int, int, int]) -> Batch:
@@ -20,11 +23,11 @@ def numbered(batch: Batch, producer: tuple[int, int, int]) -> Batch:
 class Outgoing:
     """A numbered batch, and who is told its position or why it has none."""
 
-    __slots__ = ("batch", "correlation", "done", "is_held", "sends")
+    __slots__ = ("batch", "correlation", "is_held", "sends", "waiter")
 
-    def __init__(self, batch: Batch, done: Done) -> None:
+    def __init__(self, batch: Batch, waiter: Waiter) -> None:
         self.batch = batch
-        self.done = done
+        self.waiter = waiter
         self.correlation = 0
         """Of the request that is under way; 0 when none is."""
         self.sends = 0

@@ -95,7 +95,7 @@ class Producer:
     def send(self, outgoing: Outgoing) -> None:
         """Take a batch; it is sent as soon as the window allows."""
         if self.failure is not None:
-            outgoing.done(self.failure, self.session.home.shard)
+            outgoing.waiter.settled(self.failure, self.session.home.shard)
             return
         self._queue.append(outgoing)
         self._pump()
@@ -229,7 +229,7 @@ class Producer:
         del self._queue[index]
         if index < self._sent:
             self._sent -= 1
-        outgoing.done(outcome, shard)
+        outgoing.waiter.settled(outcome, shard)
 
     def _go_on(self) -> None:
         self._pump()
@@ -261,7 +261,7 @@ class Producer:
             self._stall = None
         queue, self._queue = self._queue, deque()
         for outgoing in queue:
-            outgoing.done(_certain(error, outgoing, refused), self.session.home.shard)
+            outgoing.waiter.settled(_certain(error, outgoing, refused), self.session.home.shard)
 
     # Getting back to the home
 

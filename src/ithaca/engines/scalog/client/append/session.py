@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from ithaca.client.deadline import Deadline
+from ithaca.client.intake import Slot
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.outgoing import Outgoing
@@ -19,6 +20,7 @@ from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_seq
 from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us
+from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 
 
@@ -75,24 +77,24 @@ class AsyncClusterSession(awaited.Session):
         producer = (session.producer_id, session.epoch, self.next_seq if seq is None else seq)
         batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression, producer=producer)
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-
-        def done(outcome: int | IthacaError, shard: int) -> None:
-            self._appends.settled(batch.total_bytes)
-            if not isinstance(outcome, IthacaError):
-                self._next_seq = max(self._next_seq, batch.first_seq + batch.count)
-            if future.done():
-                return
-            if isinstance(outcome, IthacaError):
-                future.set_exception(outcome)
-            else:
-                future.set_result(Receipt(outcome, batch.count, shard, self._producer.durability))
-
         self._appends.count(batch.total_bytes)
-        self._producer.send(Outgoing(batch, done))
+        self._producer.send(Outgoing(batch, _Sent(self, batch, future)))
         return await within(future, self._timeout_s if timeout is None else timeout)
 
     async def close(self, error: IthacaError) -> None:
         await self._producer.close(error)
+
+    def settled(self, batch: Batch, slot: Slot, outcome: int | IthacaError, shard: int) -> None:
+        """A batch is in the log, or will never be."""
+        self._appends.settled(batch.total_bytes)
+        if not isinstance(outcome, IthacaError):
+            self._next_seq = max(self._next_seq, batch.first_seq + batch.count)
+        if slot.done():
+            return
+        if isinstance(outcome, IthacaError):
+            slot.set_exception(outcome)
+        else:
+            slot.set_result(Receipt(outcome, batch.count, shard, self._producer.durability))
 
     # What the producer calls
 
@@ -107,6 +109,20 @@ class AsyncClusterSession(awaited.Session):
 
     def failed(self, error: IthacaError) -> None:
         pass
+
+
+class _Sent:
+    """A batch of a session that is under way, and who waits for it."""
+
+    __slots__ = ("_batch", "_session", "_slot")
+
+    def __init__(self, session: AsyncClusterSession, batch: Batch, slot: Slot) -> None:
+        self._session = session
+        self._batch = batch
+        self._slot = slot
+
+    def settled(self, outcome: int | IthacaError, shard: int) -> None:
+        self._session.settled(self._batch, self._slot, outcome, shard)
 
 
 async def open_session(homes: Homes, name: str, deadline: Deadline) -> tuple[Session, int]:
