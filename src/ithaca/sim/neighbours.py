@@ -18,12 +18,12 @@ DiskOf = Callable[[str], SimDisk]
 class NeighbourFile:
     """A file of another process."""
 
-    def __init__(self, disk_of: DiskOf, path: str) -> None:
+    def __init__(self, neighbours: "Neighbours", path: str) -> None:
         self.path = path
-        self._disk_of = disk_of
+        self._neighbours = neighbours
 
     def _file(self) -> File:
-        return _disk(self._disk_of, self.path).open(self.path, writable=False)
+        return self._neighbours.file(self.path)
 
     def read(self, offset: int, count: int) -> bytes:
         return self._file().read(offset, count)
@@ -55,11 +55,21 @@ class Neighbours:
 
     def __init__(self, disk_of: DiskOf) -> None:
         self._disk_of = disk_of
+        self.looks_left: int | None = None
+        """So often files can still be looked at; None: as often as one likes."""
+
+    def file(self, path: str) -> File:
+        """As it is now."""
+        if self.looks_left is not None:
+            if not self.looks_left:
+                raise OSError(errno.EIO, "it cannot be reached any more", path)
+            self.looks_left -= 1
+        return _disk(self._disk_of, path).open(path, writable=False)
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> NeighbourFile:
         if create or writable or not self.exists(path):
             raise _read_only(path) if create or writable else OSError(errno.ENOENT, "no such file", path)
-        return NeighbourFile(self._disk_of, path)
+        return NeighbourFile(self, path)
 
     def exists(self, path: str) -> bool:
         return _disk(self._disk_of, path).exists(path)

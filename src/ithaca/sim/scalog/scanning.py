@@ -1,9 +1,10 @@
 """A range read as tasks of Spark read it: in chunks, from a replica's files where they can be reached."""
 
 import asyncio
+from dataclasses import replace
 from random import Random
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
@@ -11,8 +12,15 @@ from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.records import Record
+from ithaca.runtime import machine
+from ithaca.sim.configuration import Configuration
+from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.world import World
 from ithaca.wire.positioned import PositionedRows
+
+_CHANCE = 0.08
+_LOOKS_MAX = 40
+"""How often a scan looks at files, at most, where they end."""
 
 
 async def scan(world: World, random: Random, log: ClusterLog) -> None:
@@ -27,6 +35,7 @@ async def scan(world: World, random: Random, log: ClusterLog) -> None:
     inv, is_local = recorder.now_ns(), random.random() < 0.8
     found: list[Record] = []
     for shards in some:
+        _limit_looks(world.configuration, start, stop)
         scan = AsyncScan(context, start, stop, shards=shards, chunk_bytes=chunk_bytes)
         try:
             await scan.begin(local=is_local)
@@ -39,6 +48,18 @@ async def scan(world: World, random: Random, log: ClusterLog) -> None:
     recorder.ranged(inv, start, stop, None, sorted(found, key=lambda record: record.position))
 
 
+def with_files_that_end(configuration: Configuration) -> Configuration:
+    """The same, or with files that a scan cannot read to their end. Drawn apart from the rest."""
+    return replace(configuration, files_end=Random(f"files that end of {configuration.seed}").random() < _CHANCE)
+
+
+def _limit_looks(configuration: Configuration, start: int, stop: int) -> None:
+    if configuration.files_end:
+        disk = machine.current().local_disk()
+        assert isinstance(disk, Neighbours)
+        disk.looks_left = Random(f"{configuration.seed} {start} {stop}").randint(1, _LOOKS_MAX)
+
+
 def _context(log: ClusterLog) -> Context:
     assert isinstance(log, AsyncClusterLog)
     return log._context
@@ -47,4 +68,4 @@ def _context(log: ClusterLog) -> Context:
 def _records(stretch: PositionedRows) -> list[Record]:
     found = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
     places = stretch.positions.tolist()
-    return [replace(record, position=place) for record, place in zip(found, places, strict=True)]
+    return [structs.replace(record, position=place) for record, place in zip(found, places, strict=True)]
