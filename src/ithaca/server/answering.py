@@ -14,7 +14,7 @@ from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, GetStatus, Hello, StatusIs, Welcome
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.server.status import encode_status
+from ithaca.server.status import answer_http, encode_status
 
 
 class Answer(NamedTuple):
@@ -63,7 +63,7 @@ class AnsweringServer(Peer, ABC):
         return self
 
     def _http(self, path: str) -> HttpAnswer | None:
-        return HttpAnswer(200, "application/json", encode_status(self.status())) if path == "/health" else None
+        return answer_http(path, self.status)
 
     def on_message(self, connection: Connection, received: Received) -> None:
         if isinstance(received.message, GetStatus):

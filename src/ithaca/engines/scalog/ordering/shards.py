@@ -131,12 +131,10 @@ class ShardTable:
         ]
 
     def open_lane(self, entry: OpenLane) -> list[Outcome]:
-        shard = self.by_number.get(entry.shard)
-        if shard is None:
-            return [RefusedEntry(entry, "no such shard")]
-        replica = shard.find(entry.replica)
-        if replica is None:
-            return [RefusedEntry(entry, "no such replica")]
+        found = self._find(entry)
+        if isinstance(found, RefusedEntry):
+            return [found]
+        shard, replica = found
         if shard.phase == "finalized":
             return [RefusedEntry(entry, "the shard is finalized")]
         if entry.boot < replica.boot:
@@ -165,12 +163,10 @@ class ShardTable:
 
     def remove(self, entry: RemoveReplica) -> list[Outcome]:
         """The replica's lane is closed. A shard without masking orders nothing until it is complete again."""
-        shard = self.by_number.get(entry.shard)
-        if shard is None:
-            return [RefusedEntry(entry, "no such shard")]
-        replica = shard.find(entry.replica)
-        if replica is None:
-            return [RefusedEntry(entry, "no such replica")]
+        found = self._find(entry)
+        if isinstance(found, RefusedEntry):
+            return [found]
+        shard, replica = found
         if entry.epoch != shard.epoch:
             return [RefusedEntry(entry, "the configuration has changed")]
         # Ordered records are on f+1 replicas, so that with f of them gone every one has a copy left.
@@ -269,6 +265,14 @@ class ShardTable:
         now = msgspec.structs.replace(shard, replicas=replicas, epoch=shard.epoch + 1, epoch_view=self.version + 1)
         self._lanes.gate(shard.shard, now.epoch_view if now.is_ordering else NEVER)
         return self._put(now)
+
+    def _find(self, entry: OpenLane | RemoveReplica) -> tuple[Shard, Replica] | RefusedEntry:
+        """The shard and the replica that the entry is about."""
+        shard = self.by_number.get(entry.shard)
+        if shard is None:
+            return RefusedEntry(entry, "no such shard")
+        replica = shard.find(entry.replica)
+        return RefusedEntry(entry, "no such replica") if replica is None else (shard, replica)
 
     def _close(self, lane: LaneId) -> LaneClosed:
         return LaneClosed(lane, self._lanes.close(lane).length)

@@ -24,8 +24,8 @@ from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, 
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import process_id
-from ithaca.runtime.metrics import AggregatorMetrics, exposition
-from ithaca.server.status import encode_status
+from ithaca.runtime.metrics import AggregatorMetrics
+from ithaca.server.status import answer_http, encode_status
 
 _log = logging.getLogger("ithaca.aggregator")
 
@@ -149,8 +149,4 @@ class AggregatorServer:
         return self._relay
 
     def _http(self, path: str) -> HttpAnswer | None:
-        if path == "/metrics":
-            return exposition(self._registry)
-        if path == "/health":
-            return HttpAnswer(200, "application/json", encode_status(self.status()))
-        return None
+        return answer_http(path, self.status, self._registry)

@@ -1,6 +1,5 @@
 """Asks the homes of sessions for `ordering.decisions.names`, which says who is idle, during one term."""
 
-import asyncio
 import logging
 from collections.abc import Callable
 
@@ -8,7 +7,7 @@ from ithaca.engines.scalog.messages.appending import GetNextSeq, NextSeqIs
 from ithaca.engines.scalog.ordering.decisions.names import IdleLook, IdleNames
 from ithaca.engines.scalog.ordering.outcomes import Outcome, Session
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.server.orderer.ports import Submit
+from ithaca.engines.scalog.server.orderer.ports import Looking, Submit
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
@@ -35,22 +34,8 @@ class NameKeeping:
         self._hello = hello
         self._submit = submit
         self._time_us = time_us
-        self._looking: asyncio.Task[None] | None = None
-
-    def look(self) -> None:
-        """Look at sessions and writers, unless that is still under way."""
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
-            self._looking.add_done_callback(self._looked)
-
-    def end(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-
-    def _looked(self, looking: asyncio.Task[None]) -> None:
-        self._looking = None
-        if not looking.cancelled() and looking.exception() is not None:
-            _log.error("looking for idle names failed", exc_info=looking.exception())
+        looking = Looking("looking for idle names", self._look)
+        self.look, self.end = looking.begin, looking.end
 
     async def _look(self) -> None:
         time_us, names = self._time_us(), self._names

@@ -9,14 +9,13 @@ Age goes by the clock that a majority of the voters have reached, and never by m
 records may go by it is said by `model.trim_pace`.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 
 from ithaca.engines.scalog.messages.reading import KeptFrom, SeekBytes, SeekTime, TimeIs
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.server.orderer.ports import Submit
+from ithaca.engines.scalog.server.orderer.ports import Looking, Submit
 from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import RETENTION_LARGE_PERCENT, RETENTION_WAIT_S
@@ -42,7 +41,8 @@ class Retaining:
         self._hello = hello
         self._submit = submit
         self._clock = clock
-        self._looking: asyncio.Task[None] | None = None
+        looking = Looking("looking for what may be trimmed", self._look)
+        self.look, self.end = looking.begin, looking.end
         self._told: Announcement | None = None
         self._pace: TrimPace | None = None
         if kept.age is not None:
@@ -66,21 +66,6 @@ class Retaining:
             return None
         waits_us = notice.since_us + int(RETENTION_WAIT_S * 1e6) - _now_us()
         return {"before": notice.before, "records": notice.records, "in_s": max(0, waits_us) // 1_000_000}
-
-    def look(self) -> None:
-        """Ask the shards, unless that is still under way, and trim what may go."""
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
-            self._looking.add_done_callback(self._looked)
-
-    def end(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-
-    def _looked(self, looking: asyncio.Task[None]) -> None:
-        self._looking = None
-        if not looking.cancelled() and looking.exception() is not None:
-            _log.error("looking for what may be trimmed failed", exc_info=looking.exception())
 
     async def _look(self) -> None:
         shards = list(self._state.shards.by_number.values())

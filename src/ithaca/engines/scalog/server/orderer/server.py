@@ -32,11 +32,11 @@ from ithaca.raft.events import Role, RoleChanged, Settings
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.runtime.metrics import OrdererMetrics, exposition
+from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.server.raft_host.host import RaftHost
 from ithaca.server.raft_host.identity import RaftMember, Words
-from ithaca.server.status import encode_status
+from ithaca.server.status import answer_http, encode_status
 from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile
 from ithaca.storage.raft_files import RaftLogFiles
@@ -272,11 +272,7 @@ class OrdererServer:
         return self._host.accept(connection, hello) if hello.role == ORDERERS.role else self._requests
 
     def _http(self, path: str) -> HttpAnswer | None:
-        if path == "/metrics":
-            return exposition(self._registry)
-        if path == "/health":
-            return HttpAnswer(200, "application/json", encode_status(self.status()))
-        return None
+        return answer_http(path, self.status, self._registry)
 
     def _set_gauges(self, driver: RaftDriver) -> None:
         metrics, machine = self.metrics, self._machine

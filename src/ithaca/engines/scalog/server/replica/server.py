@@ -55,8 +55,8 @@ from ithaca.runtime.connection import Connection
 from ithaca.runtime.descriptors import lanes_open_max
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_ns, monotonic_s
-from ithaca.runtime.metrics import ReplicaMetrics, exposition
-from ithaca.server.status import encode_status
+from ithaca.runtime.metrics import ReplicaMetrics
+from ithaca.server.status import answer_http
 from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile
 from ithaca.wire.batch import Batch
@@ -402,10 +402,7 @@ class ReplicaServer:
         if path == "/metrics":
             for lane, _, durable, ordered in self.core.lanes():
                 self.metrics.lane(lane, durable=durable, ordered=ordered)
-            return exposition(self._registry)
-        if path == "/health":
-            return HttpAnswer(200, "application/json", encode_status(self.status()))
-        return None
+        return answer_http(path, self.status, self._registry)
 
 
 def _failure(event: Event, error: Exception) -> Exception:

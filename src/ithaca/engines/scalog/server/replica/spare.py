@@ -26,7 +26,7 @@ from ithaca.protocol.members import OrderersAre
 from ithaca.runtime.connection import Connection, Peer, dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_s, process_id, wall_us
-from ithaca.server.status import encode_status
+from ithaca.server.status import answer_http, encode_status
 from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile
 
@@ -235,7 +235,7 @@ class SpareServer:
         )
 
     def _http(self, path: str) -> HttpAnswer | None:
-        return HttpAnswer(200, "application/json", encode_status(self.status())) if path == "/health" else None
+        return answer_http(path, self.status)
 
 
 class _StatusPeer(Peer):
