@@ -57,6 +57,12 @@ def test_a_new_cluster_is_written_down_and_found_again(tmp_path: Path, small: Wa
     assert [program.name for program in programs_of(directory, file)] == [place.name for place in servers_of(file)]
 
 
+def test_an_engine_that_is_not_there_makes_no_cluster(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the engine 'scallog' is not in this version \(did you mean scalog\?\)"):
+        make(tmp_path, Wanted(engine="scallog"))
+    assert not (tmp_path / "cluster.toml").exists()
+
+
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
@@ -65,6 +71,7 @@ def test_a_new_cluster_is_written_down_and_found_again(tmp_path: Path, small: Wa
         (Wanted(orderers=3), "made with --orderers 1, not 3"),
         (Wanted(port=1), "made with --port [0-9]+, not 1"),
         (Wanted(aggregators=2), "made with --aggregators 0, not 2"),
+        (Wanted(engine="corfu"), "made with --engine scalog, not corfu"),
         (Wanted(durability="fsync"), "made with --durability os, not fsync.*another --dir"),
     ],
 )

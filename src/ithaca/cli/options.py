@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ithaca.model.engine import EngineName
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 
 EmbeddedPathOption = Annotated[
     Path,
@@ -40,6 +40,10 @@ DurabilityOption = Annotated[
     typer.Option(help="What an acknowledgement means: synced to the disk, or handed to the operating system."),
 ]
 EngineOption = Annotated[EngineName, typer.Option(help="How records get their places in the order.")]
+FreshEngineOption = Annotated[
+    EngineName | None,
+    typer.Option(metavar="NAME", show_default=DEFAULT_ENGINE, help="How records get their places in the order."),
+]
 CompressionOption = Annotated[CompressionName, typer.Option(help="How batches are compressed.")]
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

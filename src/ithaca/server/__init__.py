@@ -11,7 +11,7 @@ Invariants:
 3. Whoever does not read, or asks for too much, is refused or cut off, and costs nobody else anything.
 4. `stop` leaves nothing behind: no task, no thread, no connection, no lock.
 
-`engine` is what every engine offers, `process` how servers run as programs, `answering` one that only answers requests,
-`status` how they tell people, `raft_host` Raft with its store, links and members, for whatever state machine it agrees
-on.
+`process` is how servers run as programs, `status` how they tell people, `directory` which engine a directory belongs
+to, `answering` a server that only answers requests, `raft_host` Raft with its store, links and members, for whatever
+state machine it agrees on.
 """

@@ -100,7 +100,7 @@ def _dumped(run: Run, target: Path) -> Exception | None:
     with HistoryWriter(target) as writer:
         for name, directory in run.replicas.items():
             try:
-                writer.write(dump_replica(OsDisk(), str(directory), name))
+                writer.write(dump_replica(OsDisk(), str(directory), name, run.engine))
             except Corrupt as damage:
                 return damage
     return None

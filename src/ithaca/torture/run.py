@@ -69,6 +69,7 @@ class Run:
         self._tell = tell
         self._progress = progress
         self.plan = options.plan()
+        self.engine = options.shape.engine
         self.fired: Counter[str] = Counter()
         spares = sum(INJECTORS[strike.fault].spares(options.shape) for strike in self.plan)
         shape = replace(options.shape, spares=spares)

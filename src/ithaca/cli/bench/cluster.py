@@ -22,8 +22,9 @@ from ithaca.cli.bench.options import (
     ShardsOption,
 )
 from ithaca.cli.bench.report import print_rates
-from ithaca.cli.options import JsonOption, examples, parse_size
+from ithaca.cli.options import FreshEngineOption, JsonOption, examples, parse_size
 from ithaca.cli.progress import status_line
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 
 if TYPE_CHECKING:
     from ithaca.bench.cluster.read import ReadSettings
@@ -55,11 +56,19 @@ def fresh_shape(
     orderers: int | None,
     durability: "DurabilityName | None",
     segment_bytes: int | None,
+    engine: EngineName | None = None,
 ) -> "Shape":
     """The cluster to be started; small segments, so that a short measurement fills some."""
     from ithaca.cluster.temporary import Shape
 
-    return Shape(shards or 1, replicas or 2, orderers or 3, durability or "fsync", segment_bytes or 64 << 20)
+    return Shape(
+        shards or 1,
+        replicas or 2,
+        orderers or 3,
+        durability or "fsync",
+        segment_bytes or 64 << 20,
+        engine=engine or DEFAULT_ENGINE,
+    )
 
 
 def chosen_cluster(
@@ -69,12 +78,13 @@ def chosen_cluster(
     orderers: int | None,
     durability: "DurabilityName | None",
     segment_bytes: int | None,
+    engine: EngineName | None = None,
 ) -> "str | Shape":
     """The running cluster that the options name, or the shape of the one to be started."""
     if bootstrap is None:
-        return fresh_shape(shards, replicas, orderers, durability, segment_bytes)
-    names = ("--shards", "--replicas", "--orderers", "--durability", "--segment-bytes")
-    for name, given in zip(names, (shards, replicas, orderers, durability, segment_bytes), strict=True):
+        return fresh_shape(shards, replicas, orderers, durability, segment_bytes, engine)
+    names = ("--shards", "--replicas", "--orderers", "--durability", "--segment-bytes", "--engine")
+    for name, given in zip(names, (shards, replicas, orderers, durability, segment_bytes, engine), strict=True):
         if given is not None:
             raise typer.BadParameter(f"a running cluster is measured as it is; leave {name} out")
     return bootstrap
@@ -96,6 +106,7 @@ def append(
     orderers: OrderersOption = None,
     durability: FreshDurabilityOption = None,
     segment_bytes: FreshSegmentOption = None,
+    engine: FreshEngineOption = None,
     recycle: Annotated[
         bool, typer.Option("--recycle", help="Trim behind the producers, so that segments are written over.")
     ] = False,
@@ -115,7 +126,7 @@ def append(
 
     if compare_shards and bootstrap is None and shards is None:
         shards = 2
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes)
+    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes, engine)
     if isinstance(cluster, str) and (recycle or compare_shards):
         raise typer.BadParameter("--recycle and --compare-shards need a cluster of their own; leave --bootstrap out")
     if not isinstance(cluster, str) and compare_shards and cluster.shards == 1:
@@ -151,13 +162,14 @@ def latency(
     orderers: OrderersOption = None,
     durability: FreshDurabilityOption = None,
     segment_bytes: FreshSegmentOption = None,
+    engine: FreshEngineOption = None,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """How long a lone append takes: one record, one in flight, until its receipt."""
     from ithaca.bench.cluster.append import AppendSettings, run_latency
 
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes)
+    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes, engine)
     settings = AppendSettings(cluster, record_bytes=record_bytes, seconds=seconds, rounds=rounds)
     with status_line() as progress:
         report = run_latency(directory, settings, progress, profile)
@@ -176,13 +188,14 @@ def subscribe(
     orderers: OrderersOption = None,
     durability: FreshDurabilityOption = None,
     segment_bytes: FreshSegmentOption = None,
+    engine: FreshEngineOption = None,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """One follower reads everything, as batches and as records, in turns with bare sockets."""
     from ithaca.bench.cluster.read import ReadSettings, run_subscribe
 
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes)
+    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes, engine)
     settings = ReadSettings(cluster, bytes=byte_count, record_bytes=record_bytes, batch=batch, rounds=rounds)
     _measure_reading(run_subscribe, directory, settings, profile, as_json)
 
@@ -200,13 +213,14 @@ def read(
     orderers: OrderersOption = None,
     durability: FreshDurabilityOption = None,
     segment_bytes: FreshSegmentOption = None,
+    engine: FreshEngineOption = None,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Single records at random places, and a whole range, in turns with bare sockets."""
     from ithaca.bench.cluster.read import ReadSettings, run_read
 
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes)
+    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes, engine)
     settings = ReadSettings(
         cluster, bytes=byte_count, record_bytes=record_bytes, batch=batch, seconds=seconds, rounds=rounds
     )

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.options import ClusterDirectoryOption, DurabilityName, examples
+from ithaca.cli.options import ClusterDirectoryOption, DurabilityName, FreshEngineOption, examples
 from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
-from ithaca.model.engine import DEFAULT_ENGINE
 
 if TYPE_CHECKING:
     from ithaca.model.config.cluster import ClusterFile
@@ -48,10 +47,7 @@ def up(
         int | None,
         typer.Option(min=0, max=1000, show_default="0", help="Aggregators between replicas and the ordering leader."),
     ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", show_default=DEFAULT_ENGINE, help="How records get their places in the order."),
-    ] = None,
+    engine: FreshEngineOption = None,
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running, and return when it is healthy.")] = False,
 ) -> None:
     """Start a cluster on this machine, each server a process of its own, and keep it running.
