@@ -116,3 +116,15 @@ def test_a_clock_that_was_read_late_is_no_step() -> None:
         log.look()
         assert log.pace.announced is None
     assert log.first >= 15
+
+
+def test_a_leader_that_begins_trims_nothing_at_once_in_a_cluster() -> None:
+    """The order's time, which it trusts, may be ahead because the clock of the one before was: however little is too
+    old by it has to wait, or a leader that starts again and again would trim a little each time."""
+    log = Log(86_400 + 60, is_known=False, percent=0)
+    assert log.look() == 0
+    assert log.pace.announced is not None
+    assert not log.pace.announced.is_stepped
+    assert log.look(WAIT - LOOK) == 0
+    assert sum(log.look() for _ in range(RETENTION_STEPS)) == pytest.approx(60 + RETENTION_WAIT_S, abs=60)
+    assert log.pace.announced is None

@@ -212,8 +212,9 @@ begun to look after, is announced so long before it goes."""
 RETENTION_STEPS = 10
 """What was announced goes in so many steps, one at a time that retention is enforced."""
 RETENTION_LARGE_PERCENT = 10
+"""A part of a cluster's log that waits is worth a warning if it is larger than this, or if a clock was set."""
 RETENTION_LARGE_EMBEDDED_PERCENT = 50
-"""The part of a cluster's log, and of one in a directory, that retention trims of it at once when it begins."""
+"""The part of a log in a directory that retention trims at once when it begins; in a cluster everything waits."""
 CLOCK_SLEW_PERCENT = 10
 """The order's time moves by so much faster, or slower, than time passes while the clocks that are agreed on differ."""
 CLOCK_LOOK_US = 10_000

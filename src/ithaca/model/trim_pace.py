@@ -1,7 +1,7 @@
 """How fast retention by age may trim: what grew old while somebody looked goes at once, anything else has to wait.
 
 A clock that was set looks as if time had passed. So what is too old only because the clock was ahead of the monotonic
-one, and what is a large part of a log that retention has just begun to look after, is announced first. It goes after
+one, and what is a part of a log that retention has just begun to look after, is announced first. It goes after
 `RETENTION_WAIT_S`, in steps, and only as long as the clock goes on saying the same: set back, it ends the announcement.
 """
 
@@ -28,6 +28,8 @@ class Announcement(NamedTuple):
     first: int
     before: int
     records: int
+    is_stepped: bool
+    """Whether it is too old only by a clock that was set."""
 
 
 class TrimPace:
@@ -60,7 +62,7 @@ class TrimPace:
             self._is_new = False
             self.announced = None
             return max(first, calm)
-        self._announce(cutoffs, wanted, first)
+        self._announce(cutoffs, wanted, first, is_stepped)
         sure = first if is_large else max(first, calm)
         announced = self.announced
         assert announced is not None
@@ -72,7 +74,7 @@ class TrimPace:
             return max(sure, wanted)
         return max(sure, announced.first + (wanted - announced.first) * self._steps // RETENTION_STEPS)
 
-    def _announce(self, cutoffs: Cutoffs, wanted: int, first: int) -> None:
+    def _announce(self, cutoffs: Cutoffs, wanted: int, first: int, is_stepped: bool) -> None:
         """Announce it, unless that was done, and the clock goes on as it did then."""
         known = self.announced
         if known is not None:
@@ -81,4 +83,4 @@ class TrimPace:
             if abs(cutoffs.wanted_us - known.wanted_us - elapsed_us) <= most_us:
                 return
         self._steps = 0
-        self.announced = Announcement(self._looked_us, cutoffs.wanted_us, first, wanted, wanted - first)
+        self.announced = Announcement(self._looked_us, cutoffs.wanted_us, first, wanted, wanted - first, is_stepped)

@@ -50,14 +50,18 @@ class Retaining:
                 int(kept.age.total_seconds() * 1e6),
                 None if state.first == state.tail else clock.read(),
                 _now_us(),
-                large_percent=RETENTION_LARGE_PERCENT,
+                large_percent=0,  # the order's time may be ahead since an earlier leader's clock was
             )
 
     @property
     def announced(self) -> Announcement | None:
-        """What is too old, and waits to be trimmed."""
+        """What is too old, and waits to be trimmed, if that is worth a warning: the little that each term begins with
+        is not."""
         announced = None if self._pace is None else self._pace.announced
-        return announced if announced is not None and announced.records > 0 else None
+        if announced is None or announced.records <= 0:
+            return None
+        is_large = announced.records * 100 > (self._state.tail - self._state.first) * RETENTION_LARGE_PERCENT
+        return announced if is_large or announced.is_stepped else None
 
     def status(self) -> dict[str, int] | None:
         """The announcement, for people."""
