@@ -49,6 +49,22 @@ def test_nobody_names_it_in_code(cluster: Cluster) -> None:
     assert asyncio.run(awaited()) == 2
 
 
+def test_tasks_that_share_a_subscription_get_each_record_once(cluster: Cluster) -> None:
+    async def taken(subscription: ithaca.aio.Subscription, count: int) -> list[int]:
+        return [(await anext(subscription)).position for _ in range(count)]
+
+    async def shared() -> list[list[int]]:
+        async with ithaca.aio.connect(cluster.bootstrap) as log, log.subscribe("earliest") as subscription:
+            readers = [asyncio.create_task(taken(subscription, 20)) for _ in range(3)]
+            for n in range(60):
+                await log.append(b"%d" % n)
+            return await asyncio.gather(*readers)
+
+    found = asyncio.run(shared())
+    assert all(positions == sorted(positions) for positions in found)
+    assert sorted(position for positions in found for position in positions) == list(range(1, 61))
+
+
 def test_tasks_read_and_append_through_it(cluster: Cluster) -> None:
     with BatchAppends(cluster.bootstrap, timeout=10) as appends:
         for n in range(3):

@@ -216,6 +216,8 @@ class FetchedRecords(awaited.Records):
             done, _ = await asyncio.wait([fetching], timeout=None if deadline is None else deadline.left_s)
             if not done:
                 return False
+            if self._fetching is not fetching:
+                return True  # somebody else who iterates has it: there may be more
             self._fetching = None
             if not fetching.cancelled():
                 fetching.result()
