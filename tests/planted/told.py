@@ -44,12 +44,12 @@ TOLD = (
     Bug(
         "poll-cancelled-loses",
         "a poll that is cancelled takes along the records that it had",
-        "ithaca.engines.scalog.client.read.records",
-        """            found = self._ahead.take(max_records, self._ahead.fill)
+        "ithaca.client.ahead_records",
+        """            found = self._ahead.take(max_records, self._read_on)
         return found
 """,
-        """            found = self._ahead.take(max_records, self._ahead.fill)
-        await asyncio.sleep(0.001)
+        """            found = self._ahead.take(max_records, self._read_on)
+        await __import__("asyncio").sleep(0.001)
         return found
 """,
     ),

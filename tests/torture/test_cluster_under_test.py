@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from ithaca.cluster.layout import servers_of
+from ithaca.cluster.temporary import Shape
 from ithaca.model.config.cluster import load_cluster
 from ithaca.model.errors import InvalidInput
-from ithaca.torture.cluster_under_test import ClusterUnderTest, Shape, is_running, process_state, server_names
+from ithaca.torture.cluster_under_test import ClusterUnderTest, is_running, process_state, server_names
 from ithaca.torture.faults.catalogue import INJECTORS, chosen
 from ithaca.torture.faults.process import Clock
 
@@ -35,7 +36,7 @@ def test_others_are_sent_to_the_proxies(tmp_path: Path) -> None:
 
 
 def test_each_server_listens_where_only_its_proxy_goes(tmp_path: Path) -> None:
-    cluster = made(tmp_path, Shape())
+    cluster = made(tmp_path, Shape(shards=2))
     programs = (cluster.directory / "programs.json").read_text()
     for name, (_, private) in cluster.routes.items():
         assert f'"--listen","{private}"' in programs
@@ -43,7 +44,7 @@ def test_each_server_listens_where_only_its_proxy_goes(tmp_path: Path) -> None:
 
 
 def test_variables_are_set_for_one_server(tmp_path: Path) -> None:
-    cluster = made(tmp_path, Shape())
+    cluster = made(tmp_path, Shape(shards=2))
     cluster.environment("orderer-1", {"FAKETIME": "+1h 'quoted'"})
     command = ["sh", "-c", 'if [ -f "$0" ]; then . "$0"; fi; exec "$@"', str(cluster.directory / "orderer-1.env")]
     shown = [*command, sys.executable, "-c", "import os; print(os.environ.get('FAKETIME'))"]

@@ -12,11 +12,11 @@ import pytest
 from tests.cli.command import COMMAND, environment, ithaca, json_lines
 from tests.cli.processes import left_behind
 
+from ithaca.cluster.temporary import Shape
 from ithaca.proof.checker import check
 from ithaca.proof.dump import dump_replica
 from ithaca.proof.history import AnyEvent, Append, Fault, Final, Plan, Read, read_history
 from ithaca.storage.disk import OsDisk
-from ithaca.torture.cluster_under_test import Shape
 from ithaca.torture.crowd import Cast
 from ithaca.torture.faults.catalogue import availability
 from ithaca.torture.faults.disk import Power
@@ -200,7 +200,7 @@ def test_a_power_loss_without_syncs_is_found(tmp_path: Path, monkeypatch: pytest
     if reason is not None:
         pytest.skip(reason)
     monkeypatch.setattr("ithaca.torture.run.TRIM_AFTER", 1000.0)  # what is missing was not trimmed
-    options = Options(20, 1, ("power",), Shape(durability="os"), Cast(rate=1000))
+    options = Options(20, 1, ("power",), Shape(shards=2, durability="os"), Cast(rate=1000))
     outcome = torture(options, directory=tmp_path, history=None, tell=print, progress=lambda done_s, records: None)
     assert outcome.verdict == "red"
     assert outcome.kept is not None

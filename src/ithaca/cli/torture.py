@@ -97,9 +97,9 @@ def torture(
         raise typer.BadParameter("with --durability os nothing is promised through a loss of power: leave power out")
     import random
 
+    from ithaca.cluster.temporary import Shape
     from ithaca.engines import registry
     from ithaca.model.errors import ConfigError, InvalidInput
-    from ithaca.torture.cluster_under_test import Shape
     from ithaca.torture.faults.catalogue import chosen
     from ithaca.torture.outcome import torture as run
     from ithaca.torture.run import Options
@@ -112,9 +112,8 @@ def torture(
     if durability == "os":
         names = [name for name in names if name != "power"]
     seed = random.SystemRandom().randrange(SEED_MAX + 1) if seed is None else seed
-    options = Options(
-        seconds, seed, tuple(names), Shape(shards, replicas, orderers, masking, durability, engine=engine)
-    )
+    shape = Shape(shards, replicas, orderers, durability, masking=masking, engine=engine)
+    options = Options(seconds, seed, tuple(names), shape)
     plan = options.plan()
     if not plan:
         raise typer.BadParameter(f"none of {', '.join(names)} can strike a cluster of this shape within its promises")

@@ -6,16 +6,16 @@ iterates may be cancelled, or poll for a moment only, and what comes is there fo
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Self
 
+from ithaca.client.ahead_records import AheadRecords, AheadSubscription
 from ithaca.client.deadline import Deadline
 from ithaca.client.requesting import RequestingLog
-from ithaca.model import interface
 from ithaca.model.errors import InvalidInput, IthacaError, NotWritten, Trimmed
 from ithaca.model.interface import awaited
-from ithaca.model.limits import POLL_RECORDS_MAX, STREAM_SILENT_S
+from ithaca.model.limits import STREAM_SILENT_S
 from ithaca.model.records import Buffer, KeyFilter, Record, Start
 from ithaca.runtime.checks import check_filter, check_position, check_start, time_us_of
 from ithaca.runtime.read_ahead import ReadAhead
@@ -129,17 +129,16 @@ class _Source:
         return found
 
 
-class FetchedRecords(awaited.Records):
+class FetchedRecords(AheadRecords[_Source]):
     """A bounded range."""
 
     def __init__(self, log: FetchingLog, start: Start, stop: int | None, where: KeyFilter | None) -> None:
+        super().__init__()
         self._log = log
         self._start = start
         self._stop = stop
         self._where = where
-        self._ahead: ReadAhead[_Source] | None = None
         self._fetching: asyncio.Task[None] | None = None
-        self._closed = False
 
     @property
     def position(self) -> int:
@@ -152,35 +151,6 @@ class FetchedRecords(awaited.Records):
     async def __aenter__(self) -> Self:
         await self._begun()
         return self
-
-    async def __anext__(self) -> Record:
-        while not self._closed:
-            ahead = await self._begun()
-            if ahead.held.records:
-                return ahead.held.records.pop()
-            if not ahead.decode() and not await self._advance(None):
-                break
-        raise StopAsyncIteration
-
-    async def batches(self) -> AsyncIterator[interface.Batch]:
-        (await self._begun()).rewind()
-        while not self._closed:
-            batch = (await self._begun()).next_batch()
-            if batch is not None:
-                yield batch
-            elif not await self._advance(None):
-                return
-
-    async def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
-        deadline = None if timeout is None else Deadline(timeout)
-        if self._closed:
-            return []
-        # Taking awaits nothing: a call that is cancelled must not take batches with it.
-        ahead = await self._begun()
-        found = ahead.take_batches()
-        while not found and await self._advance(deadline):
-            found = ahead.take_batches()
-        return found
 
     async def close(self) -> None:
         self._closed = True
@@ -204,7 +174,6 @@ class FetchedRecords(awaited.Records):
         return self._start, bounds.tail if self._stop is None else min(self._stop, bounds.tail)
 
     async def _advance(self, deadline: Deadline | None) -> bool:
-        """Have more to take, waiting if need be; False at the end, and when the time is up."""
         while not self._closed:
             ahead = await self._begun()
             if self._stop is not None and ahead.source.position >= self._stop:
@@ -246,19 +215,8 @@ def _looked_at(task: "asyncio.Task[None]") -> None:
         task.exception()
 
 
-class FetchedSubscription(FetchedRecords, awaited.Subscription):
+class FetchedSubscription(FetchedRecords, AheadSubscription[_Source]):
     """Without end."""
-
-    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
-        deadline = None if timeout is None else Deadline(timeout)
-        if self._closed or max_records < 1:
-            return []
-        # Taking awaits nothing: a poll that is cancelled must not take records with it.
-        ahead = await self._begun()
-        found = ahead.take(max_records)
-        while not found and await self._advance(deadline):
-            found = ahead.take(max_records)
-        return found
 
     async def _settled(self, bounds: Bounds) -> tuple[int, int | None]:
         if isinstance(self._start, datetime):

@@ -49,6 +49,11 @@ class Shape:
     aggregators: int = 0
     engine: EngineName = DEFAULT_ENGINE
 
+    @property
+    def f(self) -> int:
+        """Replicas of a shard that may be lost."""
+        return shard_f(self.replicas, self.masking)
+
 
 @dataclass(frozen=True, slots=True)
 class TemporaryCluster:
@@ -100,11 +105,10 @@ def shaped(shape: Shape, ports: list[int]) -> ClusterFile:
         aggregators=shape.aggregators,
         engine=shape.engine,
     )
-    f = shard_f(shape.replicas, shape.masking)
     return replace(
         file,
         segment_bytes=shape.segment_bytes,
-        shards=tuple(replace(shard, f=f, masking=shape.masking) for shard in file.shards),
+        shards=tuple(replace(shard, f=shape.f, masking=shape.masking) for shard in file.shards),
         spares=tuple(Address(LOOPBACK, port) for port in ports[members:]),
         failures=shape.failures,
     )

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,10 @@ from ithaca.cluster.running import SUPERVISOR_LOG
 from ithaca.cluster.state import ChildState, load_state
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.supervisor import Program
-from ithaca.cluster.temporary import Shape as Made
-from ithaca.cluster.temporary import shaped
+from ithaca.cluster.temporary import Shape, shaped
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
-from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import MIB
-from ithaca.model.quorum import shard_f
-from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import SUPERVISOR
 from ithaca.torture.keeper import save_programs
@@ -53,24 +49,6 @@ _LAUNCH = 'if [ -f "$0" ]; then . "$0"; fi; exec "$@"'
 
 class NotHealed(Exception):
     """The cluster was left alone, and did not become healthy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How many servers there are, and how they keep their data."""
-
-    shards: int = 2
-    replicas: int = 2
-    orderers: int = 3
-    masking: bool = False
-    durability: Durability = "fsync"
-    spares: int = 0
-    engine: EngineName = DEFAULT_ENGINE
-
-    @property
-    def f(self) -> int:
-        """Replicas of a shard that may be lost."""
-        return shard_f(self.replicas, self.masking)
 
 
 class ClusterUnderTest:
@@ -262,16 +240,7 @@ def _count(shape: Shape) -> int:
 
 
 def _file(shape: Shape, ports: list[int]) -> ClusterFile:
-    made = Made(
-        shape.shards,
-        shape.replicas,
-        shape.orderers,
-        shape.durability,
-        SEGMENT_BYTES,
-        masking=shape.masking,
-        spares=shape.spares,
-    )
-    return replace(shaped(made, ports), engine=shape.engine)
+    return shaped(replace(shape, segment_bytes=SEGMENT_BYTES), ports)
 
 
 def _signal(pid: int, number: signal.Signals) -> bool:

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import ithaca.aio
+from ithaca.cluster.temporary import Shape
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.proof.history import Fault, HistoryWriter, Plan, Trim
 from ithaca.torture.clients.client import TIMEOUT_S, patient
-from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, Shape, server_names
+from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, server_names
 from ithaca.torture.crowd import Cast, Crowd
 from ithaca.torture.disks import LoopDisk
 from ithaca.torture.faults.catalogue import INJECTORS
@@ -42,7 +43,7 @@ class Options:
     seconds: float
     seed: int
     faults: tuple[str, ...]
-    shape: Shape = field(default_factory=Shape)
+    shape: Shape = field(default_factory=lambda: Shape(shards=2))
     cast: Cast = field(default_factory=Cast)
 
     def plan(self) -> list[Strike]:

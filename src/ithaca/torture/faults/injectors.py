@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
-from ithaca.torture.cluster_under_test import ClusterUnderTest, Shape
+from ithaca.cluster.temporary import Shape
+from ithaca.torture.cluster_under_test import ClusterUnderTest
 from ithaca.torture.disks import LoopDisk
 from ithaca.torture.plan import Fault, Strike
 from ithaca.torture.proxy import Network

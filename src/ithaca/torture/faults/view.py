@@ -5,9 +5,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import ClassVar
 
 import ithaca.aio
+from ithaca.cluster.temporary import Shape
 from ithaca.model.interface.awaited import Admin, ClusterLog
 from ithaca.torture.clients.client import TIMEOUT_S
-from ithaca.torture.cluster_under_test import ClusterUnderTest, Shape
+from ithaca.torture.cluster_under_test import ClusterUnderTest
 from ithaca.torture.faults.injectors import Injector, Scene, Struck
 from ithaca.torture.faults.process import ended
 from ithaca.torture.plan import Fault, Strike

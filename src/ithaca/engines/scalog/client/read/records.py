@@ -3,21 +3,19 @@
 import asyncio
 import copy
 import weakref
-from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Self
 
+from ithaca.client.ahead_records import AheadRecords, AheadSubscription
 from ithaca.client.deadline import Deadline
 from ithaca.client.merge import Merge, Piece
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.read.stream import ShardStream
 from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.engines.scalog.messages.reading import Filter
-from ithaca.model import interface
 from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
-from ithaca.model.interface import awaited
-from ithaca.model.limits import DELIVER_BYTES_MAX, POLL_RECORDS_MAX, STREAM_SILENT_S
-from ithaca.model.records import KeyFilter, Record, Start
+from ithaca.model.limits import DELIVER_BYTES_MAX, STREAM_SILENT_S
+from ithaca.model.records import KeyFilter, Start
 from ithaca.model.view import View
 from ithaca.runtime.checks import time_us_of
 from ithaca.runtime.read_ahead import ReadAhead
@@ -73,7 +71,7 @@ class _Feed:
             records.failed(error)
 
 
-class AsyncClusterRecords(awaited.Records):
+class AsyncClusterRecords(AheadRecords[_Merged]):
     """A bounded range, of some shards alone if they are named."""
 
     def __init__(
@@ -84,14 +82,13 @@ class AsyncClusterRecords(awaited.Records):
         where: KeyFilter | None,
         shards: frozenset[int] | None = None,
     ) -> None:
+        super().__init__()
         self._context = context
         self._start = start
         self._stop = stop
         self._where = None if where is None else _sent(where)
         self._shards = shards
-        self._closed = False
         self._error: IthacaError | None = None
-        self._ahead: ReadAhead[_Merged] | None = None
         self._streams: Streams = {}
         self._beginning: asyncio.Task[ReadAhead[_Merged]] | None = None
         self._renewing: asyncio.Task[None] | None = None
@@ -112,36 +109,6 @@ class AsyncClusterRecords(awaited.Records):
     async def __aenter__(self) -> Self:
         await self._begun()
         return self
-
-    async def __anext__(self) -> Record:
-        while not self._closed:
-            if self._ahead is not None:
-                if self._ahead.held.records:
-                    return self._ahead.held.records.pop()
-                if self._ahead.decode():
-                    continue
-            if not await self._advance(None):
-                break
-        raise StopAsyncIteration
-
-    async def batches(self) -> AsyncIterator[interface.Batch]:
-        if self._ahead is not None:
-            self._ahead.rewind()
-        while not self._closed:
-            batch = None if self._ahead is None else self._ahead.next_batch()
-            if batch is not None:
-                yield batch
-            elif not await self._advance(None):
-                return
-
-    async def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
-        deadline = None if timeout is None else Deadline(timeout)
-        # Taking awaits nothing: a call that is cancelled must not take batches with it.
-        found = [] if self._ahead is None or self._closed else self._ahead.take_batches()
-        while not found and await self._advance(deadline):
-            assert self._ahead is not None
-            found = self._ahead.take_batches()
-        return found
 
     async def close(self) -> None:
         self._closed = True
@@ -254,7 +221,6 @@ class AsyncClusterRecords(awaited.Records):
     # Going on
 
     async def _advance(self, deadline: Deadline | None) -> bool:
-        """Have more to take, waiting if need be; False at the end, and when the time is up."""
         silence = Deadline(self._context.timeout_s)
         is_first = True
         while not self._closed:
@@ -323,22 +289,15 @@ class AsyncClusterRecords(awaited.Records):
         _close_all(self._streams)
 
 
-class AsyncClusterSubscription(AsyncClusterRecords, awaited.Subscription):
+class AsyncClusterSubscription(AsyncClusterRecords, AheadSubscription[_Merged]):
     """Without end."""
 
     def __init__(self, context: Context, start: Start, where: KeyFilter | None) -> None:
         super().__init__(context, start, None, where)
 
-    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
-        deadline = None if timeout is None else Deadline(timeout)
-        if self._closed or max_records < 1:
-            return []
-        # Taking awaits nothing: a poll that is cancelled must not take records with it.
-        found = [] if self._ahead is None else self._ahead.take(max_records, self._ahead.fill)
-        while not found and await self._advance(deadline):
-            assert self._ahead is not None
-            found = self._ahead.take(max_records, self._ahead.fill)
-        return found
+    def _read_on(self) -> bool:
+        assert self._ahead is not None
+        return self._ahead.fill()
 
     async def _settled(self, tail: TailReply, deadline: Deadline) -> tuple[int, int | None]:
         if isinstance(self._start, datetime):

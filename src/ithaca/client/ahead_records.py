@@ -1,0 +1,75 @@
+"""Awaited iteration over what was read ahead: the same for all engines, which only say how to read on."""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator
+from typing import Generic
+
+from ithaca.client.deadline import Deadline
+from ithaca.model import interface
+from ithaca.model.interface import awaited
+from ithaca.model.limits import POLL_RECORDS_MAX
+from ithaca.model.records import Record
+from ithaca.runtime.read_ahead import ReadAhead, SourceT
+
+
+class AheadRecords(awaited.Records, Generic[SourceT]):
+    """A range. Taking awaits nothing: whoever is cancelled takes nothing along."""
+
+    def __init__(self, ahead: ReadAhead[SourceT] | None = None) -> None:
+        self._ahead = ahead
+        """None until it is known where to begin."""
+        self._closed = False
+
+    async def __anext__(self) -> Record:
+        while not self._closed:
+            if self._ahead is not None:
+                if self._ahead.held.records:
+                    return self._ahead.held.records.pop()
+                if self._ahead.decode():
+                    continue
+            if not await self._advance(None):
+                break
+        raise StopAsyncIteration
+
+    async def batches(self) -> AsyncIterator[interface.Batch]:
+        if self._ahead is not None:
+            self._ahead.rewind()
+        while not self._closed:
+            batch = None if self._ahead is None else self._ahead.next_batch()
+            if batch is not None:
+                yield batch
+            elif not await self._advance(None):
+                return
+
+    async def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
+        deadline = None if timeout is None else Deadline(timeout)
+        if self._closed:
+            return []
+        found = [] if self._ahead is None else self._ahead.take_batches()
+        while not found and await self._advance(deadline):
+            assert self._ahead is not None
+            found = self._ahead.take_batches()
+        return found
+
+    @abstractmethod
+    async def _advance(self, deadline: Deadline | None) -> bool:
+        """Have more to take, waiting if this kind of iteration waits; False at the end, and when the time is up."""
+
+
+class AheadSubscription(AheadRecords[SourceT], awaited.Subscription):
+    """Without end."""
+
+    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        deadline = None if timeout is None else Deadline(timeout)
+        if self._closed or max_records < 1:
+            return []
+        # Taking awaits nothing: a poll that is cancelled must not take records with it.
+        found = [] if self._ahead is None else self._ahead.take(max_records, self._read_on)
+        while not found and await self._advance(deadline):
+            assert self._ahead is not None
+            found = self._ahead.take(max_records, self._read_on)
+        return found
+
+    def _read_on(self) -> bool:
+        """Read what can be had without waiting, for a poll that has some; False when there is nothing."""
+        return False
