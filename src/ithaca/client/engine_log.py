@@ -90,11 +90,7 @@ class EngineLog(awaited.ClusterLog, ABC):
         return await (future if timeout is None else within(future, timeout))
 
     async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
     ) -> Receipt:
         future = await self._append_many(values, keys)
         return await (future if timeout is None else within(future, timeout))

@@ -38,11 +38,7 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
         return self._outbox.put_record(value, key, noted=False).result(timeout)
 
     def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
     ) -> Receipt:
         return self._outbox.put_batch(values, keys, noted=False).result(timeout)
 

@@ -98,11 +98,7 @@ class AsyncEmbeddedLog(awaited.Log):
         return await within(self._tickets.commit(self._engine.record_ticket(value, key)), timeout)
 
     async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
     ) -> Receipt:
         self._engine.commits()
         return await within(self._tickets.commit(self._engine.batch_ticket(values, keys)), timeout)

@@ -83,11 +83,7 @@ class EmbeddedLog(interface.Log):
         return self.commit(self._engine.record_ticket(value, key), timeout)
 
     def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
     ) -> Receipt:
         return self.commit(self._engine.batch_ticket(values, keys), timeout)
 

@@ -71,12 +71,7 @@ class Session(ABC):
 
     @abstractmethod
     async def append(
-        self,
-        value: Buffer,
-        *,
-        key: Buffer | None = None,
-        seq: int | None = None,
-        timeout: float | None = None,
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
     ) -> Receipt:
         """Append one record under `seq` (default: the next number)."""
 
@@ -110,11 +105,7 @@ class Log(PreparedAppends, ABC):
 
     @abstractmethod
     async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
     ) -> Receipt:
         """Append one atomic batch with consecutive positions; `BatchTooLarge`, never split."""
 

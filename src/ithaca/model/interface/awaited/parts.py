@@ -30,11 +30,7 @@ class PartWriter(ABC):
 
     @abstractmethod
     async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
     ) -> None:
         """Write the next records, at most one batch of them; waits only while too much is under way.
 

@@ -67,12 +67,7 @@ class Session(ABC):
 
     @abstractmethod
     def append(
-        self,
-        value: Buffer,
-        *,
-        key: Buffer | None = None,
-        seq: int | None = None,
-        timeout: float | None = None,
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
     ) -> Receipt:
         """Append one record under `seq` (default: the next number)."""
 
@@ -104,11 +99,7 @@ class Log(PreparedAppends, ABC):
 
     @abstractmethod
     def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
     ) -> Receipt:
         """Append one atomic batch with consecutive positions; `BatchTooLarge`, never split."""
 

@@ -87,11 +87,7 @@ class AsyncPartWriter(BuiltPart):
         return self.lane, self._token
 
     async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
     ) -> None:
         self._check_open()
         batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
