@@ -2,9 +2,17 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
+
+from ithaca.cli.cluster.target import connected_cluster, named_cluster
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption
 from ithaca.cli.output import emit_json
+
+if TYPE_CHECKING:
+    from ithaca.model.interface import Admin
 
 Listed = TypeVar("Listed")
 
@@ -41,3 +49,26 @@ def emit_list(
     for each in listed:
         table.add_row(*map(str, row(each)))
     Console(width=None if sys.stdout.isatty() else 140, highlight=False).print(table)
+
+
+def add_list_command(
+    app: typer.Typer,
+    ask: "Callable[[Admin], Sequence[Listed]]",
+    columns: tuple[str, ...],
+    row: Callable[[Listed], tuple[object, ...]],
+    *,
+    help: str,
+    epilog: str,
+) -> None:
+    """Give a group of commands its `list`: what `ask` gets of a cluster that runs."""
+
+    @app.command("list", help=help, epilog=epilog)
+    def list_all(
+        context: typer.Context,
+        directory: ClusterDirectoryOption = Path("ithaca-data"),
+        bootstrap: BootstrapOption = None,
+        as_json: JsonOption = False,
+    ) -> None:
+        with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+            listed = ask(log.admin)
+        emit_list(listed, columns, row, as_json=as_json)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.cluster.listing import emit_list
-from ithaca.cli.cluster.target import connected_cluster, named_cluster, remote_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.cluster.listing import add_list_command
+from ithaca.cli.cluster.target import connected_cluster, remote_cluster
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, examples
 from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
@@ -76,19 +76,16 @@ def remove(
     emit(f"orderer {orderer} was removed\n".encode())
 
 
-@app.command("list", epilog=LIST_EXAMPLES)
-def list_orderers(
-    context: typer.Context,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the orderers of a cluster, those included that do not vote yet."""
-    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
-        orderers = log.admin.orderers()
-    emit_list(orderers, ("orderer", "address", "role"), _row, as_json=as_json)
-
-
 def _row(orderer: "OrdererInfo") -> tuple[object, ...]:
     role = "leader" if orderer.leads else "follower" if orderer.votes else "learner"
     return orderer.orderer, orderer.address, role
+
+
+add_list_command(
+    app,
+    lambda admin: admin.orderers(),
+    ("orderer", "address", "role"),
+    _row,
+    help="List the orderers of a cluster, those included that do not vote yet.",
+    epilog=LIST_EXAMPLES,
+)

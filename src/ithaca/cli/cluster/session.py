@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.cluster.listing import duration, emit_list
+from ithaca.cli.cluster.listing import add_list_command, duration
 from ithaca.cli.cluster.target import connected_cluster, named_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, examples
 from ithaca.cli.output import emit
 
 if TYPE_CHECKING:
@@ -19,20 +19,20 @@ LIST_EXAMPLES = examples("ithaca session list", "ithaca session list -b 10.0.0.1
 EXPIRE_EXAMPLES = examples("ithaca session expire importer", "ithaca session expire importer -b 10.0.0.11:7600")
 
 
-@app.command("list", epilog=LIST_EXAMPLES)
-def list_sessions(
-    context: typer.Context,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the sessions that have names, and for how long nobody has used each.
+def _row(session: "SessionInfo") -> tuple[object, ...]:
+    return session.name, f"{session.epoch} times", session.lane, duration(session.idle_s)
 
-    Those of plain appends have none, and are not listed: they go by themselves.
-    """
-    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
-        sessions = log.admin.sessions()
-    emit_list(sessions, ("session", "opened", "lane", "idle"), _row, as_json=as_json)
+
+add_list_command(
+    app,
+    lambda admin: admin.sessions(),
+    ("session", "opened", "lane", "idle"),
+    _row,
+    help="""List the sessions that have names, and for how long nobody has used each.
+
+Those of plain appends have none, and are not listed: they go by themselves.""",
+    epilog=LIST_EXAMPLES,
+)
 
 
 @app.command(epilog=EXPIRE_EXAMPLES)
@@ -50,7 +50,3 @@ def expire(
     with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
         log.admin.expire_session(name)
     emit(f"session {name} has expired\n".encode())
-
-
-def _row(session: "SessionInfo") -> tuple[object, ...]:
-    return session.name, f"{session.epoch} times", session.lane, duration(session.idle_s)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ithaca.cli.cluster import replicas
-from ithaca.cli.cluster.listing import emit_list
+from ithaca.cli.cluster.listing import add_list_command
 from ithaca.cli.cluster.target import connected_cluster, named_cluster, remote_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, examples
 from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
@@ -87,23 +87,20 @@ def finalize(
     emit(f"shard {shard} is finalized\n".encode())
 
 
-@app.command("list", epilog=LIST_EXAMPLES)
-def list_shards(
-    context: typer.Context,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the shards of a cluster, finalized ones included."""
-    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
-        shards = log.admin.shards()
-    emit_list(shards, ("shard", "phase", "may lose", "records", "replicas"), _row, as_json=as_json)
-
-
 def _row(shard: "ShardInfo") -> tuple[object, ...]:
     lost = f"{shard.f} of {len(shard.replicas)}" + (" (masking)" if shard.masking else "")
     places = ", ".join(f"{each.address} ({each.lane or 'no lane'})" for each in shard.replicas)
     return shard.shard, shard.phase, lost, shard.records, places
+
+
+add_list_command(
+    app,
+    lambda admin: admin.shards(),
+    ("shard", "phase", "may lose", "records", "replicas"),
+    _row,
+    help="List the shards of a cluster, finalized ones included.",
+    epilog=LIST_EXAMPLES,
+)
 
 
 def _asked(replicas: list[str]) -> "tuple[int, list[Address]]":

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.cluster.listing import duration, emit_list
+from ithaca.cli.cluster.listing import add_list_command, duration
 from ithaca.cli.cluster.target import connected_cluster, named_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, examples
 from ithaca.cli.output import emit
 
 if TYPE_CHECKING:
@@ -19,17 +19,18 @@ LIST_EXAMPLES = examples("ithaca writer list", "ithaca writer list -b 10.0.0.11:
 FORGET_EXAMPLES = examples("ithaca writer forget nightly", "ithaca writer forget nightly -b 10.0.0.11:7600")
 
 
-@app.command("list", epilog=LIST_EXAMPLES)
-def list_writers(
-    context: typer.Context,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the writers that are remembered, with what each published last and how long ago."""
-    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
-        writers = log.admin.writers()
-    emit_list(writers, ("writer", "number", "owner", "records", "from position", "idle"), _row, as_json=as_json)
+def _row(writer: "WriterInfo") -> tuple[object, ...]:
+    return writer.writer, writer.key, writer.owner, writer.count, writer.position, duration(writer.idle_s)
+
+
+add_list_command(
+    app,
+    lambda admin: admin.writers(),
+    ("writer", "number", "owner", "records", "from position", "idle"),
+    _row,
+    help="List the writers that are remembered, with what each published last and how long ago.",
+    epilog=LIST_EXAMPLES,
+)
 
 
 @app.command(epilog=FORGET_EXAMPLES)
@@ -46,7 +47,3 @@ def forget(
     with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
         log.admin.forget_writer(name)
     emit(f"writer {name} is forgotten\n".encode())
-
-
-def _row(writer: "WriterInfo") -> tuple[object, ...]:
-    return writer.writer, writer.key, writer.owner, writer.count, writer.position, duration(writer.idle_s)
