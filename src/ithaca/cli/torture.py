@@ -13,8 +13,10 @@ from ithaca.cli.output import emit
 from ithaca.model.engine import DEFAULT_ENGINE
 
 if TYPE_CHECKING:
+    from ithaca.cluster.temporary import Shape
     from ithaca.torture.outcome import Outcome
     from ithaca.torture.plan import Strike
+    from ithaca.torture.run import Options
 
 TORTURE_EXAMPLES = examples(
     "ithaca torture",
@@ -26,45 +28,49 @@ TORTURE_EXAMPLES = examples(
 )
 SEED_MAX = (1 << 32) - 1
 
+FaultsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="NAMES|all|list",
+        help="Which, with commas between them; list: what there is, and what this machine allows.",
+    ),
+]
+SeedOption = Annotated[int | None, typer.Option(min=0, max=SEED_MAX, show_default="random", help="Makes the plan.")]
+MaskingOption = Annotated[
+    bool, typer.Option("--masking", help="A majority of a shard's replicas is enough; an odd number from 3 on.")
+]
+HistoryOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Keep the history here; else only if something is wrong.")
+]
+WhereOption = Annotated[
+    Path | None,
+    typer.Option("--dir", "--directory", metavar="DIR", help="Where the cluster goes; else a temporary directory."),
+]
+SoakOption = Annotated[bool, typer.Option("--soak", help="No faults but a year's wear in an hour; has anything grown?")]
+PlotOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", show_default="soak.png", help="Of a soak: draw its rounds into FILE.")
+]
+
 
 def torture(
     seconds: Annotated[float, typer.Option(min=5, help="How long faults are injected.")] = 60,
-    faults: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES|all|list",
-            help="Which, with commas between them; list: what there is, and what this machine allows.",
-        ),
-    ] = "all",
-    seed: Annotated[
-        int | None, typer.Option(min=0, max=SEED_MAX, show_default="random", help="Makes the plan.")
-    ] = None,
+    faults: FaultsOption = "all",
+    seed: SeedOption = None,
     engine: EngineOption = DEFAULT_ENGINE,
     shards: Annotated[int, typer.Option(min=1, max=16, help="Shards.")] = 2,
     replicas: Annotated[int, typer.Option(min=1, max=15, help="Replicas per shard.")] = 2,
     orderers: Annotated[int, typer.Option(min=1, max=15, help="Orderers, an odd number.")] = 3,
-    masking: Annotated[
-        bool, typer.Option("--masking", help="A majority of a shard's replicas is enough; an odd number from 3 on.")
-    ] = False,
+    masking: MaskingOption = False,
     durability: Annotated[DurabilityName, typer.Option(help="What an acknowledgement means.")] = "fsync",
-    history: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the history here; else only if something is wrong.")
-    ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", "--directory", metavar="DIR", help="Where the cluster goes; else a temporary directory."),
-    ] = None,
-    soak: Annotated[
-        bool, typer.Option("--soak", help="No faults but a year's wear in an hour; has anything grown?")
-    ] = False,
+    history: HistoryOption = None,
+    directory: WhereOption = None,
+    soak: SoakOption = False,
     parts: Annotated[int, typer.Option(min=0, help="Of a soak: parts that are published.")] = 100_000,
     segments: Annotated[int, typer.Option(min=0, help="Of a soak: segments that are filled.")] = 10_000,
     restarts: Annotated[int, typer.Option(min=0, help="Of a soak: restarts of replicas.")] = 10_000,
     leader_changes: Annotated[int, typer.Option(min=0, help="Of a soak: leaders that are killed.")] = 1_000,
     rounds: Annotated[int, typer.Option(min=2, help="Of a soak: how often it is measured.")] = 100,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default="soak.png", help="Of a soak: draw its rounds into FILE.")
-    ] = None,
+    plot: PlotOption = None,
     no_plot: Annotated[bool, typer.Option("--no-plot", help="Of a soak: draw nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -92,33 +98,44 @@ def torture(
     if faults == "list":
         _print_faults(as_json)
         return
+    from ithaca.cluster.temporary import Shape
+
     _check_shape(replicas, orderers, masking)
-    if durability == "os" and "power" in faults:
+    shape = Shape(shards, replicas, orderers, durability, masking=masking, engine=engine)
+    _torture(_options(seconds, seed, faults, shape), directory, history, as_json)
+
+
+def _options(seconds: float, seed: int | None, faults: str, shape: "Shape") -> "Options":
+    """What to do; a usage error for what cannot be done."""
+    if shape.durability == "os" and "power" in faults:
         raise typer.BadParameter("with --durability os nothing is promised through a loss of power: leave power out")
     import random
 
-    from ithaca.cluster.temporary import Shape
     from ithaca.engines import registry
     from ithaca.model.errors import ConfigError, InvalidInput
     from ithaca.torture.faults.catalogue import chosen
-    from ithaca.torture.outcome import torture as run
     from ithaca.torture.run import Options
 
     try:
-        registry.engine(engine)
+        registry.engine(shape.engine)
         names = chosen([name.strip() for name in faults.split(",") if name.strip()])
     except (ConfigError, InvalidInput) as error:
         raise typer.BadParameter(str(error)) from None
-    if durability == "os":
+    if shape.durability == "os":
         names = [name for name in names if name != "power"]
     seed = random.SystemRandom().randrange(SEED_MAX + 1) if seed is None else seed
-    shape = Shape(shards, replicas, orderers, durability, masking=masking, engine=engine)
-    options = Options(seconds, seed, tuple(names), shape)
+    return Options(seconds, seed, tuple(names), shape)
+
+
+def _torture(options: "Options", directory: Path | None, history: Path | None, as_json: bool) -> None:
+    from ithaca.torture.outcome import torture as run
+
     plan = options.plan()
     if not plan:
-        raise typer.BadParameter(f"none of {', '.join(names)} can strike a cluster of this shape within its promises")
-    _print_plan(plan, options.seed, names, as_json)
-    with _display(seconds) as (tell, progress):
+        names = ", ".join(options.faults)
+        raise typer.BadParameter(f"none of {names} can strike a cluster of this shape within its promises")
+    _print_plan(plan, options.seed, list(options.faults), as_json)
+    with _display(options.seconds) as (tell, progress):
         outcome = run(options, directory=directory, history=history, tell=tell, progress=progress)
     _print_outcome(outcome, as_json)
     raise typer.Exit({"green": 0, "red": 1, "none": 2}[outcome.verdict])

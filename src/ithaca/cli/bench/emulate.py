@@ -34,6 +34,14 @@ def parse_counts(text: str, least: int = 1) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+ReportIntervalOption = Annotated[
+    float,
+    typer.Option(
+        min=0, help="Report this often; 0: whenever the last report was covered by a cut, as soon as that is."
+    ),
+]
+
+
 def emulate(
     shards: Annotated[
         str, typer.Option(metavar="N,...", help="How many shards, one run for each.")
@@ -42,12 +50,7 @@ def emulate(
         str, typer.Option(metavar="N,...", help="Multiply the records by each of these, with the same shards.")
     ] = "1",
     records_per_s: Annotated[float, typer.Option(min=0.001, help="Records that each shard takes in.")] = 15_000,
-    report_interval_ms: Annotated[
-        float,
-        typer.Option(
-            min=0, help="Report this often; 0: whenever the last report was covered by a cut, as soon as that is."
-        ),
-    ] = 0,
+    report_interval_ms: ReportIntervalOption = 0,
     repeat_interval_ms: Annotated[
         float, typer.Option(min=1, help="Repeat a report that no cut has covered this often; real replicas do, at 50.")
     ] = 50,
