@@ -122,7 +122,7 @@ def test_status_tells_of_a_fenced_server(directory: Path) -> None:
 def test_status_where_nobody_answers() -> None:
     (port,) = free_ports(1)
     done = ithaca("status", "-b", f"127.0.0.1:{port}", status=1)
-    assert done.stderr.decode().startswith(f"ithaca: no orderer answers: 127.0.0.1:{port}: nobody answers at")
+    assert done.stderr.decode().startswith(f"ithaca: nobody answers at 127.0.0.1:{port} within")
     assert "give one of them" in ithaca("status", "-b", "h:1", "--dir", "x", status=2).stderr.decode()
 
 

@@ -84,7 +84,7 @@ def test_a_cluster_that_cannot_be_asked_is_told_and_asked_again(tmp_path: Path) 
         directory = cluster.directory
     autoscale(directory, AutoscaleSettings(), Acting(0.01), entries.append, lambda text: None, samples_max=2)
     assert [entry["reason"] for entry in entries] == ["the load cannot be measured"] * 2
-    assert "no orderer answers" in entries[0]["outcome"]
+    assert "nobody answers" in entries[0]["outcome"]
 
 
 def test_a_shard_has_the_rate_of_its_busiest_replica_and_the_lag_of_all_its_open_lanes() -> None:

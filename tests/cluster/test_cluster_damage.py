@@ -126,7 +126,7 @@ def test_a_lane_that_is_damaged_is_quarantined_and_comes_back_from_the_peer(
     damage(lanes / lane, Random(lane))
     found = {path.name: path.read_bytes() for path in (lanes / lane).iterdir()}
     with caplog.at_level(logging.ERROR), running(directory) as cluster:
-        said = [record.getMessage() for record in caplog.records if record.name == "ithaca.engines.scalog.replica.disk"]
+        said = [record.getMessage() for record in caplog.records if record.name == "ithaca.replica.disk"]
         assert [f"lane {lane} is damaged" in text and f"kept as {lane}.damaged-1" in text for text in said] == [True]
         damaged = replica_status(cluster, replica)["damaged"]
         assert [(each["lane"], each["kept"], each["repaired"]) for each in damaged] == [

@@ -408,7 +408,7 @@ async def test_whoever_dawdles_at_the_beginning_is_closed(opening: bytes) -> Non
         (framed(LaneBatches(LANE), bytes(HELLO_BYTES_MAX)), f"exceeds the {HELLO_BYTES_MAX}"),
         (framed(GetStatus()), "began with GetStatus: a connection begins with Hello"),
         (framed(Welcome(1, "client")), "began with Welcome"),
-        (b"".join(map(bytes, encode(Frame(200, 0, 0, b"\x90")))), "type 200 is not known"),
+        (b"".join(map(bytes, encode(Frame(250, 0, 0, b"\x90")))), "type 250 is not known"),
         (b"".join(map(bytes, encode(Frame(1, 0, 0, b"\xc1")))), "Hello cannot be decoded"),
         (b"".join(map(bytes, encode(Frame(1, 0, 0, b"")))), "Hello cannot be decoded"),
     ],
@@ -435,7 +435,7 @@ async def test_bad_beginnings(sent: bytes, reason: str) -> None:
     [
         (b"\xff" * 300_000, "exceeds"),
         ((FRAME_BYTES_MAX // 8 * 8 + 8).to_bytes(4, "little") + bytes(12), f"exceeds the {FRAME_BYTES_MAX}"),
-        (b"".join(map(bytes, encode(Frame(200, 0, 0, b"\x90")))), "type 200 is not known"),
+        (b"".join(map(bytes, encode(Frame(250, 0, 0, b"\x90")))), "type 250 is not known"),
         (b"".join(map(bytes, encode(Frame(6, 0, 0, b"\xc1")))), "GetStatus cannot be decoded"),
         (b"".join(map(bytes, encode(Frame(6, 1, 0, b"\x09")))), "is not in a payload of 0"),
     ],

@@ -1,7 +1,6 @@
 """Orderers in one event loop, on real sockets and files, and peers that speak to them as clients and replicas do."""
 
 import asyncio
-import socket
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -11,6 +10,7 @@ from typing import TypeVar
 import msgspec
 from tests.runtime.raft_calls import propose as proposed
 
+from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.engines.scalog.messages.order import Applied, AppliedOutcome, GetTail, GetView, TailReply, ViewIs
 from ithaca.engines.scalog.messages.reporting import Join, Joined, News, ReportIs, ShardNews
 from ithaca.engines.scalog.messages.requests import request_of
@@ -34,15 +34,8 @@ _M = TypeVar("_M", bound=msgspec.Struct)
 
 
 def free_addresses(count: int) -> list[Address]:
-    """Loopback addresses with ports that were free a moment ago, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [Address("127.0.0.1", each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Loopback addresses with ports that are free, all different."""
+    return [Address(LOOPBACK, port) for port in free_ports(count)]
 
 
 def cluster_file(
