@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator
-from typing import Generic
+from typing import Generic, Self
 
 from ithaca.client.deadline import Deadline
 from ithaca.model import interface
+from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import awaited
 from ithaca.model.limits import POLL_RECORDS_MAX
-from ithaca.model.records import Record
+from ithaca.model.records import Record, Start
 from ithaca.runtime.read_ahead import ReadAhead, SourceT
 
 
@@ -54,6 +55,30 @@ class AheadRecords(awaited.Records, Generic[SourceT]):
     @abstractmethod
     async def _advance(self, deadline: Deadline | None) -> bool:
         """Have more to take, waiting if this kind of iteration waits; False at the end, and when the time is up."""
+
+
+class BegunRecords(AheadRecords[SourceT]):
+    """One whose start has to be asked for, unless it is a position: it begins when it is entered, or iterated."""
+
+    def __init__(self, start: Start) -> None:
+        super().__init__()
+        self._start = start
+
+    @property
+    def position(self) -> int:
+        if self._ahead is not None:
+            return self._ahead.position
+        if isinstance(self._start, int):
+            return self._start
+        raise InvalidInput("the subscription has not begun: enter its context, or iterate, before asking where it is")
+
+    async def __aenter__(self) -> Self:
+        await self._begun()
+        return self
+
+    @abstractmethod
+    async def _begun(self) -> ReadAhead[SourceT]:
+        """Settle where to start, once."""
 
 
 class AheadSubscription(AheadRecords[SourceT], awaited.Subscription):

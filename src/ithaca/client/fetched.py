@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from ithaca.client.ahead_records import AheadRecords, AheadSubscription
+from ithaca.client.ahead_records import AheadSubscription, BegunRecords
 from ithaca.client.deadline import Deadline
 from ithaca.client.requesting import RequestingLog
-from ithaca.model.errors import InvalidInput, IthacaError, NotWritten, Trimmed
+from ithaca.model.errors import IthacaError, NotWritten, Trimmed
 from ithaca.model.interface import awaited
 from ithaca.model.limits import STREAM_SILENT_S
 from ithaca.model.records import Buffer, KeyFilter, Record, Start
@@ -129,28 +129,15 @@ class _Source:
         return found
 
 
-class FetchedRecords(AheadRecords[_Source]):
+class FetchedRecords(BegunRecords[_Source]):
     """A bounded range."""
 
     def __init__(self, log: FetchingLog, start: Start, stop: int | None, where: KeyFilter | None) -> None:
-        super().__init__()
+        super().__init__(start)
         self._log = log
-        self._start = start
         self._stop = stop
         self._where = where
         self._fetching: asyncio.Task[None] | None = None
-
-    @property
-    def position(self) -> int:
-        if self._ahead is not None:
-            return self._ahead.position
-        if isinstance(self._start, int):
-            return self._start
-        raise InvalidInput("the subscription has not begun: enter its context, or iterate, before asking where it is")
-
-    async def __aenter__(self) -> Self:
-        await self._begun()
-        return self
 
     async def close(self) -> None:
         self._closed = True

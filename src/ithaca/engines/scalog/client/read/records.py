@@ -4,16 +4,15 @@ import asyncio
 import copy
 import weakref
 from datetime import datetime
-from typing import Self
 
-from ithaca.client.ahead_records import AheadRecords, AheadSubscription
+from ithaca.client.ahead_records import AheadSubscription, BegunRecords
 from ithaca.client.deadline import Deadline
 from ithaca.client.merge import Merge, Piece
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.read.stream import ShardStream
 from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.engines.scalog.messages.reading import Filter
-from ithaca.model.errors import InvalidInput, IthacaError, Unavailable
+from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.limits import DELIVER_BYTES_MAX, STREAM_SILENT_S
 from ithaca.model.records import KeyFilter, Start
 from ithaca.model.view import View
@@ -71,7 +70,7 @@ class _Feed:
             records.failed(error)
 
 
-class AsyncClusterRecords(AheadRecords[_Merged]):
+class AsyncClusterRecords(BegunRecords[_Merged]):
     """A bounded range, of some shards alone if they are named."""
 
     def __init__(
@@ -82,9 +81,8 @@ class AsyncClusterRecords(AheadRecords[_Merged]):
         where: KeyFilter | None,
         shards: frozenset[int] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(start)
         self._context = context
-        self._start = start
         self._stop = stop
         self._where = None if where is None else _sent(where)
         self._shards = shards
@@ -97,18 +95,6 @@ class AsyncClusterRecords(AheadRecords[_Merged]):
         """Until when nothing may come, counted from the last that did, over however many polls."""
         weakref.finalize(self, _end, asyncio.get_running_loop(), self._streams)
         context.readers[self] = None
-
-    @property
-    def position(self) -> int:
-        if self._ahead is not None:
-            return self._ahead.position
-        if isinstance(self._start, int):
-            return self._start
-        raise InvalidInput("the subscription has not begun: enter its context, or iterate, before asking where it is")
-
-    async def __aenter__(self) -> Self:
-        await self._begun()
-        return self
 
     async def close(self) -> None:
         self._closed = True
