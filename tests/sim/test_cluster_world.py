@@ -23,10 +23,11 @@ def test_nothing_is_violated(first: int) -> None:
         assert result.acknowledged > 0
 
 
-@pytest.mark.parametrize("seed", [474, 504, 1005, 1268, 1421, 1485, 1493, 1935])
+@pytest.mark.parametrize("seed", [440, 474, 504, 1005, 1268, 1421, 1485, 1493, 1935])
 def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     """What each has found:
 
+    440: a connection of a flood was lost before it could send half a frame, and the flood ended the run.
     474: batches of a part that were refused went again out of turn, and hardly ever came through.
     504: a lane was dropped that lacked space, and its replica took the disk for full ever after.
     1005: a learner joined under the number of a replica that another leader had added, and pushed it out.

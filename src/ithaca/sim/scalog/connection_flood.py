@@ -85,8 +85,7 @@ class ConnectionFlood:
                 if kind == "waiting" and host.is_storage:
                     position = max(1, world.recorder.last_position + random.randint(-2, _AHEAD))
                     connection.send(Read(position, READ_WAIT_MS_MAX), correlation=connection.next_correlation())
-                elif kind == "halting":
-                    assert connection._transport is not None
+                elif kind == "halting" and connection._transport is not None:  # else it is lost already
                     connection._transport.write(_FRAME[: random.randint(1, len(_FRAME) - 1)])
                 while world.scheduler.now_ns < end_ns and not world.is_healing and connection.is_open:
                     await asyncio.wait([connection._lost], timeout=_LOOK_S)
