@@ -1,4 +1,7 @@
-"""The leader's retention: what a clock said while the shards were asked must still hold when they have answered."""
+"""The leader's retention: what a clock said while the shards were asked must still hold when they have answered.
+
+What a leader finds too old when it begins has to wait.
+"""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -28,6 +31,9 @@ class _Clock:
     def agreed_us(self) -> int:
         return next(self._shown_us)
 
+    def read(self) -> int:
+        return next(self._shown_us)
+
 
 @pytest.mark.parametrize(("shown_us", "trimmed"), [(_NOW_US, [TrimTo(5)]), (_NOW_US - 60_000_000, [])])
 async def test_retaining_clock_set_back(shown_us: int, trimmed: list[TrimTo], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,3 +53,26 @@ async def test_retaining_clock_set_back(shown_us: int, trimmed: list[TrimTo], mo
     state.tail = 10  # what was empty when the leader began has records by now
     await retaining._look()
     assert submitted == trimmed
+
+
+async def test_a_leader_that_begins_trims_nothing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little it is, and without a warning for that: the order's time may have leapt under the leader before."""
+
+    async def answer(self: Retaining, shard: Shard, question: SeekTime) -> Message:
+        return TimeIs(5)
+
+    monkeypatch.setattr(Retaining, "_ask", answer)
+    submitted: list[object] = []
+    state = SimpleNamespace(first=0, tail=1000, shards=SimpleNamespace(by_number={0: None}))
+    retaining = Retaining(
+        Retention(age=timedelta(seconds=10)),
+        cast(OrderingState, state),
+        cast(Any, None),
+        lambda entry, *_: submitted.append(entry),
+        cast(OrderTime, _Clock(_NOW_US, _NOW_US, _NOW_US)),
+    )
+    await retaining._look()
+    assert submitted == []
+    assert retaining.announced is None
+    assert retaining._pace is not None
+    assert retaining._pace.announced is not None, "it waits"
