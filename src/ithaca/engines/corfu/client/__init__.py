@@ -1,0 +1,6 @@
+"""Clients of the engine: `log` is the handle. Read it first.
+
+`links` reaches servers, `driving` runs flows over them; `gathering` makes batches of single records, `writers` are the
+sessions that plain appends rotate, `session` those that users name; `rows` fetches records row by row, and fills holes;
+`places` says where the servers are.
+"""

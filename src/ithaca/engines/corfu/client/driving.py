@@ -1,0 +1,88 @@
+"""Running flows: each effect is performed over connections, and its answer sent back into the flow."""
+
+import asyncio
+from typing import TypeVar
+
+from ithaca.engines.corfu.client.links import Links
+from ithaca.engines.corfu.messages import Decide, heard_answer, said_call
+from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, Refused, UnitCall
+from ithaca.engines.corfu.sequencing.commands import GetSessions
+from ithaca.engines.corfu.sequencing.flows.flow import (
+    LOST,
+    AskRaft,
+    AskSequencer,
+    AskUnit,
+    AskUnits,
+    Done,
+    Effect,
+    Flow,
+    Pause,
+    Steps,
+)
+from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
+from ithaca.model.errors import ProtocolError, StorageFull, Unavailable
+
+T = TypeVar("T")
+
+
+class Driver:
+    """Runs the flows of one handle."""
+
+    def __init__(self, links: Links, knowledge: Knowledge) -> None:
+        self.knowledge = knowledge
+        self._links = links
+
+    async def run(self, steps: Steps[T]) -> T:
+        """The result of a flow."""
+        flow = Flow(steps)
+        event: object = None
+        while True:
+            effect = flow.step(event)[0]
+            if isinstance(effect, Done):
+                return effect.result
+            event = await self._perform(effect)
+
+    async def _perform(self, effect: Effect) -> object:
+        match effect:
+            case AskUnit(unit, call):
+                return await self._ask_unit(unit, call)
+            case AskUnits(asked):
+                return tuple(await asyncio.gather(*(self._ask_unit(unit, call) for unit, call in asked)))
+            case AskSequencer(sequencer, call):
+                address = dict(self.knowledge.known.sequencers).get(sequencer)
+                if address is None:
+                    return LOST
+                try:
+                    return (await self._links.ask(address, call)).message
+                except Unavailable:
+                    return LOST
+            case AskRaft(call):
+                message = call if isinstance(call, GetProjection | GetSessions) else Decide(call)
+                try:
+                    return await self._links.ask_leader(message)
+                except Unavailable:
+                    return LOST
+            case Pause(ms):
+                await asyncio.sleep(ms / 1000)
+                return None
+
+    async def _ask_unit(self, unit: int, call: UnitCall) -> object:
+        member = self.knowledge.projection.member(unit)
+        if member is None:
+            return LOST
+        message, payload = said_call(call)
+        try:
+            received = await self._links.ask(member.address, message, payload)
+        except Unavailable:
+            return LOST
+        except StorageFull as error:
+            return Refused(str(error))
+        return heard_answer(received.message, received.payload)
+
+
+async def first_knowledge(links: Links) -> Knowledge:
+    """What the Raft group says to whoever knows nothing yet; `Unavailable` while the log is not founded."""
+    answer = await links.ask_leader(GetProjection())
+    if not isinstance(answer, Known):
+        raise ProtocolError(f"the leader answered with {type(answer).__name__}, and not with the projection")
+    return Knowledge(answer, sequencers=tuple(number for number, _ in answer.sequencers))

@@ -1,0 +1,193 @@
+"""The handle on a cluster of this engine."""
+
+import asyncio
+from collections.abc import Callable
+
+from ithaca.client.asking import ask_status
+from ithaca.client.deadline import Deadline
+from ithaca.client.fetched import Bounds, Fetched, FetchingLog, trimmed
+from ithaca.client.intake import Slot
+from ithaca.client.settings import ClientSettings
+from ithaca.engines.corfu.client.driving import Driver, first_knowledge
+from ithaca.engines.corfu.client.gathering import Gathered
+from ithaca.engines.corfu.client.links import Links
+from ithaca.engines.corfu.client.rows import RowReader
+from ithaca.engines.corfu.client.session import CorfuSession
+from ithaca.engines.corfu.client.writers import Writers
+from ithaca.engines.corfu.sequencing.commands import Void
+from ithaca.engines.corfu.sequencing.entries import Entry
+from ithaca.engines.corfu.sequencing.flows.opening import opened
+from ithaca.engines.corfu.sequencing.flows.reading import tail
+from ithaca.engines.corfu.sequencing.flows.settling import settled
+from ithaca.engines.corfu.sequencing.flows.trimming import trimmed_log, trimmed_rows
+from ithaca.engines.corfu.sequencing.rows import first_position, row_of
+from ithaca.engines.corfu.sequencing.state import ANONYMOUS
+from ithaca.model.errors import InvalidInput, IthacaError, NamesFull, NotWritten, SessionExpired, Unavailable
+from ithaca.model.interface import ClusterStatus
+from ithaca.model.records import Durability, Receipt
+from ithaca.model.view import Address
+from ithaca.runtime.backoff import Backoff
+from ithaca.runtime.checks import check_position, check_session_name, too_late
+from ithaca.wire.batch import Batch
+
+
+class CorfuLog(FetchingLog):
+    """A handle: connections to units, sequencers and the Raft group, and what it knows of them."""
+
+    def __init__(self, links: Links, driver: Driver, settings: ClientSettings, durability: Durability) -> None:
+        super().__init__("the cluster", settings)
+        self._links = links
+        self._driver = driver
+        self._durability: Durability = durability
+        self._writers = Writers(driver, durability)
+        self._rows = RowReader(driver)
+        self._gathered: Gathered | None = None
+
+    # Appending
+
+    async def send(self, batch: Batch) -> Receipt:
+        return await self._appended(lambda: batch)
+
+    def take_batch(self, batch: Batch, slot: Slot) -> None:
+        self._gathered = None  # what comes later stands behind the batch
+        super().take_batch(batch, slot)
+
+    def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
+        self.check()
+        gathered = self._gathered
+        if gathered is None or gathered.is_closed:
+            gathered = self._gathered = Gathered(self._compression)
+            task = asyncio.create_task(self._append_gathered(gathered))
+            self._sending[task] = (0, gathered.is_answered)  # its records are counted one by one
+            task.add_done_callback(self._sent)
+        self.inflight.add(gathered.add(value, key, slot))
+
+    async def _append_gathered(self, gathered: Gathered) -> None:
+        try:
+            gathered.done(await self._appended(gathered.make))
+        except Exception as error:
+            gathered.is_closed = True
+            gathered.failed(error)
+        finally:
+            self.inflight.settle(gathered.size_bytes)
+
+    async def _appended(self, make: Callable[[], Batch]) -> Receipt:
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                return await self._writers.append(make)
+        except TimeoutError as error:
+            if isinstance(error, IthacaError):
+                raise
+            raise too_late(self._settings.timeout_s) from None
+
+    async def session(self, name: str) -> CorfuSession:
+        self.check()
+        check_session_name(name)
+        if name.startswith(ANONYMOUS):
+            raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
+        found = await self._driver.run(opened(self._driver.knowledge, name))
+        if isinstance(found, Void):
+            raise NamesFull(f"session {name!r} cannot be opened: {found.reason}")
+        if found.is_forgotten:
+            raise SessionExpired(
+                f"session {name!r} was used before, and no unit remembers how far it was: find out which of its "
+                "records are there, and go on under another name"
+            )
+        return CorfuSession(
+            name,
+            found,
+            self._driver,
+            compression=self._compression,
+            durability=self._durability,
+            check=self.check,
+        )
+
+    # Reading
+
+    async def bounds(self) -> Bounds:
+        row = await self._driver.run(tail(self._driver.knowledge))
+        self._rows.saw_tail(row)
+        first = self._driver.knowledge.known.trim
+        return Bounds(first, max(first, first_position(row)))
+
+    async def fetch(self, position: int, wait_s: float) -> Fetched:
+        first = self._driver.knowledge.known.trim
+        if position < first:
+            raise trimmed(position, first)
+        return await self._rows.fetch(position, wait_s)
+
+    # What only this engine has
+
+    async def fill(self, position: int) -> bool:
+        """Have the row of a position settled: complete what its writer has begun, else make it empty for ever.
+
+        Says whether there is a batch. `NotWritten` for rows that nobody has taken yet.
+        """
+        self.check()
+        check_position(position)
+        row = row_of(position)
+        await self._check_taken(row)
+        return isinstance(state := await self._driver.run(settled(self._driver.knowledge, row)), Entry) and not (
+            state.is_junk
+        )
+
+    async def trim_position(self, start: int, stop: int | None = None) -> None:
+        """Let go of the row of a position, or of all rows that lie within `[start, stop)`."""
+        self.check()
+        check_position(start, "start")
+        low = row_of(start)
+        high = low + 1 if stop is None else row_of(stop)
+        await self._check_taken(high - 1)
+        await self._driver.run(trimmed_rows(self._driver.knowledge, low, high))
+
+    async def _check_taken(self, row: int) -> None:
+        end = await self._driver.run(tail(self._driver.knowledge))
+        if row >= end:
+            position = first_position(end)
+            raise NotWritten(f"row {row} was not taken by anybody yet: the tail is {position}", tail=position)
+
+    # The whole log
+
+    async def trim(self, before: int) -> None:
+        self.check()
+        check_position(before, "before")
+        end = await self._driver.run(trimmed_log(self._driver.knowledge, before))
+        if before > end:
+            raise InvalidInput(f"cannot trim before {before}: the tail is {end}")
+
+    async def status(self) -> ClusterStatus:
+        self.check()
+        bounds = await self.bounds()
+        known = self._driver.knowledge.known
+        addresses = [*(address for _, address in known.sequencers), *(unit.address for unit in known.projection.units)]
+        servers = []
+        problems = []
+        for address in addresses:
+            try:
+                servers.append(await ask_status(address))
+            except IthacaError as error:
+                problems.append(f"{address} does not answer: {error}")
+                servers.append({"address": str(address), "state": "unreachable", "error": str(error)})
+        return ClusterStatus(not problems, tuple(problems), bounds.tail, bounds.first, tuple(servers))
+
+    async def disconnect(self) -> None:
+        await self._rows.close()
+        self._links.close()
+
+
+async def open_log(bootstrap: tuple[Address, ...], settings: ClientSettings) -> CorfuLog:
+    """A handle on the cluster that has these servers; `Unavailable` when none of them answers in time."""
+    links = Links(bootstrap)
+    deadline, pauses = Deadline(settings.timeout_s), Backoff()
+    while True:
+        try:
+            knowledge = await first_knowledge(links)
+            return CorfuLog(links, Driver(links, knowledge), settings, "fsync")
+        except Unavailable:
+            if deadline.passed:
+                links.close()
+                raise
+            await pauses.pause(deadline)
+        except BaseException:
+            links.close()
+            raise

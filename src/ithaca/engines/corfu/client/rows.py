@@ -1,0 +1,137 @@
+"""Fetching records row by row: several rows at a time below the tail, and waiting at it.
+
+A row that was taken and is not written is a hole. It is counted from when the sequencer's tail was seen behind it:
+after `HOLE_MS` what the head of its chain has is completed, and after `JUNK_MS` the row is made junk. Waiting at the
+tail is no hole.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from ithaca.client.deadline import Deadline
+from ithaca.client.fetched import Fetched
+from ithaca.engines.corfu.client.driving import Driver
+from ithaca.engines.corfu.client.writers import shard_of
+from ithaca.engines.corfu.sequencing.entries import Entry
+from ithaca.engines.corfu.sequencing.flows.reading import looked, read, tail
+from ithaca.engines.corfu.sequencing.flows.settling import RowState, settled
+from ithaca.engines.corfu.sequencing.limits import HOLE_MS, JUNK_MS, LOOK_MS, READ_ROWS_MAX
+from ithaca.engines.corfu.sequencing.rows import first_position, row_of
+from ithaca.model.limits import STREAM_SILENT_S
+from ithaca.wire.positioned import PositionedBatch
+
+
+class _Hole(NamedTuple):
+    """A row that was taken and not written, as far as is known, and since when."""
+
+    row: int
+    since_s: float
+
+
+class RowReader:
+    """Reads rows for one handle."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._tail = 0
+        """The highest that was seen: rows below it were taken."""
+        self._hole: _Hole | None = None
+        self._looking: set[asyncio.Task[RowState]] = set()
+
+    def saw_tail(self, row: int) -> None:
+        self._tail = max(self._tail, row)
+
+    async def fetch(self, position: int, wait_s: float) -> Fetched:
+        """The records from this position on, of some rows; waits for the first. Nothing, and `next` where it was asked
+        from, when nothing is there in time."""
+        deadline = Deadline(wait_s)
+        row = row_of(position)
+        while True:
+            states = await self._read_some(row)
+            found = self._fetched(position, row, states)
+            if found.next > position:
+                return found
+            if not await self._waited(row, deadline):
+                return found
+
+    async def _read_some(self, row: int) -> list[RowState]:
+        """This row and, where they were taken, those behind it; up to the first that is not written."""
+        knowledge = self._driver.knowledge
+        count = max(1, min(READ_ROWS_MAX, self._tail - row))
+        ahead = [self._look(each) for each in range(row + 1, row + count)]
+        try:
+            states = [await self._driver.run(read(knowledge, row))]
+            for looking in ahead:
+                if states[-1] == "unwritten":
+                    break
+                states.append(await looking)
+        finally:
+            for looking in ahead:
+                looking.cancel()
+        return states
+
+    def _look(self, row: int) -> "asyncio.Task[RowState]":
+        task = asyncio.create_task(self._driver.run(looked(self._driver.knowledge, row)))
+        self._looking.add(task)
+        task.add_done_callback(self._looked)
+        return task
+
+    def _looked(self, task: "asyncio.Task[RowState]") -> None:
+        self._looking.discard(task)
+        if not task.cancelled():
+            task.exception()  # perhaps nobody came so far: then it is met again
+
+    async def close(self) -> None:
+        """End what is read ahead."""
+        looking = list(self._looking)
+        for task in looking:
+            task.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)
+
+    def _fetched(self, position: int, row: int, states: list[RowState]) -> Fetched:
+        batches: list[PositionedBatch] = []
+        following = position
+        projection = self._driver.knowledge.projection
+        for at, state in enumerate(states, row):
+            if state == "unwritten":
+                break
+            start = first_position(at)
+            if isinstance(state, Entry) and state.batch is not None:
+                self.saw_tail(at + 1)
+                if position < start + state.batch.count:
+                    shard = shard_of(self._driver, at)
+                    batches.append(PositionedBatch(state.batch, start, shard, 0, state.batch.count))
+            following = first_position(at + 1)
+            if state == "empty":
+                stop = projection.stop_of(projection.range_of(at))
+                following = first_position(stop) if stop is not None else following
+                break
+        return Fetched(batches, following)
+
+    async def _waited(self, row: int, deadline: Deadline) -> bool:
+        """Wait until there may be more; False when the time is up."""
+        driver, knowledge = self._driver, self._driver.knowledge
+        if row >= self._tail:
+            self.saw_tail(await driver.run(tail(knowledge)))
+        if row < self._tail:
+            await self._mend(row)
+            return True
+        silent = Deadline(min(STREAM_SILENT_S, 0.5))
+        while not deadline.passed and not silent.passed:
+            await asyncio.sleep(min(LOOK_MS / 1000, deadline.left_s))
+            if await driver.run(looked(knowledge, row)) != "unwritten":
+                return True
+        return not deadline.passed
+
+    async def _mend(self, row: int) -> None:
+        """A hole: give its writer some time, then complete it, and at last make it junk."""
+        now_s = asyncio.get_running_loop().time()
+        if self._hole is None or self._hole.row != row:
+            self._hole = _Hole(row, now_s)
+        age_ms = (now_s - self._hole.since_s) * 1000
+        if age_ms < HOLE_MS:
+            await asyncio.sleep(LOOK_MS / 1000)
+            return
+        state = await self._driver.run(settled(self._driver.knowledge, row, may_junk=age_ms >= JUNK_MS))
+        if state == "unwritten":
+            await asyncio.sleep(HOLE_MS / 1000)

@@ -1,0 +1,59 @@
+"""CORFU, as an engine among others. What a process does not use of it is not loaded."""
+
+from collections.abc import Sequence
+
+from ithaca.client.engine_log import EngineLog
+from ithaca.client.settings import ClientSettings
+from ithaca.engines.corfu.name import NAME
+from ithaca.engines.engine import Engine
+from ithaca.model.config.cluster import ClusterFile
+from ithaca.model.engine import EngineName, Feature
+from ithaca.model.health import Health, ServerStatus
+from ithaca.model.server_place import Role, ServerPlace
+from ithaca.model.view import Address
+from ithaca.raft.events import Settings
+from ithaca.server.process import Server
+from ithaca.storage.disk import Disk
+
+
+class Corfu(Engine):
+    """Positions are handed out first, and written through chains of units after."""
+
+    name: EngineName = NAME
+    features: frozenset[Feature] = frozenset({Feature.SESSIONS, Feature.TRIM})
+    roles: frozenset[Role] = frozenset({"orderer", "replica", "spare"})
+
+    def make_server(
+        self,
+        file: ClusterFile,
+        place: ServerPlace,
+        directory: str,
+        *,
+        disk: Disk | None = None,
+        settings: Settings | None = None,
+        listen_at: Address | None = None,
+    ) -> Server:
+        from ithaca.engines.corfu.server.orderer import OrdererServer
+        from ithaca.engines.corfu.server.unit import UnitServer
+
+        if place.role == "orderer":
+            return OrdererServer(file, place.number, directory, disk=disk, settings=settings, listen_at=listen_at)
+        return UnitServer(file, place, directory, disk=disk, listen_at=listen_at)
+
+    async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
+        from ithaca.engines.corfu.client.log import open_log
+
+        return await open_log(bootstrap, settings)
+
+    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+        from ithaca.engines.corfu.client.places import places_of
+
+        return await places_of(bootstrap)
+
+    def health(self, servers: Sequence[ServerStatus]) -> Health:
+        from ithaca.engines.corfu.health import health
+
+        return health(servers)
+
+
+ENGINE: Engine = Corfu()

@@ -1,0 +1,142 @@
+"""The messages of this engine, with the numbers of their frames. Calls of `sequencing` that carry no batch go as they
+are.
+
+| type | message | from → to | answered by | payload |
+|---|---|---|---|---|
+| 150 | WriteRow | client → unit | RowWritten, RowContent, RowTrimmed | the batch, unless it is junk |
+| 151 | RowContent | back | | the batch, unless it is junk |
+| 152 | Read | client → unit | RowContent, RowUnwritten, RowTrimmed | |
+| 153–158 | Seal, Install, TrimRows, ListMissing, GetPlaced, GetTrims | client → unit | the answers 160–169 | |
+| 160–169 | RowWritten … TrimsAre | back | | |
+| 170 | EpochIs | back, of units and sequencers | | |
+| 171 | Refused | back | | |
+| 172 | GetIdentity | leader → unit | IdentityIs | |
+| 173 | IdentityIs | back | | |
+| 174–176 | TakeTokens, Fence, GetTail | client → sequencer | the answers 177–180 | |
+| 177–180 | Tokens, SessionFence, TailIs, NotReady | back | | |
+| 181 | Decide | anyone → leader | Known, SessionIs or Void | |
+| 182 | GetProjection | anyone → leader | Known | |
+| 183 | GetSessions | sequencer → leader | SessionsAre | |
+| 184–187 | Known, SessionIs, Void, SessionsAre | back | | |
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from ithaca.engines.corfu.sequencing import calls, commands
+from ithaca.engines.corfu.sequencing.calls import RowHolds, UnitAnswer, UnitCall, Write
+from ithaca.engines.corfu.sequencing.entries import JUNK, Entry, entry_of
+from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
+from ithaca.engines.corfu.sequencing.projection import Natural, RowNumber
+from ithaca.model.errors import ProtocolError
+from ithaca.model.records import Buffer
+from ithaca.protocol.codec import Message, register
+from ithaca.wire.batch import DATA, parse
+
+
+class WriteRow(msgspec.Struct, frozen=True, array_like=True):
+    """Put the batch in the payload, or junk, into a row."""
+
+    epoch: Natural
+    row: RowNumber
+    time_us: int
+
+
+class RowContent(msgspec.Struct, frozen=True, array_like=True):
+    """What is in the row: the batch in the payload, or junk."""
+
+    time_us: int
+
+
+class GetIdentity(msgspec.Struct, frozen=True, array_like=True):
+    """Which unit is this?"""
+
+
+class IdentityIs(msgspec.Struct, frozen=True, array_like=True):
+    identity: UUID
+
+
+class Decide(msgspec.Struct, frozen=True, array_like=True):
+    """Have Raft decide on this; the outcome is the answer."""
+
+    command: commands.Command
+
+
+UNIT_CALLS = (calls.Read, calls.Seal, calls.Install, calls.TrimRows, calls.ListMissing, calls.GetPlaced, calls.GetTrims)
+SEQUENCER_CALLS = (calls.TakeTokens, calls.Fence, calls.GetTail)
+
+register(
+    {
+        150: WriteRow,
+        151: RowContent,
+        **dict(enumerate(UNIT_CALLS, 152)),
+        160: calls.RowWritten,
+        161: calls.RowUnwritten,
+        162: calls.RowTrimmed,
+        163: calls.UnitSealed,
+        164: calls.UnitInstalled,
+        165: calls.OtherIdentity,
+        166: calls.RowsTrimmed,
+        167: calls.MissingRows,
+        168: calls.PlacedAre,
+        169: calls.TrimsAre,
+        170: calls.EpochIs,
+        171: calls.Refused,
+        172: GetIdentity,
+        173: IdentityIs,
+        **dict(enumerate(SEQUENCER_CALLS, 174)),
+        177: calls.Tokens,
+        178: calls.SessionFence,
+        179: calls.TailIs,
+        180: calls.NotReady,
+        181: Decide,
+        182: calls.GetProjection,
+        183: commands.GetSessions,
+        184: calls.Known,
+        185: commands.SessionIs,
+        186: commands.Void,
+        187: commands.SessionsAre,
+    }
+)
+
+
+def said_call(call: UnitCall) -> tuple[Message, Sequence[Buffer]]:
+    """A call to a unit as it goes over the wire, and what goes beside it."""
+    if isinstance(call, Write):
+        return WriteRow(call.epoch, call.row, call.entry.time_us), _payload(call.entry)
+    return call, ()
+
+
+def heard_call(message: Message, payload: Buffer) -> UnitCall:
+    """The call that a message says; `ProtocolError` when it is none, `Corrupt` when its batch is damaged."""
+    if isinstance(message, WriteRow):
+        return Write(message.epoch, message.row, _entry(payload, message.time_us))
+    if isinstance(message, UNIT_CALLS):
+        return message
+    raise ProtocolError(f"a unit does not know {type(message).__name__}")
+
+
+def said_answer(answer: UnitAnswer) -> tuple[Message, Sequence[Buffer]]:
+    if isinstance(answer, RowHolds):
+        return RowContent(answer.entry.time_us), _payload(answer.entry)
+    return answer, ()
+
+
+def heard_answer(message: Message, payload: Buffer) -> object:
+    """What a unit's message says."""
+    return RowHolds(_entry(payload, message.time_us)) if isinstance(message, RowContent) else message
+
+
+def _payload(entry: Entry) -> Sequence[Buffer]:
+    return () if entry.batch is None else entry.batch.buffers()
+
+
+def _entry(payload: Buffer, time_us: int) -> Entry:
+    if not len(payload):
+        return JUNK
+    batch = parse(payload)
+    if batch.kind != DATA or batch.count > ROW_POSITIONS or batch.total_bytes != len(payload):
+        raise ProtocolError(f"a row takes one batch of at most {ROW_POSITIONS} records")
+    return entry_of(batch, time_us)

@@ -1,0 +1,264 @@
+"""What units, the sequencer and the Raft group are asked, and what they answer.
+
+Every call to a unit or a sequencer names the epoch of whoever asks, and is refused with `EpochIs` under another one.
+Structs that carry no batch are messages as they are.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from ithaca.engines.corfu.sequencing.entries import Entry
+from ithaca.engines.corfu.sequencing.limits import MISSING_ROWS_MAX, TOKENS_MAX, UNIT_TRIMS_MAX
+from ithaca.engines.corfu.sequencing.placed import PlacedBatch
+from ithaca.engines.corfu.sequencing.projection import Natural, Projection, RowNumber
+from ithaca.model.view import Address
+
+
+class Call(msgspec.Struct, frozen=True, array_like=True):
+    """Asks for something; the answer is one of the structs below."""
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True):
+    """Of a unit, a sequencer or Raft."""
+
+
+# Units
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Put this into a row, unless something is there."""
+
+    epoch: int
+    row: int
+    entry: Entry
+
+
+class Read(Call, frozen=True, array_like=True):
+    epoch: Natural
+    row: RowNumber
+
+
+class Seal(Call, frozen=True, array_like=True):
+    """Accept nothing more of this epoch, nor of earlier ones."""
+
+    epoch: Natural
+
+
+class Install(Call, frozen=True, array_like=True):
+    """Raft has decided on this epoch: accept calls of it. The unit must be the one that the projection means."""
+
+    epoch: Natural
+    identity: UUID
+
+
+class TrimRows(Call, frozen=True, array_like=True):
+    """The rows `[low, high)` go; what was not written there never will be."""
+
+    epoch: Natural
+    low: RowNumber
+    high: RowNumber
+
+
+class ListMissing(Call, frozen=True, array_like=True):
+    """Of the rows `start`, `start + step` … below `stop`, those that were neither written nor trimmed."""
+
+    epoch: Natural
+    start: RowNumber
+    stop: RowNumber
+    step: Annotated[int, Meta(ge=1)]
+
+
+class GetPlaced(Call, frozen=True, array_like=True):
+    """The last batches of a session."""
+
+    epoch: Natural
+    producer: Natural
+
+
+class GetTrims(Call, frozen=True, array_like=True):
+    """Everything that was trimmed, durably; answered by a sealed unit too."""
+
+
+UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetPlaced | GetTrims
+
+
+class RowWritten(Answer, frozen=True, array_like=True):
+    """The call has put it there, durably."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowHolds:
+    """This is in the row, durably: what was to be written, or something else."""
+
+    entry: Entry
+
+
+class RowUnwritten(Answer, frozen=True, array_like=True):
+    """Nothing is there yet."""
+
+
+class RowTrimmed(Answer, frozen=True, array_like=True):
+    """Whatever was there, it is gone; what was not written counts as junk."""
+
+
+class EpochIs(Answer, frozen=True, array_like=True):
+    """The call was refused: this is the epoch here."""
+
+    epoch: Natural
+    is_sealed: bool
+
+
+class UnitSealed(Answer, frozen=True, array_like=True):
+    """Sealed, durably, with all that was accepted before."""
+
+    epoch: Natural
+    highest: Annotated[int, Meta(ge=-1)]
+    """The highest row that was ever written; -1 for none."""
+    time_us: int
+
+
+class UnitInstalled(Answer, frozen=True, array_like=True):
+    pass
+
+
+class OtherIdentity(Answer, frozen=True, array_like=True):
+    """This is not the unit that the projection means: it has lost its disk, or was set up anew."""
+
+    identity: UUID
+
+
+class RowsTrimmed(Answer, frozen=True, array_like=True):
+    pass
+
+
+class MissingRows(Answer, frozen=True, array_like=True):
+    rows: Annotated[tuple[RowNumber, ...], Meta(max_length=MISSING_ROWS_MAX)]
+    next: RowNumber
+    """Where to go on; the `stop` of the call when this is all."""
+
+
+class PlacedAre(Answer, frozen=True, array_like=True):
+    batches: tuple[PlacedBatch, ...]
+    is_forgetful: bool = False
+
+
+class TrimsAre(Answer, frozen=True, array_like=True):
+    below: RowNumber
+    ranges: Annotated[tuple[tuple[RowNumber, RowNumber], ...], Meta(max_length=UNIT_TRIMS_MAX)]
+
+
+class Refused(Answer, frozen=True, array_like=True):
+    """A bound was reached; nothing was done, and the same may work later."""
+
+    reason: str
+
+
+UnitAnswer = (
+    RowWritten
+    | RowHolds
+    | RowUnwritten
+    | RowTrimmed
+    | EpochIs
+    | UnitSealed
+    | UnitInstalled
+    | OtherIdentity
+    | RowsTrimmed
+    | MissingRows
+    | PlacedAre
+    | TrimsAre
+    | Refused
+)
+
+# The sequencer
+
+
+class Want(msgspec.Struct, frozen=True, array_like=True):
+    """A row for the next batch of a session, behind `after`: the last row of it that is settled, -1 for none."""
+
+    producer: Natural
+    session_epoch: Natural
+    after: Annotated[int, Meta(ge=-1)]
+
+
+class TakeTokens(Call, frozen=True, array_like=True):
+    """A row for each of these sessions."""
+
+    epoch: Natural
+    wants: Annotated[tuple[Want, ...], Meta(min_length=1, max_length=TOKENS_MAX)]
+
+
+class Fence(Call, frozen=True, array_like=True):
+    """Give no row to handles of the session that are older than this."""
+
+    epoch: Natural
+    producer: Natural
+    session_epoch: Natural
+
+
+class GetTail(Call, frozen=True, array_like=True):
+    epoch: Natural
+
+
+SequencerCall = TakeTokens | Fence | GetTail
+
+
+class Token(msgspec.Struct, frozen=True, array_like=True):
+    """A row of one's own; -1: the session was opened again, and this handle gets none."""
+
+    row: Annotated[int, Meta(ge=-1)]
+    time_us: int
+
+
+class Tokens(Answer, frozen=True, array_like=True):
+    """In the order of the wants."""
+
+    tokens: tuple[Token, ...]
+
+
+class SessionFence(Answer, frozen=True, array_like=True):
+    """From now on older handles get nothing."""
+
+    open_row: Annotated[int, Meta(ge=-1)]
+    """The last row that the session got, which may be unsettled; -1 for none in this epoch."""
+    is_forgotten: bool = False
+    """Whether there may have been one that is not remembered: then only a new epoch fences."""
+
+
+class TailIs(Answer, frozen=True, array_like=True):
+    """The row that is given next."""
+
+    row: RowNumber
+
+
+class NotReady(Answer, frozen=True, array_like=True):
+    """What precedes this epoch is not settled yet, or the bound is being raised: ask again."""
+
+
+SequencerAnswer = Tokens | SessionFence | TailIs | NotReady | EpochIs
+
+# Raft
+
+
+class GetProjection(Call, frozen=True, array_like=True):
+    """The projection as it is after the call began."""
+
+
+class Known(Answer, frozen=True, array_like=True):
+    """What Raft's state says to everybody."""
+
+    projection: Projection
+    bound: RowNumber
+    """Rows below this may have been given away."""
+    trim: Natural
+    """The first position that was not trimmed."""
+    time_us: int = 0
+    """No row of an earlier epoch has a later time."""
+    unit_last: Natural = 0
+    """The highest number that a unit ever had."""
+    sequencers: tuple[tuple[int, Address], ...] = ()
+    """The servers that can hand out rows, and where they are."""

@@ -1,0 +1,129 @@
+"""What the Raft group is asked to decide, as entries of its log, and what comes out."""
+
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from ithaca.engines.corfu.sequencing.calls import Answer, Call, Known
+from ithaca.engines.corfu.sequencing.limits import UNITS_MAX
+from ithaca.engines.corfu.sequencing.projection import Chain, Natural, RowNumber, UnitMember, UnitNumber
+from ithaca.model.limits import SESSION_NAME_BYTES_MAX
+from ithaca.model.view import Address
+
+Name = Annotated[str, Meta(max_length=SESSION_NAME_BYTES_MAX)]
+Sets = Annotated[tuple[Chain, ...], Meta(min_length=1, max_length=UNITS_MAX)]
+
+
+class FoundLog(msgspec.Struct, frozen=True, array_like=True, tag="found"):
+    """The first entry: the log, its units, and its first projection. Void when there is one."""
+
+    log: UUID
+    units: tuple[UnitMember, ...]
+    sets: Sets
+    sequencer: int
+    grant: RowNumber
+    sequencers: tuple[tuple[int, Address], ...] = ()
+
+
+class Joined(msgspec.Struct, frozen=True, array_like=True):
+    """A unit that has a copy of all rows of one set of a closed range."""
+
+    start: RowNumber
+    """Of the range."""
+    set: Natural
+    unit: UnitNumber
+
+
+class NextEpoch(msgspec.Struct, frozen=True, array_like=True, tag="next"):
+    """The epoch was sealed; decide on the one after it. Void when another one has been decided meanwhile.
+
+    Only units that have answered the seal go on: the others are removed for good.
+    """
+
+    epoch: Natural
+    """The one that was sealed."""
+    sealed: tuple[UnitNumber, ...]
+    highest: Annotated[int, Meta(ge=-1)]
+    """The highest row on any of them."""
+    time_us: int
+    """The highest time of a row on any of them."""
+    sets: Sets
+    """Of the new active range."""
+    sequencer: int
+    grant: RowNumber
+    """Rows that the new sequencer may give at once."""
+    joined: tuple[Joined, ...] = ()
+
+
+class Grant(msgspec.Struct, frozen=True, array_like=True, tag="grant"):
+    """Raise the bound of this epoch; void in another one."""
+
+    epoch: Natural
+    bound: RowNumber
+
+
+class Settled(msgspec.Struct, frozen=True, array_like=True, tag="settled"):
+    """Everything below the start of this epoch's active range is settled, and its sequencer begins; void in another
+    one, and when it has begun before.
+    """
+
+    epoch: Natural
+
+
+class AddUnit(msgspec.Struct, frozen=True, array_like=True, tag="unit"):
+    """A unit that nobody writes to yet: a spare. The same identity again is the same unit."""
+
+    address: Address
+    identity: UUID
+
+
+class OpenSession(msgspec.Struct, frozen=True, array_like=True, tag="open"):
+    """Raise the epoch of a session, which is made if there is none."""
+
+    name: Name
+
+
+class ExpireSession(msgspec.Struct, frozen=True, array_like=True, tag="expire"):
+    name: Name
+
+
+class TrimLog(msgspec.Struct, frozen=True, array_like=True, tag="trim"):
+    """Let everything before this position go. Void in another epoch: it was below the tail of this one."""
+
+    epoch: Natural
+    before: Natural
+
+
+class GetSessions(Call, frozen=True, array_like=True):
+    """Which sessions have older handles; no entry, but a read behind everything that was decided."""
+
+
+Command = FoundLog | NextEpoch | Grant | Settled | AddUnit | OpenSession | ExpireSession | TrimLog
+
+
+class SessionIs(Answer, frozen=True, array_like=True):
+    """A session, with what was known when it was opened: its older handles are to be fenced under that epoch, or a
+    later one."""
+
+    name: str
+    producer: int
+    epoch: int
+    known: Known
+
+
+class SessionsAre(Answer, frozen=True, array_like=True):
+    """The epochs of all sessions that were opened more than once, by producer; others have no older handles."""
+
+    fences: tuple[tuple[int, int], ...]
+
+
+class Void(Answer, frozen=True, array_like=True):
+    """The entry changed nothing; `known` is what holds instead."""
+
+    reason: str
+    known: Known | None = None
+
+
+Outcome = Known | SessionIs | Void

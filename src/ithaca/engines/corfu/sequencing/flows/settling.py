@@ -1,0 +1,60 @@
+"""Settling a row: complete what the head of its chain has, else make it junk (§2.4 of the paper, `FILL` in Figure
+4).
+"""
+
+from typing import Literal
+
+from ithaca.engines.corfu.sequencing.calls import Read, RowHolds, RowTrimmed, RowUnwritten, RowWritten, Write
+from ithaca.engines.corfu.sequencing.entries import JUNK, Entry
+from ithaca.engines.corfu.sequencing.flows.flow import Steps
+from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked
+from ithaca.engines.corfu.sequencing.projection import Projection
+
+RowState = Entry | Literal["empty", "trimmed", "unwritten"]
+"""What a row holds, or: it is empty by the projection, was trimmed, or nothing is there yet."""
+
+
+def settled(knowledge: Knowledge, row: int, *, own: Entry | None = None, may_junk: bool = True) -> Steps[RowState]:
+    """Have the row complete on its whole chain; what it holds then, for ever (invariant 6).
+
+    `own` is what the caller has tried to write there: if it was, and was trimmed since, that is what the row held.
+    Without `may_junk` a row that not even the head has stays as it is: "unwritten".
+    """
+    while True:
+        projection = knowledge.projection
+        if not projection.chain(row):
+            return "empty"
+        if not may_junk:
+            head = yield from asked(knowledge, projection, projection.chain(row)[0], Read(projection.epoch, row))
+            if isinstance(head, RowUnwritten):
+                return "unwritten"
+            if head is None:
+                continue
+        state = yield from _passed(knowledge, projection, row, own)
+        if state is not None:
+            return state
+
+
+def _passed(knowledge: Knowledge, projection: Projection, row: int, own: Entry | None) -> Steps[RowState | None]:
+    """Along the chain, under one epoch; None once there is a later one."""
+    entry, state, is_decided = JUNK, "trimmed", False  # type: tuple[Entry, RowState, bool]
+    for unit in projection.chain(row):
+        answer = yield from asked(knowledge, projection, unit, Write(projection.epoch, row, entry))
+        match answer:
+            case RowHolds(found):
+                assert not is_decided or found == entry, f"the units of row {row} have {entry} and {found}"
+                entry, state, is_decided = found, found, True
+            case RowWritten():
+                state, is_decided = entry, True
+            case RowTrimmed():
+                state = "trimmed"
+            case None:
+                return None
+    if state == "trimmed" and own is not None:
+        last = projection.chain(row)[-1]
+        answer = yield from asked(knowledge, projection, last, Write(projection.epoch, row, own))
+        if answer is None:
+            return None
+        if isinstance(answer, RowWritten):
+            return own
+    return state

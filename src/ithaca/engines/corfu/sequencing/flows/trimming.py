@@ -1,0 +1,42 @@
+"""Letting rows go: of the whole log up to a position, and one by one (§2.6 of the paper)."""
+
+from ithaca.engines.corfu.sequencing.calls import Known, TrimRows
+from ithaca.engines.corfu.sequencing.commands import TrimLog, Void
+from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, holds
+from ithaca.engines.corfu.sequencing.flows.reading import tail
+from ithaca.engines.corfu.sequencing.limits import RETRY_MS
+from ithaca.engines.corfu.sequencing.rows import first_position, row_of
+
+
+def trimmed_log(knowledge: Knowledge, before: int) -> Steps[int]:
+    """Let everything before a position go. Returns the tail's position: if that is lower, nothing was trimmed."""
+    while True:
+        end = first_position((yield from tail(knowledge)))
+        if before > end:
+            return end
+        answer = yield AskRaft(TrimLog(knowledge.epoch, before))
+        if answer is LOST:
+            yield Pause(RETRY_MS)
+        elif isinstance(answer, Void):
+            knowledge.learn(answer.known)
+        elif isinstance(answer, Known):
+            knowledge.learn(answer)
+            yield from trimmed_rows(knowledge, 0, row_of(before))
+            return end
+
+
+def trimmed_rows(knowledge: Knowledge, low: int, high: int) -> Steps[None]:
+    """Let the rows `[low, high)` go on every unit, so that none is read again wherever it is asked for."""
+    while low < high:
+        projection = knowledge.projection
+        chains = {chain for row in range(low, high) for chain in (projection.chain(row),)} if high - low <= 64 else None
+        units = {unit for chain in (projection.chains() if chains is None else chains) for unit in chain}
+        is_over = False
+        for unit in sorted(units):
+            answer = yield from asked(knowledge, projection, unit, TrimRows(projection.epoch, low, high))
+            is_over = answer is None
+            if is_over:
+                break
+        if not is_over and (yield from holds(knowledge, projection)):
+            return

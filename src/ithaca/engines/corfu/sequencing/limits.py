@@ -1,0 +1,43 @@
+"""Bounds of this engine."""
+
+from typing import Final
+
+ROW_POSITIONS: Final = 1 << 20
+"""Positions of a row, a power of two. Every batch fits into one: `model.limits.BATCH_RECORDS_MAX` is as much."""
+ROW_MAX: Final = (1 << 42) - 1
+"""The last row, so that every position fits into 63 bits."""
+GRANT_ROWS: Final = 1 << 16
+"""Rows that Raft grants a sequencer at a time: what a reconfiguration skips at most."""
+UNITS_MAX: Final = 4096
+"""Units that a projection may have; the numbers of those that were removed do not count."""
+RANGES_MAX: Final = 4096
+"""Ranges of a projection. Each reconfiguration adds two at most."""
+TOKENS_MAX: Final = 1024
+"""Tokens of one request."""
+SEQUENCER_SESSIONS_MAX: Final = 65_536
+"""Sessions whose open rows a sequencer remembers."""
+UNIT_SESSIONS_MAX: Final = 32_768
+"""Sessions whose last batches a unit remembers."""
+UNIT_WRITES_MAX: Final = 4096
+"""Writes that a unit has accepted and not yet synced."""
+UNIT_TRIMS_MAX: Final = 65_536
+"""Ranges of rows that were trimmed one by one; ranges that touch are one."""
+MISSING_ROWS_MAX: Final = 1024
+"""Rows that one answer to `ListMissing` names."""
+RETRY_MS: Final = 20
+"""Pause before a unit that was not reached is tried again, and before Raft is asked again."""
+PATIENCE_MS: Final = 5000
+"""How long a unit may be away before it is reconfigured away, and a seal may be there before others finish it."""
+HOLE_MS: Final = 50
+"""How long a row that somebody has taken may lack what the head of its chain has before a reader completes it."""
+JUNK_MS: Final = 1000
+"""How long it may be unwritten altogether before a reader makes it junk."""
+LOOK_MS: Final = 5
+"""Pause of a reader who waits at the tail."""
+READ_ROWS_MAX: Final = 16
+"""Rows that one fetch reads at the same time."""
+WRITERS_MAX: Final = 16
+"""Batches of a handle that are under way at the same time; each has a session of its own."""
+GATHER_BYTES_MAX: Final = 1 << 20
+"""Single records that wait for a writer become batches of about this size."""
+GATHER_RECORDS_MAX: Final = 4096

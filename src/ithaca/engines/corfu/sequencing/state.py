@@ -1,0 +1,246 @@
+"""What Raft agrees on: the projection of each epoch, the bound, the sessions and the trim point.
+
+`apply` is a pure function of the state and the entry. The next projection is computed here, from what was sealed, and
+not by whoever proposes: so whoever seals, and whatever else is decided meanwhile, each projection follows one.
+"""
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from ithaca.engines.corfu.sequencing.calls import Known
+from ithaca.engines.corfu.sequencing.commands import (
+    AddUnit,
+    Command,
+    ExpireSession,
+    FoundLog,
+    Grant,
+    NextEpoch,
+    OpenSession,
+    Outcome,
+    SessionIs,
+    SessionsAre,
+    Settled,
+    TrimLog,
+    Void,
+)
+from ithaca.engines.corfu.sequencing.limits import RANGES_MAX, ROW_MAX, UNITS_MAX
+from ithaca.engines.corfu.sequencing.projection import Chain, Projection, Range, UnitMember
+from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, ORDERING_SESSIONS_MAX
+from ithaca.model.positions import FIRST
+
+ANONYMOUS = "~"
+"""Names of sessions that nobody opens again begin with this."""
+
+
+class ProjectionState:
+    """Where the group stands after some entries."""
+
+    def __init__(self) -> None:
+        self.index = 0
+        self.founded: FoundLog | None = None
+        self.projection: Projection | None = None
+        self.bound = 0
+        self.trim = FIRST
+        self.time_us = 0
+        self.unit_last = 0
+        self._producer_last = 0
+        self._sessions: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        """Producer and epoch by name, the one that was opened longest ago first."""
+
+    @property
+    def known(self) -> Known | None:
+        if self.projection is None:
+            return None
+        sequencers = () if self.founded is None else self.founded.sequencers
+        return Known(self.projection, self.bound, self.trim, self.time_us, self.unit_last, sequencers)
+
+    @property
+    def sessions(self) -> SessionsAre:
+        return SessionsAre(tuple(session for session in self._sessions.values() if session[1] > 1))
+
+    def apply(self, index: int, command: Command) -> Outcome:
+        """Take in the entry at this index."""
+        assert index > self.index, f"entry {index} comes after entry {self.index}"
+        self.index = index
+        if isinstance(command, FoundLog):
+            return self._found(command)
+        projection = self.projection
+        if projection is None:
+            return Void("the log was not founded yet")
+        match command:
+            case NextEpoch():
+                return self._next(projection, command)
+            case Grant(epoch, bound) if epoch == projection.epoch:
+                self.bound = max(self.bound, min(bound, ROW_MAX))
+            case Settled(epoch) if epoch == projection.epoch:
+                if projection.is_begun:
+                    return self._void(f"the sequencer of epoch {epoch} has begun before")
+                self.projection = msgspec.structs.replace(projection, settled=projection.start, is_begun=True)
+            case TrimLog(epoch, before) if epoch == projection.epoch:
+                self.trim = max(self.trim, before)
+            case AddUnit():
+                return self._add_unit(projection, command)
+            case OpenSession(name):
+                return self._open(name)
+            case ExpireSession(name):
+                self._sessions.pop(name, None)
+            case _:
+                return self._void(f"epoch {command.epoch} is not {projection.epoch}, which holds now")
+        return self._told()
+
+    # Projections
+
+    def _found(self, command: FoundLog) -> Outcome:
+        if self.projection is not None:
+            return self._void("the log was founded before")
+        self.founded = command
+        self.projection = Projection(1, (Range(0, command.sets),), command.units, command.sequencer)
+        self.bound = command.grant
+        self.unit_last = max(unit.number for unit in command.units)
+        return self._told()
+
+    def _next(self, projection: Projection, command: NextEpoch) -> Outcome:
+        if command.epoch != projection.epoch:
+            return self._void(f"epoch {command.epoch} was followed by another one already")
+        if command.highest >= self.bound:
+            return self._void(f"row {command.highest} was never granted")
+        sealed = frozenset(command.sealed)
+        units = tuple(unit for unit in projection.units if unit.number in sealed)
+        reason = _objection(projection, command, units)
+        if reason:
+            return self._void(reason)
+        self.projection = Projection(
+            projection.epoch + 1,
+            _followed(projection, command, self.bound),
+            units,
+            command.sequencer,
+            projection.settled,
+        )
+        self.bound = min(self.bound + command.grant, ROW_MAX)
+        self.time_us = max(self.time_us, command.time_us)
+        return self._told()
+
+    def _add_unit(self, projection: Projection, command: AddUnit) -> Outcome:
+        if any(unit.identity == command.identity for unit in projection.units):
+            return self._told()
+        if len(projection.units) >= UNITS_MAX:
+            return self._void(f"there are {UNITS_MAX} units already")
+        self.unit_last += 1
+        unit = UnitMember(self.unit_last, command.address, command.identity)
+        self.projection = msgspec.structs.replace(projection, units=(*projection.units, unit))
+        return self._told()
+
+    # Sessions
+
+    def _open(self, name: str) -> Outcome:
+        known = self._sessions.get(name)
+        if known is None:
+            if len(self._sessions) >= ORDERING_SESSIONS_MAX and not self._let_anonymous_go():
+                return self._void(f"there are {ORDERING_NAMED_SESSIONS_MAX} named sessions: expire some")
+            self._producer_last += 1
+            known = (self._producer_last, 0)
+        producer, epoch = known
+        self._sessions[name] = producer, epoch + 1
+        self._sessions.move_to_end(name)
+        return SessionIs(name, producer, epoch + 1, self._told())
+
+    def _let_anonymous_go(self) -> bool:
+        """Make room; nobody opens an anonymous session again, so nothing has to be known of it."""
+        name = next((name for name in self._sessions if name.startswith(ANONYMOUS)), None)
+        if name is not None:
+            del self._sessions[name]
+        return name is not None
+
+    # What is told
+
+    def _told(self) -> Known:
+        known = self.known
+        assert known is not None
+        return known
+
+    def _void(self, reason: str) -> Void:
+        return Void(reason, self.known)
+
+    # Snapshots
+
+    def snapshot(self) -> bytes:
+        """The whole state."""
+        body = (
+            self.index,
+            self.founded,
+            self.projection,
+            self.bound,
+            self.trim,
+            self.time_us,
+            self.unit_last,
+            self._producer_last,
+            [(name, *session) for name, session in self._sessions.items()],
+        )
+        return msgspec.msgpack.encode(body)
+
+    @classmethod
+    def restored(cls, data: bytes) -> "ProjectionState":
+        """The state that a snapshot holds."""
+        state = cls()
+        sessions: list[tuple[str, int, int]]
+        (
+            state.index,
+            state.founded,
+            state.projection,
+            state.bound,
+            state.trim,
+            state.time_us,
+            state.unit_last,
+            state._producer_last,
+            sessions,
+        ) = msgspec.msgpack.decode(data, type=_Body)
+        state._sessions = OrderedDict((name, (producer, epoch)) for name, producer, epoch in sessions)
+        return state
+
+
+_Body: Any = tuple[int, FoundLog | None, Projection | None, int, int, int, int, int, list[tuple[str, int, int]]]
+
+
+def _objection(projection: Projection, command: NextEpoch, units: tuple[UnitMember, ...]) -> str:
+    """Why the next projection cannot be this one; empty if it can."""
+    there = frozenset(unit.number for unit in units)
+    for chain in projection.chains():
+        if not there.intersection(chain):
+            return f"none of the units {', '.join(map(str, chain))} was sealed, and they have rows that no other has"
+    used = [unit for chain in command.sets for unit in chain]
+    if not all(command.sets) or len(set(used)) < len(used):
+        return "a chain is empty, or a unit is in two"
+    strangers = {*used, *(each.unit for each in command.joined)} - there
+    if strangers:
+        return f"unit {min(strangers)} was not sealed, or is not there"
+    settled = {each.start for each in projection.ranges if (projection.stop_of(each) or ROW_MAX) <= projection.settled}
+    if not settled.issuperset(each.start for each in command.joined):
+        return "a copy was made of a range that is not settled"
+    if len(projection.ranges) + 2 > RANGES_MAX:
+        return f"the projection has {len(projection.ranges)} ranges already"
+    return ""
+
+
+def _followed(projection: Projection, command: NextEpoch, bound: int) -> tuple[Range, ...]:
+    """The ranges of the next epoch: what was active ends behind the highest row, and what lies between is empty."""
+    ranges = [Range(each.start, _left(each, command)) for each in projection.ranges]
+    active = ranges.pop()
+    if command.highest >= active.start:
+        ranges.append(active)
+    if not ranges or ranges[-1].sets:
+        ranges.append(Range(max(active.start, command.highest + 1)))
+    if ranges[-1].start == bound:
+        ranges.pop()
+    return (*ranges, Range(bound, command.sets))
+
+
+def _left(each: Range, command: NextEpoch) -> tuple[Chain, ...]:
+    """The sets of a range without those that were not sealed, and with those that have copied it."""
+    sealed = frozenset(command.sealed)
+    sets = [tuple(unit for unit in chain if unit in sealed) for chain in each.sets]
+    for joined in command.joined:
+        if joined.start == each.start and joined.set < len(sets) and joined.unit not in sets[joined.set]:
+            sets[joined.set] = (*sets[joined.set], joined.unit)
+    return tuple(sets)

@@ -1,0 +1,51 @@
+"""Which rows were trimmed: all below a watermark, and ranges above it (§2.6 of the paper)."""
+
+from bisect import bisect_left, bisect_right
+
+from ithaca.engines.corfu.sequencing.limits import UNIT_TRIMS_MAX
+
+
+class Trims:
+    """Half-open ranges, apart from each other, behind the watermark."""
+
+    def __init__(self, below: int = 0, ranges: tuple[tuple[int, int], ...] = ()) -> None:
+        self.below = below
+        self._lows = [low for low, _ in ranges]
+        self._highs = [high for _, high in ranges]
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        return tuple(zip(self._lows, self._highs, strict=True))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no range that touches no other can be added."""
+        return len(self._lows) >= UNIT_TRIMS_MAX
+
+    def __contains__(self, row: int) -> bool:
+        if row < self.below:
+            return True
+        at = bisect_right(self._lows, row) - 1
+        return at >= 0 and row < self._highs[at]
+
+    def raise_to(self, below: int) -> None:
+        """Everything below this row goes."""
+        if below > self.below:
+            self.below = below
+            self._absorb()
+
+    def add(self, low: int, high: int) -> None:
+        """The rows `[low, high)` go; touching ranges become one."""
+        if low >= high:
+            return
+        first, last = bisect_left(self._highs, low), bisect_right(self._lows, high)
+        if first < last:
+            low, high = min(low, self._lows[first]), max(high, self._highs[last - 1])
+        self._lows[first:last], self._highs[first:last] = [low], [high]
+        self._absorb()
+
+    def _absorb(self) -> None:
+        """Drop what is below the watermark; a range that touches it raises it."""
+        while self._lows and self._lows[0] <= self.below:
+            self.below = max(self.below, self._highs[0])
+            del self._lows[0], self._highs[0]

@@ -1,0 +1,318 @@
+"""A storage unit: rows that are written once, one epoch at a time (§2.1 of the paper).
+
+Changes become durable in the order in which they were accepted, and an answer that tells of one waits for it. What was
+accepted and is not synced yet takes its row, and is shown to nobody. Since the seal is a change like any other, its
+answer comes behind all writes that were accepted before it: none of them lands later.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+from uuid import UUID
+
+from ithaca.engines.corfu.sequencing.calls import (
+    EpochIs,
+    GetPlaced,
+    GetTrims,
+    Install,
+    ListMissing,
+    MissingRows,
+    OtherIdentity,
+    PlacedAre,
+    Read,
+    Refused,
+    RowsTrimmed,
+    RowTrimmed,
+    RowUnwritten,
+    RowWritten,
+    Seal,
+    TrimRows,
+    TrimsAre,
+    UnitAnswer,
+    UnitCall,
+    UnitInstalled,
+    UnitSealed,
+    Write,
+)
+from ithaca.engines.corfu.sequencing.entries import Entry
+from ithaca.engines.corfu.sequencing.limits import MISSING_ROWS_MAX, UNIT_WRITES_MAX
+from ithaca.engines.corfu.sequencing.placed import PlacedTable
+from ithaca.engines.corfu.sequencing.rows import NONE
+from ithaca.engines.corfu.sequencing.trims import Trims
+
+CallerT = TypeVar("CallerT")
+
+
+class HeldRows(Protocol):
+    """The rows that a unit has durably, trimmed or not."""
+
+    def __contains__(self, row: int) -> bool: ...
+
+    def missing(self, start: int, stop: int, step: int, count: int) -> tuple[list[int], int]:
+        """The first rows of `range(start, stop, step)` that are not among them, at most `count`, and where to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """A row is written."""
+
+    row: int
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class EpochChange:
+    """The unit accepts this epoch, or has sealed it."""
+
+    epoch: int
+    is_sealed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TrimChange:
+    """The rows `[low, high)` go."""
+
+    low: int
+    high: int
+
+
+Change = RowChange | EpochChange | TrimChange
+
+
+@dataclass(slots=True)
+class UnitState:
+    """What a unit's changes add up to, beside its rows; made again from them when it starts."""
+
+    epoch: int
+    is_sealed: bool
+    highest: int
+    time_us: int
+    trims: Trims
+    placed: PlacedTable
+
+    @classmethod
+    def new(cls) -> "UnitState":
+        return cls(0, True, NONE, 0, Trims(), PlacedTable())
+
+    def apply(self, change: Change) -> None:
+        """Take in the next change; the same again changes nothing."""
+        match change:
+            case RowChange(row, entry):
+                self.highest = max(self.highest, row)
+                self.time_us = max(self.time_us, entry.time_us)
+                if entry.stamp is not None:
+                    self.placed.add(row, entry.stamp)
+            case EpochChange(epoch, is_sealed):
+                if (epoch, is_sealed) > (self.epoch, self.is_sealed):
+                    self.epoch, self.is_sealed = epoch, is_sealed
+            case TrimChange(0, high):
+                self.trims.raise_to(high)
+            case TrimChange(low, high):
+                self.trims.add(low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[CallerT]):
+    """Somebody asks; the answer goes to `caller`."""
+
+    caller: CallerT
+    call: UnitCall
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The changes up to this number are durable, and the rows in them are among the held ones."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Make a change durable behind all earlier ones. Numbers rise by one."""
+
+    number: int
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[CallerT]):
+    caller: CallerT
+    answer: UnitAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyHeld(Generic[CallerT]):
+    """Answer with what is in this row, which is held: `RowHolds`."""
+
+    caller: CallerT
+    row: int
+
+
+UnitEvent = Asked[CallerT] | Synced
+UnitEffect = Persist | Reply[CallerT] | ReplyHeld[CallerT]
+
+
+class Unit(Generic[CallerT]):
+    """The core of one unit. `state` is of what is durable; `held` grows as changes are synced."""
+
+    def __init__(self, identity: UUID, state: UnitState, held: HeldRows) -> None:
+        self.identity = identity
+        self.state = state
+        self._held = held
+        self.epoch, self.is_sealed = state.epoch, state.is_sealed
+        """With what is accepted and not yet durable."""
+        self._number = self._synced = 0
+        self._changes: deque[Change] = deque()
+        self._rows: dict[int, int] = {}
+        """Rows that are accepted and not yet held, and the numbers of their changes."""
+        self._trims: list[TrimChange] = []
+        self._waiting: deque[tuple[int, UnitEffect[CallerT]]] = deque()
+        """Answers that wait for a number, in the order of these."""
+
+    @property
+    def writes(self) -> int:
+        """How many are accepted and not yet durable."""
+        return len(self._rows)
+
+    def step(self, event: UnitEvent[CallerT]) -> Sequence[UnitEffect[CallerT]]:
+        match event:
+            case Synced(number):
+                return self._note_synced(number)
+            case Asked(caller, call):
+                return self._answer(caller, call)
+
+    def _note_synced(self, number: int) -> list[UnitEffect[CallerT]]:
+        assert self._synced <= number <= self._number, f"{number} changes are synced of {self._number}"
+        while self._synced < number:
+            self._synced += 1
+            change = self._changes.popleft()
+            self.state.apply(change)
+            if isinstance(change, RowChange):
+                self._rows.pop(change.row)
+            elif isinstance(change, TrimChange):
+                self._trims.remove(change)
+        told: list[UnitEffect[CallerT]] = []
+        while self._waiting and self._waiting[0][0] <= number:
+            told.append(self._waiting.popleft()[1])
+        return [effect if not _is_seal(effect) else self._sealed_now(effect) for effect in told]
+
+    def _sealed_now(self, effect: UnitEffect[CallerT]) -> Reply[CallerT]:
+        """What is highest counts with everything that was synced before the seal."""
+        assert isinstance(effect, Reply)
+        assert isinstance(effect.answer, UnitSealed)
+        return Reply(effect.caller, UnitSealed(effect.answer.epoch, self.state.highest, self.state.time_us))
+
+    def _answer(self, caller: CallerT, call: UnitCall) -> Sequence[UnitEffect[CallerT]]:
+        match call:
+            case Seal(epoch):
+                return self._seal(caller, epoch)
+            case Install():
+                return self._install(caller, call)
+            case GetTrims():
+                return [Reply(caller, TrimsAre(self.state.trims.below, self.state.trims.ranges))]
+        if call.epoch != self.epoch or self.is_sealed:
+            return [Reply(caller, EpochIs(self.epoch, self.is_sealed))]
+        match call:
+            case Write():
+                return self._write(caller, call)
+            case Read(_, row):
+                return [self._read(caller, row)]
+            case TrimRows(_, low, high):
+                return self._trim(caller, low, high)
+            case ListMissing(_, start, stop, step):
+                return [Reply(caller, self._missing(start, stop, step))]
+            case GetPlaced(_, producer):
+                return [Reply(caller, PlacedAre(self.state.placed.of(producer), self.state.placed.is_forgetful))]
+
+    # Rows
+
+    def _write(self, caller: CallerT, call: Write) -> Sequence[UnitEffect[CallerT]]:
+        row, entry = call.row, call.entry
+        if self._is_trimmed(row):
+            return self._after(self._number, Reply(caller, self._trimmed_answer(row, entry)))
+        if row in self._rows:
+            return self._after(self._rows[row], ReplyHeld(caller, row))
+        if row in self._held:
+            return [ReplyHeld(caller, row)]
+        if len(self._rows) >= UNIT_WRITES_MAX:
+            return [Reply(caller, Refused("too many writes wait for the disk"))]
+        self._rows[row] = self._number + 1
+        return self._change(RowChange(row, entry), Reply(caller, RowWritten()))
+
+    def _trimmed_answer(self, row: int, entry: Entry) -> UnitAnswer:
+        """A batch that was there before its row was trimmed was written, and must not be written elsewhere."""
+        if entry.stamp is not None and self.state.placed.holds(row, entry.stamp):
+            return RowWritten()
+        return RowTrimmed()
+
+    def _read(self, caller: CallerT, row: int) -> UnitEffect[CallerT]:
+        if row in self.state.trims:
+            return Reply(caller, RowTrimmed())
+        return ReplyHeld(caller, row) if row in self._held else Reply(caller, RowUnwritten())
+
+    def _missing(self, start: int, stop: int, step: int) -> MissingRows:
+        start = _aligned(self.state.trims.below, start, step)
+        rows, following = self._held.missing(start, stop, step, MISSING_ROWS_MAX)
+        return MissingRows(tuple(row for row in rows if row not in self.state.trims), min(following, stop))
+
+    def _is_trimmed(self, row: int) -> bool:
+        """Also by what is not durable yet: nothing may be written behind it."""
+        return row in self.state.trims or any(each.low <= row < each.high for each in self._trims)
+
+    def _trim(self, caller: CallerT, low: int, high: int) -> Sequence[UnitEffect[CallerT]]:
+        if low >= high or (high <= self.state.trims.below):
+            return [Reply(caller, RowsTrimmed())]
+        if low and self.state.trims.is_full:
+            return [Reply(caller, Refused("too many ranges of rows were trimmed: trim the log up to some position"))]
+        change = TrimChange(low, high)
+        self._trims.append(change)
+        return self._change(change, Reply(caller, RowsTrimmed()))
+
+    # Epochs
+
+    def _seal(self, caller: CallerT, epoch: int) -> Sequence[UnitEffect[CallerT]]:
+        if epoch < self.epoch:
+            return [Reply(caller, EpochIs(self.epoch, self.is_sealed))]
+        answer = Reply(caller, UnitSealed(epoch, NONE, 0))  # the rest is filled in when it is durable
+        if (epoch, True) == (self.epoch, self.is_sealed):
+            return self._after(self._number, answer)
+        self.epoch, self.is_sealed = epoch, True
+        return self._change(EpochChange(epoch, True), answer)
+
+    def _install(self, caller: CallerT, call: Install) -> Sequence[UnitEffect[CallerT]]:
+        if call.identity != self.identity:
+            return [Reply(caller, OtherIdentity(self.identity))]
+        if call.epoch < self.epoch or (call.epoch == self.epoch and self.is_sealed):
+            return [Reply(caller, EpochIs(self.epoch, self.is_sealed))]
+        if call.epoch == self.epoch:
+            return self._after(self._number, Reply(caller, UnitInstalled()))
+        self.epoch, self.is_sealed = call.epoch, False
+        return self._change(EpochChange(call.epoch, False), Reply(caller, UnitInstalled()))
+
+    # Durability
+
+    def _change(self, change: Change, answer: UnitEffect[CallerT]) -> Sequence[UnitEffect[CallerT]]:
+        self._number += 1
+        self._changes.append(change)
+        self._waiting.append((self._number, answer))
+        return [Persist(self._number, change)]
+
+    def _after(self, number: int, answer: UnitEffect[CallerT]) -> Sequence[UnitEffect[CallerT]]:
+        """Once everything up to this number is durable."""
+        if number <= self._synced:
+            return [self._sealed_now(answer) if _is_seal(answer) else answer]
+        at = len(self._waiting)
+        while at and self._waiting[at - 1][0] > number:
+            at -= 1
+        self._waiting.insert(at, (number, answer))
+        return []
+
+
+def _is_seal(effect: UnitEffect[CallerT]) -> bool:
+    return isinstance(effect, Reply) and isinstance(effect.answer, UnitSealed)
+
+
+def _aligned(row: int, start: int, step: int) -> int:
+    """The first row of `start`, `start + step` … that is not below `row`."""
+    return start + max(0, -(-(row - start) // step)) * step

@@ -1,0 +1,115 @@
+"""A cluster of this engine, with real servers: used through the interface of all engines, and through failures."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ithaca
+import ithaca.aio
+from ithaca.engines import registry
+from ithaca.engines.corfu.engine import ENGINE
+from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
+from ithaca.model.errors import InvalidInput, NotWritten, SessionFenced, Trimmed
+from ithaca.testing import Cluster
+
+registry.register("corfu", ENGINE)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path / "cluster", engine="corfu", shards=2) as cluster:
+        yield cluster
+
+
+def test_what_is_appended_is_read_by_everybody(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log, ithaca.connect(cluster.bootstrap) as other:
+        first = log.append(b"hello", key=b"k")
+        many = log.append_many([b"a", b"b", b"c"])
+        assert (first.position, many.position) == (1, ROW_POSITIONS + 1)
+        assert other.read(1).value == b"hello"
+        assert other.read(many.position + 2).value == b"c"
+        assert [record.value for record in other.read_range(1)] == [b"hello", b"a", b"b", b"c"]
+        assert other.tail() == 2 * ROW_POSITIONS + 1
+        with pytest.raises(NotWritten):
+            other.read(other.tail())
+        with other.subscribe("earliest") as subscription:
+            assert [next(subscription).value for _ in range(4)] == [b"hello", b"a", b"b", b"c"]
+            log.append(b"later")
+            assert next(subscription).value == b"later"
+
+
+def test_many_appends_at_once_keep_their_order(cluster: Cluster) -> None:
+    async def run() -> None:
+        async with ithaca.aio.connect(cluster.bootstrap) as log:
+            pending = [await log.submit(b"%d" % n) for n in range(200)]
+            positions = [(await each.result()).position for each in pending]
+            assert positions == sorted(set(positions))
+            values = [record.value async for record in log.read_range(1)]
+            assert values == [b"%d" % n for n in range(200)]
+
+    asyncio.run(run())
+
+
+def test_a_session_appends_once_and_fences_older_handles(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log:
+        older = log.session("importer")
+        receipt = older.append(b"one", seq=1)
+        assert older.append(b"one", seq=1) == receipt
+        newer = log.session("importer")
+        assert newer.next_seq == 2
+        assert newer.append(b"one", seq=1).position == receipt.position
+        newer.append(b"two")
+        with pytest.raises(SessionFenced):
+            older.append(b"two")
+        assert [record.value for record in log.read_range(1)] == [b"one", b"two"]
+
+
+def test_trimming(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log:
+        positions = [log.append(b"%d" % n).position for n in range(5)]
+        with pytest.raises(InvalidInput):
+            log.trim(log.tail() + 1)
+        log.trim(positions[3])
+        assert log.first() == positions[3]
+        with pytest.raises(Trimmed):
+            log.read(positions[0])
+        assert [record.value for record in log.read_range(positions[3])] == [b"3", b"4"]
+
+
+def test_everything_is_there_after_a_restart(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log:
+        positions = [log.append(b"%d" % n).position for n in range(20)]
+        for name in cluster.names:
+            cluster.kill_server(name)
+        for name in cluster.names:
+            cluster.start_server(name)
+        assert [record.value for record in log.read_range(1)] == [b"%d" % n for n in range(20)]
+        assert log.append(b"more").position > positions[-1]
+
+
+def test_a_unit_that_stays_away_is_reconfigured_away(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", engine="corfu", shards=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        positions = [log.append(b"%d" % n).position for n in range(4)]
+        cluster.kill_server("shard-0-replica-0")
+        more = [log.append(b"%d" % n).position for n in range(4, 8)]
+        assert positions + more == sorted(positions + more)
+        with ithaca.connect(cluster.bootstrap) as other:
+            assert [record.value for record in other.read_range(1)] == [b"%d" % n for n in range(8)]
+
+
+def test_the_sequencer_is_replaced(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", engine="corfu", orderers=3) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        session = log.session("s")
+        first = session.append(b"one")
+        sequencer = next(name for name, status in cluster_statuses(cluster).items() if status.get("is_sequencer"))
+        cluster.kill_server(sequencer)
+        second = session.append(b"two")
+        assert second.position > first.position
+        assert log.session("s").next_seq == 3
+        assert [record.value for record in log.read_range(1)] == [b"one", b"two"]
+
+
+def cluster_statuses(cluster: Cluster) -> dict[str, dict[str, object]]:
+    return {server.place.name: server.status or {} for server in cluster.status().servers}
