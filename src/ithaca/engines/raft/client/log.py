@@ -1,0 +1,249 @@
+"""The handle of a cluster of this engine."""
+
+import asyncio
+from weakref import WeakSet
+
+from ithaca.client.asking import ask_status
+from ithaca.client.deadline import Deadline
+from ithaca.client.engine_log import EngineLog
+from ithaca.client.intake import Slot
+from ithaca.client.settings import ClientSettings
+from ithaca.engines.raft.client.admin import RaftAdmin
+from ithaca.engines.raft.client.appends import Appends, Single, Whole, begin_session
+from ithaca.engines.raft.client.links import Links
+from ithaca.engines.raft.client.producer import SHARD
+from ithaca.engines.raft.client.records import RaftRecords, RaftSubscription
+from ithaca.engines.raft.client.servers import Servers
+from ithaca.engines.raft.client.session import RaftSession
+from ithaca.engines.raft.health import cluster_status
+from ithaca.engines.raft.messages import Behind, Found, LogIs, Read, TrimBefore
+from ithaca.engines.raft.replog.sessions import ANONYMOUS
+from ithaca.model.errors import (
+    Corrupt,
+    DeadlineExceeded,
+    ForkedHandle,
+    InvalidInput,
+    IthacaError,
+    LogClosed,
+    NotWritten,
+    ProtocolError,
+    StorageError,
+    Trimmed,
+    Unavailable,
+)
+from ithaca.model.health import ServerStatus
+from ithaca.model.interface import ClusterStatus
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX, TRIM_SEEN_TIMEOUT_S
+from ithaca.model.records import KeyFilter, Record, Start
+from ithaca.model.server_place import ServerPlace
+from ithaca.model.units import Duration, seconds
+from ithaca.model.view import Address
+from ithaca.protocol.codec import Received
+from ithaca.runtime import forks
+from ithaca.runtime.backoff import Backoff
+from ithaca.runtime.checks import check_filter, check_position, check_range, check_session_name, check_start
+from ithaca.runtime.machine import rng
+from ithaca.wire.batch import Batch, parse
+from ithaca.wire.positioned import PositionedBatch
+
+
+class RaftLog(EngineLog):
+    """A handle. Appends go to the leader; reads to any server, and to the leader where that one does not know."""
+
+    def __init__(self, servers: Servers, settings: ClientSettings) -> None:
+        super().__init__(settings)
+        self.servers = servers
+        self.timeout_s = settings.timeout_s
+        self.readers: WeakSet[RaftRecords] = WeakSet()
+        self._appends = Appends(servers, self.inflight, compression=settings.compression, timeout_s=settings.timeout_s)
+        self._admin = RaftAdmin(servers, settings.timeout_s)
+        self._sessions: list[RaftSession] = []
+        self._first = 1
+        """Positions below were trimmed, as this handle knows."""
+        self._is_closed = self._is_forked = False
+        forks.watch(self)
+
+    @property
+    def admin(self) -> RaftAdmin:
+        return self._admin
+
+    def forked(self) -> None:
+        self._is_forked = True
+
+    def check(self) -> None:
+        if self._is_forked:
+            raise ForkedHandle("the handle was inherited through a fork: connect again there")
+        if self._is_closed:
+            raise LogClosed("the handle was closed")
+
+    # Appending
+
+    def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
+        self.check()
+        self._appends.take(Single(value, key, slot))
+
+    def take_batch(self, batch: Batch, slot: Slot) -> None:
+        self.check()
+        self._appends.take(Whole(batch, slot))
+
+    async def session(self, name: str) -> RaftSession:
+        self.check()
+        check_session_name(name)
+        if name.startswith(ANONYMOUS):
+            raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
+        opened = await begin_session(self.servers, name, Deadline(self.timeout_s))
+        self.check()
+        session = RaftSession(
+            name,
+            opened,
+            self.servers,
+            self._appends,
+            compression=self._compression,
+            timeout_s=self.timeout_s,
+            check=self.check,
+        )
+        self._sessions.append(session)
+        return session
+
+    # Reading
+
+    async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
+        self.check()
+        check_position(position)
+        wait_s = seconds(wait, "wait")
+        if position < self._first:
+            raise Trimmed(f"position {position} was trimmed; the first one left is {self._first}", first=self._first)
+        try:
+            return await self._read(position, Deadline(wait_s))
+        except Trimmed as error:
+            self._first = max(self._first, error.first)
+            raise
+        except IthacaError:
+            self.check()  # a handle that was closed meanwhile says that
+            raise
+
+    async def _read(self, position: int, patience: Deadline) -> Record:
+        """Ask any server; that nothing is there is the leader's to say, after this call began."""
+        deadline, pauses = Deadline(self.timeout_s + patience.left_s), Backoff()
+        known: LogIs | None = None
+        damage: dict[Address, Corrupt] = {}
+        while True:
+            address = self._reader(leading=known is not None and position < known.tail)
+            wait_s = min(patience.left_s, ATTEMPT_TIMEOUT_S) if known is None or position >= known.tail else 1.0
+            try:
+                answer = await self._ask_to_read(address, position, wait_s)
+                if isinstance(answer.message, Found):
+                    found = answer.message.position
+                    batch = parse(answer.payload)
+                    return PositionedBatch(batch, found, SHARD, 0, batch.count).since(position).records()[0]
+                if not isinstance(answer.message, Behind):
+                    raise ProtocolError(f"a server answered Read with {type(answer.message).__name__}")
+                if patience.passed or known is None:
+                    known = await self.servers.log(deadline)
+                    if position >= known.tail and patience.passed:
+                        raise NotWritten(
+                            f"position {position} is not written: the tail is {known.tail}", tail=known.tail
+                        )
+                continue
+            except Corrupt as error:
+                damage[address] = error
+                if set(damage) >= set(self.servers.members):
+                    raise
+            except (Unavailable, ProtocolError, StorageError):
+                if deadline.passed:
+                    raise
+            self.servers.lost(address)
+            await pauses.pause(deadline)
+
+    def _reader(self, *, leading: bool) -> Address:
+        if leading and self.servers.leader is not None:
+            return self.servers.leader
+        return rng().choice(self.servers.addresses)
+
+    async def _ask_to_read(self, address: Address, position: int, wait_s: float) -> Received:
+        link = await self.servers.links.link(address, ATTEMPT_TIMEOUT_S)
+        wait_ms = min(int(wait_s * 1000), READ_WAIT_MS_MAX)
+        return await link.request(Read(position, wait_ms), timeout_s=wait_s + ATTEMPT_TIMEOUT_S)
+
+    def read_range(self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None) -> RaftRecords:
+        self.check()
+        check_range(start, stop, where)
+        return RaftRecords(self, start, stop, where)
+
+    def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> RaftSubscription:
+        self.check()
+        check_start(start)
+        check_filter(where)
+        return RaftSubscription(self, start, None, where)
+
+    async def first(self) -> int:
+        self.check()
+        found = await self.servers.log(Deadline(self.timeout_s))
+        self._first = max(self._first, found.first)
+        return found.first
+
+    async def tail(self) -> int:
+        self.check()
+        return (await self.servers.log(Deadline(self.timeout_s))).tail
+
+    async def trim(self, before: int) -> None:
+        self.check()
+        check_position(before, "before")
+        answer = await self.servers.ask(TrimBefore(before), Deadline(self.timeout_s))
+        if not isinstance(answer, LogIs):
+            raise ProtocolError(f"a server answered TrimBefore with {type(answer).__name__}")
+        self._first = max(self._first, answer.first)
+        if answer.first > 1:
+            await asyncio.gather(*(self._trim_seen(address, answer.first) for address in self.servers.members))
+
+    async def _trim_seen(self, address: Address, first: int) -> None:
+        """Wait until a server that answers knows of the trim, so that no reader is shown what was trimmed."""
+        deadline, pauses = Deadline(TRIM_SEEN_TIMEOUT_S), Backoff()
+        while not deadline.passed:
+            try:
+                await self._ask_to_read(address, first - 1, 0)
+            except IthacaError:
+                return  # it knows, or cannot be reached, or has a trouble of its own
+            await pauses.pause(deadline)
+
+    async def status(self) -> ClusterStatus:
+        self.check()
+        return cluster_status(await asyncio.gather(*map(_asked, self.servers.members)))
+
+    # Ending
+
+    async def close(self) -> None:
+        if self._is_closed or self._is_forked:
+            return
+        self._is_closed = True
+        for reader in list(self.readers):
+            reader.handle_closed()
+        await self._appends.drained(Deadline(self.timeout_s))
+        error = DeadlineExceeded(
+            f"the handle was closed and this was not acknowledged within {self.timeout_s:.3g} s: its outcome is unknown"
+        )
+        for session in self._sessions:
+            await session.close(error)
+        await self._appends.close(error)
+        await self.servers.links.close()
+        await self._submitted.flush(None)
+
+
+async def _asked(address: Address) -> ServerStatus:
+    try:
+        status = await ask_status(address)
+    except IthacaError as error:
+        return ServerStatus(ServerPlace("orderer", 0, address), None, str(error))
+    return ServerStatus(ServerPlace("orderer", int(status.get("server", 0)), address), status)
+
+
+async def open_log(bootstrap: tuple[Address, ...], settings: ClientSettings) -> RaftLog:
+    """A handle on the cluster that has these servers; `Unavailable` when no leader answers in time."""
+    links = Links()
+    servers = Servers(bootstrap, links)
+    try:
+        await servers.log(Deadline(settings.timeout_s))
+    except BaseException:
+        await links.close()
+        raise
+    return RaftLog(servers, settings)

@@ -1,0 +1,196 @@
+"""Reading a server: single records, and streams of the order. Nothing at or above the cursor is served.
+
+Below the cursor the lane never changes, and all of it is on this disk: entries are applied once they are durable here.
+Records in memory are answered at once; others are read in a thread.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from ithaca.engines.raft.messages import Behind, Deliver, Delivered, Found, Subscribe
+from ithaca.engines.raft.server.machine import LogMachine
+from ithaca.engines.raft.storage.shared_log import SharedLog
+from ithaca.model.errors import IthacaError, Trimmed
+from ithaca.model.limits import DELIVER_BYTES_MAX, WATERMARK_INTERVAL_S
+from ithaca.model.positions import lsn_of, position_of
+from ithaca.model.records import Buffer, KeyFilter
+from ithaca.protocol.codec import Message
+from ithaca.protocol.filters import key_filter
+from ithaca.protocol.greeting import Finished
+from ithaca.runtime.connection import Connection
+from ithaca.server.filtering import Filtering
+from ithaca.server.position_waits import PositionWaits
+from ithaca.storage.reader import Cursor
+from ithaca.wire.batch import NOOPS, Batch
+
+
+class ReadView:
+    """What can be read here, and who waits for more of it."""
+
+    def __init__(self, store: SharedLog, machine: LogMachine) -> None:
+        self._store = store
+        self._machine = machine
+        self.waits = PositionWaits()
+        self.filtering = Filtering()
+        self._closed: IthacaError | None = None
+
+    @property
+    def limit(self) -> int:
+        """Positions below are known to be agreed on."""
+        return self._machine.state.tail
+
+    @property
+    def first(self) -> int:
+        """What the lane says counts, too: after a start the trim may not be applied again yet."""
+        return max(self._machine.state.first, position_of(self._store.lane.trim_lsn))
+
+    def advanced(self) -> None:
+        """More may be read."""
+        self.waits.passed(self.limit)
+
+    def close(self, error: IthacaError) -> None:
+        """Whoever asks, or waits, is told this."""
+        self._closed = error
+        self.waits.wake_all()
+
+    def check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed
+
+    async def wait_readable(self, position: int, timeout_s: float | None) -> bool:
+        """Whether the position can be read within this time."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        while position >= self.limit:
+            self.check_open()
+            left_s = None if deadline is None else deadline - loop.time()
+            if left_s is not None and left_s <= 0:
+                return False
+            await self.waits.wait(position, left_s)
+        return True
+
+    def check_not_trimmed(self, position: int) -> None:
+        first = self.first
+        if position < first:
+            raise Trimmed(f"position {position} was trimmed; the first one left is {first}", first=first)
+
+    async def read(self, position: int, wait_s: float) -> tuple[Message, list[Buffer]]:
+        """The answer to `Read`; raises `Trimmed`."""
+        self.check_open()
+        if not await self.wait_readable(position, wait_s):
+            return Behind(self.limit), []
+        self.check_not_trimmed(position)
+        batch = (await self.batches(lsn_of(position), lsn_of(position) + 1))[0]
+        return Found(position_of(batch.base_lsn)), list(batch.buffers())
+
+    async def batches(self, lsn: int, stop: int) -> list[Batch]:
+        """Some batches from the one that holds `lsn` on, below the cursor; raises `Trimmed`."""
+        lane = self._store.lane
+        found = lane.cache.get(lsn, DELIVER_BYTES_MAX)
+        if found:
+            lane.check_not_trimmed(lsn)
+            while found[-1].base_lsn >= stop:
+                found.pop()
+        else:
+            found = await asyncio.to_thread(lambda: Cursor(lane, lsn).read(stop, bytes_max=DELIVER_BYTES_MAX))
+        for batch in found:
+            if batch.kind == NOOPS:  # it was trimmed where it was copied from, and the trim is not applied here yet
+                first = position_of(batch.end_lsn)
+                raise Trimmed(
+                    f"position {position_of(lsn)} was trimmed; {first} may be the first one left", first=first
+                )
+        return found
+
+    async def seek_time(self, time_us: int, tail: int) -> int:
+        """The first position below `tail`, which is known here, of this time or a later one; else `tail`."""
+        lane = self._store.lane
+        lsn = await asyncio.to_thread(lane.seek_time, time_us)
+        return max(self.first, min(position_of(lsn), tail))
+
+
+class Stream:
+    """One subscription: everything from a position on, in order."""
+
+    def __init__(
+        self, read_view: ReadView, connection: Connection, request: Subscribe, sent: Callable[[int], object]
+    ) -> None:
+        self._read_view = read_view
+        self._connection = connection
+        self._position = request.start
+        self._stop = request.stop
+        self._where = None if request.where is None else key_filter(request.where)
+        self._sent = sent
+        self._told = request.start
+        self._told_at = 0.0
+
+    async def run(self) -> None:
+        """Until the stop, or until the connection ends; raises what ends the stream."""
+        read_view, connection, loop = self._read_view, self._connection, asyncio.get_running_loop()
+        read_view.check_not_trimmed(self._position)
+        while connection.is_open:
+            read_view.check_open()
+            limit = read_view.limit if self._stop is None else min(read_view.limit, self._stop)
+            if self._position < limit:
+                await self._deliver(limit)
+                await connection.drained()
+            elif self._stop is not None and self._position >= self._stop:
+                connection.send(Finished())
+                return
+            elif self._told < self._position:
+                left_s = self._told_at + WATERMARK_INTERVAL_S - loop.time()
+                if left_s > 0:
+                    await read_view.waits.wait(self._position, left_s)
+                else:
+                    self._say([], [], self._position)
+            else:
+                await read_view.wait_readable(self._position, None)
+
+    async def _deliver(self, limit: int) -> None:
+        self._read_view.check_not_trimmed(self._position)
+        batches = await self._read_view.batches(lsn_of(self._position), lsn_of(limit))
+        end = min(position_of(batches[-1].end_lsn), limit)
+        if self._where is None:
+            items = [self._item(batch, limit) for batch in batches]
+            payload = [buffer for batch in batches for buffer in batch.buffers()]
+        else:
+            items, payload = await self._select(batches, self._where, limit)
+        self._position = end
+        late = asyncio.get_running_loop().time() - self._told_at > WATERMARK_INTERVAL_S
+        if items or late or end == self._stop:
+            self._say(items, payload, end)
+
+    def _item(self, batch: Batch, limit: int) -> Delivered:
+        base = position_of(batch.base_lsn)
+        return Delivered(base, max(0, self._position - base), min(batch.count, limit - base))
+
+    def _say(self, items: list[Delivered], payload: list[Buffer], up_to: int) -> None:
+        self._connection.send(Deliver(tuple(items), up_to), payload=payload)
+        self._told = up_to
+        self._told_at = asyncio.get_running_loop().time()
+        self._sent(sum(map(len, payload)))
+
+    async def _select(self, batches: list[Batch], where: KeyFilter, limit: int) -> tuple[list[Delivered], list[Buffer]]:
+        """What the filter selects; as soon as it is too much for one delivery, what is there is said."""
+        items: list[Delivered] = []
+        payload: list[Buffer] = []
+        size = 0
+        for batch in batches:
+            whole = self._item(batch, limit)
+            low = whole.low
+            while found := await self._read_view.filtering.select(batch, low, whole.high, where):
+                chosen, rows, stop = found
+                if items and size + chosen.total_bytes > DELIVER_BYTES_MAX:
+                    self._say(items, payload, whole.position + low)
+                    items, payload, size = [], [], 0
+                    if not self._connection.is_writable:
+                        del found, chosen  # whoever waits keeps as little as possible, and selects it again
+                        await self._connection.drained()
+                        continue
+                if rows is None:
+                    items.append(Delivered(whole.position, low, whole.high))
+                else:
+                    items.append(Delivered(whole.position, 0, chosen.count, rows.astype("<u4").tobytes()))
+                payload += chosen.buffers()
+                size += chosen.total_bytes
+                low = stop
+        return items, payload

@@ -1,0 +1,143 @@
+"""Raft with log sharing, as the simulator needs it: what it draws, what befalls it, what must hold of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from random import Random
+
+from msgspec import structs
+
+from ithaca.engines.raft.client.log import RaftLog
+from ithaca.engines.raft.name import NAME
+from ithaca.model.engine import EngineName
+from ithaca.model.interface.awaited import ClusterLog
+from ithaca.model.quorum import majority
+from ithaca.model.records import Record
+from ithaca.proof.dump import dump_replica, held_ids
+from ithaca.proof.history import Final, Id
+from ithaca.runtime.listener import Listener
+from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.sim.configuration import FAULTS, MEMBER_FAULTS, Configuration
+from ithaca.sim.disk import SimDisk
+from ithaca.sim.engine import Client, Condition, Counting, Group, Inject, SimulatedEngine, Simulation
+from ithaca.sim.host import Host
+from ithaca.sim.raft.configuration import draw
+from ithaca.sim.raft.invariants import Invariants, server_of
+from ithaca.sim.raft.paths import PATHS
+from ithaca.sim.world import World
+
+_OF_SHARDS = ("wipe", "flip", "add-shard", "finalize")
+"""What befalls shards and their replicas."""
+
+
+class SimulatedRaft:
+    """See `SimulatedEngine`."""
+
+    name: EngineName = NAME
+    faults: tuple[str, ...] = (*(kind for kind in FAULTS if kind not in _OF_SHARDS), *MEMBER_FAULTS)
+    paths: Mapping[str, str] = PATHS
+    repeatable: tuple[type, ...] = ()
+
+    def draw(self, shared: Configuration) -> Configuration:
+        return draw(shared)
+
+    def simulate(self, world: World) -> Simulation:
+        return RaftSimulation(world)
+
+
+class RaftSimulation:
+    """See `Simulation`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._invariants = Invariants(world)
+
+    # What happens
+
+    def clients(self) -> Sequence[Client]:
+        return []
+
+    def faults(self) -> Mapping[str, Inject]:
+        return {}
+
+    def heal(self) -> None:
+        """There are no faults of its own."""
+
+    async def scan(self, random: Random, log: ClusterLog) -> None:
+        assert isinstance(log, RaftLog)
+        recorder = self._world.recorder
+        start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
+        stop, inv = random.randint(start, tail), recorder.now_ns()
+        found: list[Record] = []
+        scan = await log.scan(start, stop, chunk_bytes=random.choice((1, 500, 1 << 20)))
+        try:
+            while chunk := await scan.next():
+                for batch, low, high, positions, shard in chunk:
+                    records = batch.records(0, shard, slice(low, high))
+                    places = positions.tolist()
+                    found += [structs.replace(each, position=at) for each, at in zip(records, places, strict=True)]
+        finally:
+            await scan.close()
+        recorder.ranged(inv, start, stop, None, found)
+
+    async def meddle(self, random: Random, log: ClusterLog, name: str) -> None:
+        """Its clients can ask for nothing that they must not get."""
+
+    # What it is like
+
+    def raft_of(self, host: Host) -> RaftDriver | None:
+        server = server_of(host)
+        return None if server is None else server.host.driver
+
+    def listener_of(self, host: Host) -> Listener | None:
+        server = server_of(host)
+        return None if server is None else server._listener
+
+    def groups(self) -> Sequence[Group]:
+        """One: those that vote, as it was agreed last."""
+        voters = self._invariants.members.voters or tuple(place.server for place in self._world.file.orderers)
+        hosts = [host for host in self._world.hosts.values() if host.place and host.place.number in voters]
+        return [Group(0, hosts, majority(len(voters)))]
+
+    def is_complete(self, host: Host) -> bool:
+        server = server_of(host)
+        return server is not None and server.machine.state.tail > self._world.recorder.last_position
+
+    def knows_trim(self, host: Host, before: int) -> bool:
+        server = server_of(host)
+        return server is not None and server._read_view is not None and server.read_view.first >= before
+
+    # What must hold
+
+    def check(self, host: Host) -> None:
+        self._invariants.check(host)
+
+    def watched(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def counting(self) -> Sequence[Counting]:
+        return []
+
+    def clients_end(self) -> Iterator[Condition]:
+        return iter(())
+
+    def converge(self) -> Iterator[Condition]:
+        yield "servers hold everything", lambda: all(map(self.is_complete, self._world.replicas()))
+
+    def check_end(self) -> None:
+        """What is left is judged by the checker."""
+
+    # What is left
+
+    def dump(self, host: Host) -> Final:
+        return dump_replica(host.disk, host.directory, host.name, NAME)
+
+    def held_ids(self, disk: SimDisk, directory: str) -> set[Id]:
+        return held_ids(disk, directory, NAME)
+
+    def let_go(self, handle: ClusterLog) -> None:
+        assert isinstance(handle, RaftLog)
+        for reader in list(handle.readers):
+            reader.handle_closed()
+
+
+SIMULATED: SimulatedEngine = SimulatedRaft()
