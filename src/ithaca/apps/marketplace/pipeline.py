@@ -2,7 +2,8 @@
 
 import ithaca
 from ithaca.apps.marketplace import job
-from ithaca.apps.marketplace.activity import SCHEMA, SOURCES, decode, events
+from ithaca.apps.marketplace.activity import PRODUCTS, SCHEMA, SOURCES, activities, decode, events
+from ithaca.apps.marketplace.orders import ORDERS_MAX, orders_of, sell
 from ithaca.apps.marketplace.plain import analyse
 from ithaca.apps.pipelines.events import read_all
 from ithaca.apps.pipelines.feed import Feed
@@ -26,23 +27,32 @@ def run(stage: Stage, seed: int, records: int) -> Figures:
         stage.say(f"shards {finalized} are finalized, a new one takes what comes; Spark analyses the finalized ones")
         _analyse(stage, finalized)
         feed.finish()
-    return _check(stage, finalized, seed, records)
+    return [*_check(stage, finalized, seed, records), *_sell(stage, seed, records)]
+
+
+def _sell(stage: Stage, seed: int, records: int) -> Figures:
+    """The same day's orders once more, against a stock that does not suffice: on a store in the same log."""
+    orders = [orders_of(activities(seed, source, records))[:ORDERS_MAX] for source in range(SOURCES)]
+    stage.say(f"{SOURCES} web servers place {sum(map(len, orders))} orders on a store: who comes first is served")
+    sold = sell(stage.bootstrap, orders, range(PRODUCTS))
+    stage.claims.hold(
+        f"{sold.placed} orders took {sold.pieces} pieces, {sold.refused} came late: each piece is in stock or in one"
+    )
+    return [("orders placed, and refused as sold out", f"{sold.placed}, {sold.refused}")]
 
 
 def _analyse(stage: Stage, finalized: tuple[int, ...]) -> None:
     """Results go where the shop reads them: into its database."""
-    activities = from_json(stage.shards(finalized), SCHEMA, keep=()).persist()
+    finished = from_json(stage.shards(finalized), SCHEMA, keep=()).persist()
     results = stage.results
-    results.write("visitors", "hour INTEGER, visitors INTEGER", job.visitors_by_hour(activities).collect())
-    results.write(
-        "sales", "product INTEGER, viewed INTEGER, bought INTEGER", job.sales_by_product(activities).collect()
-    )
+    results.write("visitors", "hour INTEGER, visitors INTEGER", job.visitors_by_hour(finished).collect())
+    results.write("sales", "product INTEGER, viewed INTEGER, bought INTEGER", job.sales_by_product(finished).collect())
     results.write(
         "recommendations",
         "product INTEGER, rank INTEGER, other INTEGER, orders INTEGER",
-        job.recommendations(activities).collect(),
+        job.recommendations(finished).collect(),
     )
-    activities.unpersist()
+    finished.unpersist()
 
 
 def _check(stage: Stage, finalized: tuple[int, ...], seed: int, records: int) -> Figures:

@@ -1,0 +1,1 @@
+"""The shells of `ithaca.objects`, awaited: the source of `blocking`. Read `follower` first, then `replica`."""

@@ -1,0 +1,57 @@
+"""Tiny runs of the benches of state on the log: what is compared with what, and a picture of it."""
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from ithaca.bench.objects.plot import draw
+from ithaca.bench.objects.smr import SmrSettings, run_smr
+from ithaca.bench.objects.store import StoreSettings, run_store
+from ithaca.bench.objects.versions import VersionsSettings, run_versions
+from ithaca.cli.bench.objects import parse_counts
+from ithaca.cluster.temporary import Shape
+from ithaca.model.limits import KIB
+
+
+def quiet(text: str) -> None:
+    """Progress that nobody looks at."""
+
+
+def test_commands_are_compared_with_appends_and_starts_with_reading(tmp_path: Path) -> None:
+    settings = SmrSettings(clients=2, replicas=(1, 2), seconds=0.05, rounds=2, start=500)
+    report = run_smr(tmp_path / "bench", settings, quiet)
+    contenders = report["contenders"]
+    assert contenders["2 replicas"]["ratios"]["to"] == "log"
+    assert contenders["start, snapshot"]["ratios"]["to"] == "start, read"
+    assert all(figures["records_per_s"] > 0 for figures in contenders.values())
+    assert list(tmp_path.iterdir()) == []
+    draw(report, tmp_path / "smr.png")
+    assert (tmp_path / "smr.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_commands_in_flight(tmp_path: Path) -> None:
+    report = run_smr(tmp_path, SmrSettings(clients=2, window=8, seconds=0.05, rounds=1), quiet)
+    assert set(report["contenders"]) == {"log", "1 replica", "local reads", "fresh reads"}
+
+
+def test_puts_are_compared_with_as_many_records(tmp_path: Path) -> None:
+    settings = StoreSettings(keys=(1, 3), record_bytes=100, clients=2, space=10, seconds=0.05, rounds=1)
+    contenders = run_store(tmp_path, settings, quiet)["contenders"]
+    assert contenders["put 3"]["ratios"]["to"] == "append_many 3"
+    assert {"get 1, fresh", "get 3, local"} <= contenders.keys()
+    assert contenders["put 3"]["bytes_per_s"] == pytest.approx(100 * contenders["put 3"]["records_per_s"], rel=0.01)
+
+
+def test_versions_are_compared_with_plain_appends_and_reads(tmp_path: Path) -> None:
+    shape = Shape(replicas=1, orderers=1, segment_bytes=256 * KIB)
+    settings = VersionsSettings(shape, (2,), record_bytes=100, clients=2, seconds=0.05, rounds=1, objects=5)
+    contenders = run_versions(tmp_path, settings, quiet)["contenders"]
+    assert contenders["2 shards, put"]["ratios"]["to"] == "2 shards, append"
+    assert contenders["2 shards, get"]["ratios"]["to"] == "2 shards, read"
+
+
+@pytest.mark.parametrize("text", ["", "0", "1,", "x", "1,-2"])
+def test_numbers_that_are_none(text: str) -> None:
+    with pytest.raises(typer.BadParameter):
+        parse_counts(text)
