@@ -48,3 +48,11 @@ def test_a_follower_sees_what_others_append(bootstrap: str) -> None:
 def test_one_address_of_several_is_enough(bootstrap: str) -> None:
     (port,) = free_ports(1)
     assert ithaca("tail", "-b", f"127.0.0.1:{port}, {bootstrap}").stdout == b"first 1\ntail 1\n"
+
+
+def test_who_waits_for_a_cluster_is_told_and_says_for_how_long() -> None:
+    (port,) = free_ports(1)
+    done = ithaca("tail", "-b", f"127.0.0.1:{port}", "--timeout", "1500ms", status=1)
+    told, failed = done.stderr.decode().splitlines()
+    assert told.startswith(f"waiting for the cluster at 127.0.0.1:{port}, for up to 1.5 s: nobody answers at")
+    assert failed.startswith(f"ithaca: nobody answers at 127.0.0.1:{port} within 1.5 s")

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from tests.cli.command import COMMAND, environment, ithaca, json_lines
+from tests.cluster.free_base import free_base
 
 import ithaca as library
+from ithaca.cluster.local import Wanted, locked_cluster
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ def test_reading_what_was_trimmed_says_what_is_left(path: Path) -> None:
     ("arguments", "complaint"),
     [
         (["--from", "0"], "not a position"),
-        (["--from", "yesterday"], "not a position"),
+        (["--from", "yesterday"], "neither latest, earliest, a position"),
         (["--to", "-3"], "not a position"),
         (["-n", "0"], "'-n'"),
         (["--format", "%q"], "'%q'"),
@@ -139,3 +141,17 @@ def test_follow_prints_records_as_they_are_appended(path: Path) -> None:
 def test_follow_from_nowhere_is_wrong_usage(path: Path, start: str) -> None:
     complaint = ithaca("follow", "-p", path, f"--from={start}", status=2).stderr.decode()
     assert f"Invalid value: '{start}' is not a position" in complaint or f"'{start}' is neither" in complaint
+
+
+def test_the_directory_of_a_cluster_is_named(tmp_path: Path) -> None:
+    with locked_cluster(tmp_path, Wanted(shards=1, replicas=1, orderers=1, port=free_base(2))) as file:
+        pass
+    done = ithaca("read", "-p", tmp_path, status=2)
+    assert f"is the directory of a cluster: use -b {file.orderers[0].address}" in " ".join(done.stderr.decode().split())
+
+
+def test_times_say_what_to_read(path: Path) -> None:
+    everything = ithaca("read", "-p", path).stdout
+    assert everything
+    assert ithaca("read", "-p", path, "--from", "2020-01-01T00:00:00Z", "--to", "latest").stdout == everything
+    assert ithaca("read", "-p", path, "--to", "2020-01-01T00:00:00Z").stdout == b""

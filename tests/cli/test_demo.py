@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from tests.cli.command import COMMAND, environment, ithaca
 from tests.cli.processes import left_behind
+from tests.engines import toy
 
 import ithaca as library
 from ithaca.apps.demo_cast import DemoFailed
-from ithaca.apps.demo_cluster import Story, run_cluster_demo
+from ithaca.apps.demo_cluster import ClusterStory, run_cluster_demo
 from ithaca.apps.demo_embedded import run_embedded_demo
 from ithaca.apps.transactions import transaction
+from ithaca.model.engine import DEFAULT_ENGINE
 
 RECORDS = 3000
 MARKER = "DEMO_TEST"
@@ -93,13 +95,26 @@ def test_an_embedded_checker_that_expects_other_transactions_says_what_differs(
 def test_a_claim_that_does_not_hold_fails_the_demo_of_the_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def tell(story: Story) -> None:
+    def tell(story: ClusterStory) -> None:
         raise DemoFailed("a record is missing")
 
-    monkeypatch.setattr(Story, "tell", tell)  # how claims are checked: tests/apps
-    assert run_cluster_demo(1000, tmp_path, keep=False) is False
+    monkeypatch.setattr(ClusterStory, "tell", tell)  # how claims are checked: tests/apps
+    assert run_cluster_demo(1000, tmp_path, keep=False, engine=DEFAULT_ENGINE) is False
     assert "FAILED: a record is missing" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_engine_that_cannot_do_what_the_demo_is_about_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    with pytest.raises(library.Unsupported, match=f"no sessions: use a cluster with the engine .*{DEFAULT_ENGINE}"):
+        run_cluster_demo(1000, tmp_path, keep=False, engine=toy.Toy.name)
+    said = ithaca("demo", "cluster", "--engine", "scalogg", "--dir", tmp_path, status=1).stderr.decode()
+    assert "the engine 'scalogg' is not in this version" in said
+    assert "scalog" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_in_a_directory_has_no_engine() -> None:
+    assert "leave --engine out" in ithaca("demo", "embedded", "--engine", "scalog", status=2).stderr.decode()
 
 
 @pytest.mark.parametrize("records", ["0", "999", "many"])

@@ -3,10 +3,13 @@
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from tests.cli.command import COMMAND, environment, ithaca
 
+from ithaca.cli.main import app
 from ithaca.version import VERSION
 
 RECORD_COMMANDS = ["append", "read", "follow", "tail", "trim", "stats", "verify"]
@@ -115,3 +118,13 @@ def test_ctrl_c_ends_a_follower_quietly(tmp_path: Path) -> None:
         follower.send_signal(signal.SIGINT)
         assert follower.wait(timeout=60) == 130
         assert follower.stderr.read() == b""
+
+
+def test_every_help_has_examples() -> None:
+    def without(command: Any, path: str) -> list[str]:
+        lacking = [] if path == "ithaca" or "Examples:" in (command.epilog or "") else [path]
+        for name, each in getattr(command, "commands", {}).items():
+            lacking += without(each, f"{path} {name}")
+        return lacking
+
+    assert without(typer.main.get_command(app), "ithaca") == []

@@ -48,9 +48,16 @@ def test_replicas_of_a_local_cluster(directory: Path) -> None:
     assert "0/3" in ithaca("shard", "replicas", "list", "0", *here).stdout.decode()
     ithaca("append", "-b", bootstrap, "three")
     ithaca("down", *here)
-    ithaca("up", *here, "--detach")
+    up = ithaca("up", *here, "--detach")
+    assert up.stdout.startswith(b"The cluster is up: 3 servers")
+    told = up.stderr.splitlines()
+    assert len(told) == len(set(told)), "the same line again tells nothing"
     assert replicas(*here) == ["0/2", "0/3"]
-    assert "healthy" in ithaca("status", *here).stdout.decode()
+    status = ithaca("status", *here).stdout.decode()
+    assert "healthy" in status
+    assert "shard-0-replica-2 (spare-1)" in status
+    (report,) = json_lines(ithaca("status", *here, "--json").stdout)
+    assert [each["name"] for each in report["servers"]] == ["orderer-1", "shard-0-replica-2", "shard-0-replica-3"]
     read = ithaca("read", "-b", bootstrap).stdout.decode()
     assert [line.split()[-1] for line in read.splitlines()] == ["one", "two", "three"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.conformance.engines import Deployment
 
 import ithaca.aio
+from ithaca.client.inflight import InflightBytes
 from ithaca.client.intake import Slot
 from ithaca.client.portal import portal
 from ithaca.client.sync_log import SyncLog
@@ -19,27 +20,29 @@ from ithaca.model.limits import INFLIGHT_BYTES_MAX
 from ithaca.model.records import Compression, Receipt
 from ithaca.runtime.group_commit import Ticket
 from ithaca.wire.batch import Batch
+from ithaca.wire.build import record_bytes
+
+PATIENCE_S = 30.0
 
 
 class EmbeddedIntake:
     """What a cluster's log offers of itself, for the embedded one."""
 
-    is_full = False
-
-    def __init__(self, log: AsyncEmbeddedLog) -> None:
+    def __init__(self, log: AsyncEmbeddedLog, inflight_bytes_max: int = INFLIGHT_BYTES_MAX) -> None:
         self._log = log
-
-    async def wait_for_room(self) -> None:
-        pass
+        self.inflight = InflightBytes(inflight_bytes_max, PATIENCE_S)
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
-        self._take(Ticket(value=value, key=key), slot)
+        self._take(Ticket(value=value, key=key), record_bytes(value, key), slot)
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
-        self._take(Ticket(batch=batch), slot)
+        self._take(Ticket(batch=batch), batch.total_bytes, slot)
 
-    def _take(self, ticket: Ticket, slot: Slot) -> None:
+    def _take(self, ticket: Ticket, size: int, slot: Slot) -> None:
+        self.inflight.add(size)
+
         def answer(future: "asyncio.Future[Receipt]") -> None:
+            self.inflight.settle(size)
             error = future.exception()
             if error is None:
                 slot.set_result(future.result())
@@ -52,38 +55,34 @@ class EmbeddedIntake:
 class SilentIntake:
     """Takes everything, and answers only when it is told to."""
 
-    def __init__(self) -> None:
-        self.is_full = False
-        self.relief = asyncio.Event()
-        self.refusal: IthacaError | None = None
+    def __init__(self, inflight_bytes_max: int = INFLIGHT_BYTES_MAX, timeout_s: float = PATIENCE_S) -> None:
+        self.inflight = InflightBytes(inflight_bytes_max, timeout_s)
+        self.sizes: list[int] = []
         self.slots: list[Slot] = []
         self.values: list[bytes] = []
         self.taken = threading.Semaphore(0)
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         self.values.append(value)
-        self._take(slot)
+        self._take(record_bytes(value, key), slot)
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
-        self._take(slot)
+        self._take(batch.total_bytes, slot)
 
-    async def wait_for_room(self) -> None:
-        await self.relief.wait()
-        if self.refusal is not None:
-            raise self.refusal
-
-    def relieve(self) -> None:
-        """Be crowded no more."""
-        self.is_full = False
-        portal().call(self.relief.set)
-
-    def _take(self, slot: Slot) -> None:
+    def _take(self, size: int, slot: Slot) -> None:
+        self.inflight.add(size)
+        self.sizes.append(size)
         self.slots.append(slot)
         self.taken.release()
 
     def answer(self, index: int) -> None:
         """Give the append that was taken as number `index` the position of that number."""
-        portal().call(lambda: self.slots[index].set_result(Receipt(index, 1, 0, "fsync")))
+
+        def answer() -> None:
+            self.slots[index].set_result(Receipt(index, 1, 0, "fsync"))
+            self.inflight.settle(self.sizes[index])
+
+        portal().call(answer)
 
     def fail(self, indexes: Iterable[int], error: IthacaError) -> None:
         """Fail these with one and the same error."""
@@ -105,7 +104,7 @@ def open_sync(
 
     twin = portal().run(open_twin)
     assert isinstance(twin, AsyncEmbeddedLog)
-    return SyncLog(portal(), twin, EmbeddedIntake(twin), compression=compression, inflight_bytes_max=inflight_bytes_max)
+    return SyncLog(portal(), twin, EmbeddedIntake(twin, inflight_bytes_max), compression=compression)
 
 
 def open_sync_reader(directory: Path) -> SyncLog[awaited.Log]:

@@ -16,9 +16,9 @@ from uuid import UUID, uuid4
 from ithaca.client.bootstrap import parse_bootstrap
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.client.log import AsyncClusterLog, open_log
-from ithaca.engines.scalog.messages import appending, order, reading
+from ithaca.engines.scalog.messages import appending, listing, order, reading
 from ithaca.engines.scalog.messages.appending import Acks
-from ithaca.engines.scalog.messages.reading import Deliver, Delivered, Filter
+from ithaca.engines.scalog.messages.reading import Deliver, Delivered
 from ithaca.engines.scalog.messages.requests import Request, entry_of
 from ithaca.engines.scalog.ordering.entries import (
     CloseLane,
@@ -30,6 +30,7 @@ from ithaca.engines.scalog.ordering.entries import (
     decode_entry,
 )
 from ithaca.engines.scalog.ordering.outcomes import (
+    EngineOutcome,
     ExpiredSession,
     LaneClosed,
     OrderedCut,
@@ -48,6 +49,7 @@ from ithaca.model.records import KeyFilter
 from ithaca.model.view import Address, ClusterConfiguration
 from ithaca.protocol import greeting
 from ithaca.protocol.codec import Received
+from ithaca.protocol.filters import Filter
 from ithaca.protocol.greeting import Failure, Welcome
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import Listener, listen
@@ -155,13 +157,17 @@ class FakeOrderer(Server):
                 connection.answer(received, answer)
             case order.GetSession(producer_id):
                 connection.answer(received, order.SessionIs(state.sessions.by_id.get(producer_id)))
+            case listing.GetSessions(after):
+                named = [each for each in state.sessions.by_id.values() if not each.is_anonymous]
+                found = tuple(listing.listed(each) for each in named if each.producer_id > after)
+                connection.answer(received, listing.SessionsAre(state.time_us, found))
             case _ if isinstance(message, Request | order.Propose):
                 entry = decode_entry(message.entry) if isinstance(message, order.Propose) else entry_of(message)
                 outcomes = self.cluster.apply(entry)
                 if self.losing_answers:
                     self.losing_answers -= 1
                     connection.abort()
-                applied = tuple(outcome for outcome in outcomes if not isinstance(outcome, OrderedCut))
+                applied = tuple(outcome for outcome in outcomes if not isinstance(outcome, OrderedCut | EngineOutcome))
                 connection.answer(received, order.Applied(applied))
             case _:
                 raise ProtocolError(f"an orderer does not take {type(message).__name__}")

@@ -72,7 +72,7 @@ def say_when_waiting(begun: threading.Event) -> None:
     while True:
         name = sys._current_frames()[main.ident].f_code.co_name
         is_asleep = state.read_text().rpartition(")")[2].split()[0] == "S"
-        if is_asleep and name in ("wait", "wait_for", "_put"):
+        if is_asleep and name in ("wait", "wait_for", "_wait_for"):
             say("waiting")
             return
 
@@ -80,7 +80,7 @@ def say_when_waiting(begun: threading.Event) -> None:
 def interrupted_waits(directory: str) -> None:
     """Wait in every way that waits, until interrupted; then say that nothing was lost."""
     with open_sync(Path(directory)) as log, log.subscribe("earliest") as subscription:
-        unanswered = SyncLog(portal(), log._twin, SilentIntake(), inflight_bytes_max=0)
+        unanswered = SyncLog(portal(), log._twin, SilentIntake(inflight_bytes_max=0))
         pending = unanswered.submit(b"never answered")
         waits: list[Callable[[], object]] = [
             lambda: next(subscription),

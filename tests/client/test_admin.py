@@ -13,6 +13,7 @@ from ithaca.model.errors import (
     InvalidInput,
     LastShard,
     LogClosed,
+    NoSuchSession,
     NoSuchShard,
     ShardFinalized,
 )
@@ -162,3 +163,32 @@ async def test_a_handle_that_was_closed_administers_nothing() -> None:
         for call in (log.admin.add_shard(NEW), log.admin.finalize_shard(0), log.admin.shards()):
             with pytest.raises(LogClosed):
                 await call
+
+
+async def test_each_replica_is_told_of_with_the_lane_that_it_has_or_none() -> None:
+    async with FakeCluster(shards=1) as cluster:
+        admin = (await cluster.connect()).admin
+        await admin.add_shard(NEW)
+        there, new = await admin.shards()
+        assert [(each.lane, each.is_open) for each in there.replicas] == [("0-0-1", True), ("0-1-1", True)]
+        assert [(each.lane, each.is_open) for each in new.replicas] == [(None, False), (None, False)]
+
+
+async def test_the_session_of_a_handle_ends_with_its_shard_though_nothing_more_is_appended() -> None:
+    async with FakeCluster(shards=2) as cluster:
+        log = await cluster.connect()
+        (lane,) = {(await log.append(b"a")).shard}
+        assert [each.home.shard for each in cluster.state.sessions.by_id.values()] == [lane]
+        await log.admin.finalize_shard(lane)
+        await cluster.when(lambda: not cluster.state.sessions.by_id)
+
+
+async def test_a_session_expires_by_its_name() -> None:
+    async with FakeCluster() as cluster:
+        log = await cluster.connect()
+        for name in ("one", "two", "three"):
+            await log.session(name)
+        await log.admin.expire_session("two")
+        assert {each.name for each in cluster.state.sessions.by_id.values()} == {"one", "three"}
+        with pytest.raises(NoSuchSession, match="'two'"):
+            await log.admin.expire_session("two")

@@ -102,7 +102,8 @@ async def test_closing_ends_whoever_waits() -> None:
     waiting = asyncio.create_task(subscription.poll(timeout=None))
     await asyncio.sleep(0)
     await subscription.close()
-    assert await waiting == []
+    with pytest.raises(LogClosed, match="the subscription was closed"):
+        await waiting
     assert [record async for record in subscription] == []
 
 

@@ -12,7 +12,7 @@ import pytest
 import ithaca
 from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.read import local
-from ithaca.engines.scalog.client.read.local import _asked
+from ithaca.engines.scalog.client.read.local import LocalRange, _asked
 from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.engines.tasks import Scan
 from ithaca.model.errors import ProtocolError
@@ -65,7 +65,15 @@ def segments(cluster: Cluster) -> list[Path]:
     return sorted(cluster.directory.rglob("*.seg"))
 
 
-def test_files_have_what_the_network_has(cluster: Cluster) -> None:
+def test_files_have_what_the_network_has(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranges: list[LocalRange] = []
+
+    class Kept(LocalRange):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            ranges.append(self)
+
+    monkeypatch.setattr(local, "LocalRange", Kept)
     fill(cluster)
     wanted = told(cluster)
     assert len(wanted) == RECORDS
@@ -76,6 +84,7 @@ def test_files_have_what_the_network_has(cluster: Cluster) -> None:
             assert values(scan) == wanted[start - 1 : stop - 1]
             assert scan.is_local
             assert scan.position == stop
+    assert [len(each._lanes) for each in ranges] == [0, 0, 0], "lanes that were read to their end are let go"
 
 
 def test_lanes_in_packs_are_read_from_the_packs(cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ithaca.client.merge import Merge, Piece
+from ithaca.model.errors import Lost
 from ithaca.model.records import Record
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
@@ -18,7 +19,7 @@ def batch_of(count: int) -> Batch:
 
 
 def piece(shard: int, start: int, count: int) -> Piece:
-    return Piece(shard, start, start + count, PositionedBatch(batch_of(count), start, shard, 0, count), count)
+    return Piece(shard, start, start + count, PositionedBatch(batch_of(count), start, shard, 0, count), count, start)
 
 
 def records_of(pieces: list[Piece]) -> list[Record]:
@@ -145,7 +146,68 @@ def test_a_shard_that_is_gone_holds_nothing_back() -> None:
 def test_no_ops_advance_the_position_and_are_not_records() -> None:
     merge = Merge(1, None, is_filtered=False)
     merge.know(1, [0, 1])
-    merge.receive(1, [Piece(1, 1, 4, None, 64)], 4, 1)
+    merge.receive(1, [Piece(1, 1, 4, None, 64, 1)], 4, 1)
     merge.receive(0, [piece(0, 4, 1)], 5, 1)
     assert [record.position for record in records_of(merge.take(100))] == [4]
     assert merge.position == 5
+
+
+@given(SCRIPTS, st.lists(st.integers(0, 5), min_size=30, max_size=30), st.integers(1, 8))
+def test_empty_positions_are_passed_over_and_no_record_is(script: Script, gaps: list[int], bytes_max: int) -> None:
+    """A range of a log with gaps: each piece waits for the one that it follows, and the end for every shard."""
+    position = follows = 1
+    sent: dict[int, list[Piece]] = {shard: [] for shard in range(4)}
+    expected: list[int] = []
+    for shard, count, gap in zip(script.shards, script.counts, gaps, strict=False):
+        start = position + gap
+        sent[shard].append(piece(shard, start, count)._replace(follows=follows))
+        expected += range(start, start + count)
+        position = follows = start + count
+    stop = position + gaps[-1]
+    chance = random.Random(script.seed)
+    merge = Merge(1, stop, is_filtered=False)
+    merge.know(1, range(4))
+    found: list[int] = []
+    waiting = {shard: [*left, None] for shard, left in sent.items()}
+    while any(waiting.values()):
+        shard = chance.choice([shard for shard, left in waiting.items() if left])
+        next_piece = waiting[shard].pop(0)
+        up_to = stop if next_piece is None else next_piece.stop
+        merge.receive(shard, [] if next_piece is None else [next_piece], up_to, 1)
+        while taken := merge.take(bytes_max):
+            found += [record.position for record in records_of(taken)]
+        assert found == expected[: len(found)]
+    assert found == expected
+    assert merge.is_finished
+
+
+def test_a_piece_waits_for_what_it_follows_and_for_nothing_else() -> None:
+    merge = Merge(1, None, is_filtered=False)
+    merge.know(1, [0, 1])
+    merge.receive(1, [piece(1, 9, 1)._replace(follows=4)], 10, 1)
+    assert merge.take(100) == []
+    merge.receive(0, [piece(0, 3, 1)._replace(follows=1)], 4, 1)
+    assert [record.position for record in records_of(merge.take(100))] == [3, 9]
+
+
+def test_a_watermark_passes_no_record_that_is_followed() -> None:
+    """Somebody has said too much: what follows a record that never came does not come either."""
+    merge = Merge(1, None, is_filtered=False)
+    merge.know(1, [0, 1])
+    merge.receive(1, [piece(1, 9, 1)._replace(follows=4)], 20, 1)
+    merge.receive(0, [], 20, 1)
+    assert merge.take(100) == []
+    assert merge.position == 1
+
+
+def test_a_loss_is_told_in_its_place() -> None:
+    for is_filtered in (False, True):
+        merge = Merge(1, None, is_filtered=is_filtered)
+        merge.know(1, [0, 1])
+        loss = Lost("gone", start=3, stop=5)
+        merge.receive(1, [Piece(1, 3, 5, None, 0, 3, loss)], 5, 1)
+        assert (merge.take(100), merge.loss) == ([], None)  # the other shard may have what comes before
+        merge.receive(0, [piece(0, 1, 2), piece(0, 5, 1)], 6, 1)
+        assert [record.position for record in records_of(merge.take(100))] == [1, 2]
+        assert (merge.take(100), merge.loss) == ([], loss)
+        assert merge.position == 3

@@ -11,7 +11,7 @@ from ithaca.client.bootstrap import parse_bootstrap
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.messages.order import GetTail, Propose
 from ithaca.engines.scalog.messages.requests import REQUESTS
-from ithaca.model.errors import InvalidInput, ProtocolError, Unavailable, UnknownCompression
+from ithaca.model.errors import InvalidInput, ProtocolError, StorageFull, Unavailable, UnknownCompression
 from ithaca.model.view import Address
 from ithaca.runtime import listener
 
@@ -140,6 +140,24 @@ async def test_what_one_attempt_left_unknown_later_refusals_do_not_make_known() 
         with pytest.raises(Unavailable) as error:
             await trimming
         assert 0 < len(orderer.refusals) < 100, "it was refused to the last"
+        assert error.value.outcome_unknown
+
+
+async def test_what_one_attempt_left_unknown_a_refusal_for_good_does_not_make_known() -> None:
+    async with FakeCluster() as cluster:
+        log = await cluster.connect(timeout=5)
+        await log.append(b"a")
+        orderer = cluster.orderers[0]
+        orderer.refusals.append(StorageFull("no space"))
+        with pytest.raises(StorageFull) as error:
+            await log.trim(2)
+        assert not error.value.outcome_unknown, "nothing was tried before"
+        orderer.losing_answers = 1
+        trimming = asyncio.ensure_future(log.trim(2))
+        await cluster.when(lambda: cluster.state.first == 2)
+        orderer.refusals.append(StorageFull("no space"))
+        with pytest.raises(StorageFull) as error:
+            await trimming
         assert error.value.outcome_unknown
 
 

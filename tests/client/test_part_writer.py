@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ithaca.client.inflight import InflightBytes
 from ithaca.engines.scalog.client.append import part_writer
 from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
 from ithaca.engines.scalog.messages.appending import AppendPart, PartSynced
@@ -33,7 +34,7 @@ class Other:
     """What else a writer needs: the order, the links, the appends of its handle."""
 
     def __init__(self, replica: Replica) -> None:
-        self.view, self.is_full = None, False
+        self.view, self.inflight = None, InflightBytes(1 << 20, timeout_s=20)
         self._replica = replica
 
     async def link(self, address: object) -> Replica:
@@ -44,9 +45,8 @@ class Other:
 
     async def finish_part(self, *_: object) -> None: ...
 
-    def count(self, size: int) -> None: ...
-
-    def settled(self, size: int) -> None: ...
+    def settled(self, size: int) -> None:
+        self.inflight.settle(size)
 
 
 def write_to(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> AsyncPartWriter:
@@ -83,3 +83,19 @@ async def test_what_is_behind_a_batch_that_failed_is_given_up(monkeypatch: pytes
     with pytest.raises(StorageFull):
         await writer.finish()
     assert replica.asked == [0, 1, 2], "the others were not sent again and again until the deadline"
+
+
+async def test_a_part_that_took_long_is_renewed_when_it_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    renewed: list[object] = []
+
+    async def renew(order: object, names: object, ttl_s: float, deadline: object) -> None:
+        renewed.append((names, ttl_s))
+
+    monkeypatch.setattr(part_writer, "renew_parts", renew)
+    quick, slow = write_to(Replica(), monkeypatch), write_to(Replica(), monkeypatch)
+    await quick.finish()
+    assert renewed == []
+    slow._opened_s -= 60
+    await slow.finish()
+    await slow.finish()
+    assert renewed == [(((LANE, bytes(16)),), 60)], "once, under its name"

@@ -140,6 +140,15 @@ def test_nearest_takes_the_closest_that_was_measured() -> None:
     assert lanes.choose(view, None) == far
 
 
+def test_distances_count_for_nearest_alone() -> None:
+    view = view_of(3)
+    lanes, _ = lanes_by("key_hash")
+    chosen = lanes.choose(view, None)
+    assert chosen is not None
+    lanes.distances_s = {lane: 0.001 for lane in view.live_lanes() if lane != chosen}
+    assert lanes.choose(view, None) == chosen, "it stays where it is without a key, whatever is near"
+
+
 def test_a_function_gets_the_key_and_the_live_shards() -> None:
     seen: list[tuple[bytes | None, tuple[int, ...]]] = []
 

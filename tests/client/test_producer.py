@@ -6,19 +6,22 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeReplica, until
 
-from ithaca.engines.scalog.client.append import producer
+from ithaca.engines.scalog.client.append import accumulator, producer
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.log import AsyncClusterLog
+from ithaca.engines.scalog.client.replicas import Replicas
 from ithaca.engines.scalog.ordering.entries import ExpireSession
 from ithaca.model.errors import (
     DeadlineExceeded,
+    NoSuchShard,
     Overloaded,
     SequenceGap,
+    SessionExpired,
     SessionFenced,
     StorageFull,
     Unavailable,
 )
-from ithaca.model.limits import SESSION_BATCHES_MAX
+from ithaca.model.limits import COALESCED_BATCHES_INFLIGHT, SESSION_BATCHES_MAX
 
 
 @pytest.fixture
@@ -323,16 +326,13 @@ async def test_closing_forgets_the_sessions_of_the_handle(cluster: FakeCluster) 
     assert [session.name for session in cluster.state.sessions.by_id.values()] == ["kept"]
 
 
-async def test_closing_waits_for_what_is_under_way_and_says_what_failed(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ithaca.engines.scalog.client.log.CLOSE_TIMEOUT_S", 0.05)
+async def test_closing_waits_for_what_is_under_way_and_says_what_failed(cluster: FakeCluster) -> None:
     log = await cluster.connect()
     await home_of(cluster, log)
     pending = await log.submit(b"in time")
     await log.close()
     assert (await pending).position == 2
-    log = await cluster.connect()
+    log = await cluster.connect(timeout=0.3)
     await home_of(cluster, log)
     cluster.is_holding = True
     appending = asyncio.ensure_future(log.append(b"appended"))
@@ -343,6 +343,19 @@ async def test_closing_waits_for_what_is_under_way_and_says_what_failed(
     for late in (pending.result(), appending):
         with pytest.raises(DeadlineExceeded):
             await late
+    cluster.is_holding = False
+
+
+async def test_closing_does_not_wait_for_what_its_caller_gave_up(cluster: FakeCluster) -> None:
+    log = await cluster.connect(timeout=600)
+    await home_of(cluster, log)
+    session = await log.session("importer")
+    cluster.is_holding = True
+    for append in (log.append, session.append):
+        with pytest.raises(DeadlineExceeded):
+            await append(b"late", timeout=0.05)
+    async with asyncio.timeout(60):
+        await log.close()
     cluster.is_holding = False
 
 
@@ -365,7 +378,54 @@ async def test_a_lane_that_is_the_only_one_gets_another_session(cluster: FakeClu
         assert [each.producer_id for each in small.state.sessions.by_id.values()] != [session.producer_id]
 
 
+async def test_records_wait_for_each_other_while_batches_are_under_way_until_they_are_many(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accumulator, "COALESCE_BYTES_MAX", 100_000)
+    log = await cluster.connect()
+    replica = await home_of(cluster, log)
+    cluster.is_holding = True
+    before = len(replica.appended)
+    pending = []
+    for number in range(1, COALESCED_BATCHES_INFLIGHT + 1):
+        pending.append(await log.submit(b"alone"))
+        await until(lambda number=number: len(replica.appended) == before + number)  # type: ignore[misc]
+    for _ in range(3):
+        pending.append(await log.submit(bytes(20_000)))
+    await log.tail()  # by then they would have come
+    sent = before + COALESCED_BATCHES_INFLIGHT
+    assert len(replica.appended) == sent
+    for _ in range(2):
+        pending.append(await log.submit(bytes(20_000)))
+    await until(lambda: len(replica.appended) == sent + 1)
+    assert replica.appended[-1].count == 4, "as many as fit"
+    cluster.release()
+    assert [(await each).position for each in pending] == list(range(2, 2 + len(pending)))
+
+
 # Named sessions.
+
+
+async def test_a_shard_that_goes_with_its_last_session_while_that_is_opened_again(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody expires it while it is asked what was ordered of it: that is said, not that there is no such shard."""
+    log = await cluster.connect()
+    await (await log.session("importer")).append(b"a")
+    (session,) = (each for each in cluster.state.sessions.by_id.values() if each.name == "importer")
+    cluster.close_lane(session.home)
+    asked = 0
+
+    async def gone(*_: object, **__: object) -> None:
+        nonlocal asked
+        asked += 1
+        cluster.apply(ExpireSession(session.producer_id, cluster.state.sessions.by_id[session.producer_id].epoch))
+        raise NoSuchShard("there is no shard 0")
+
+    monkeypatch.setattr(Replicas, "ask", gone)
+    with pytest.raises(SessionExpired):
+        await log.session("importer")
+    assert asked == 1
 
 
 async def test_numbers_are_given_in_the_order_of_the_calls(cluster: FakeCluster) -> None:

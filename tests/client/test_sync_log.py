@@ -6,11 +6,10 @@ import random
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 from tests.client.embedded_twin import SilentIntake, SyncOverEmbedded, open_sync, open_sync_reader
@@ -30,17 +29,12 @@ from tests.conformance.engines import Deployment, Engine
 from tests.embedded.numbered import Numbered, decode
 
 from ithaca.client.intake import Slot
-from ithaca.client.portal import Portal, portal
+from ithaca.client.portal import portal
 from ithaca.client.sync_log import SyncLog
-from ithaca.client.sync_records import SyncRecords, SyncSubscription
 from ithaca.model.engine import EMBEDDED_FEATURES
-from ithaca.model.errors import DeadlineExceeded, Fenced, InvalidInput, LogClosed, Lost, Overloaded, StorageFull
-from ithaca.model.interface import Batch, Log, Pending, awaited
-from ithaca.model.limits import POLL_RECORDS_MAX, READ_CHUNK_BYTES
-from ithaca.model.records import Record
+from ithaca.model.errors import DeadlineExceeded, Fenced, InvalidInput, LogClosed, Overloaded, StorageFull
+from ithaca.model.interface import Log, Pending
 from ithaca.wire.batch import HEAD_BYTES
-from ithaca.wire.build import build
-from ithaca.wire.positioned import PositionedBatch
 
 PATIENCE_S = 60
 INTERRUPTS = 20
@@ -99,10 +93,10 @@ def eventually(condition: Callable[[], bool]) -> None:
 class Unanswered:
     """A log whose appends are taken and wait."""
 
-    def __init__(self, directory: Path, inflight_bytes_max: int = 1 << 20) -> None:
-        self.intake = SilentIntake()
+    def __init__(self, directory: Path, inflight_bytes_max: int = 1 << 20, timeout_s: float = PATIENCE_S) -> None:
+        self.intake = SilentIntake(inflight_bytes_max, timeout_s)
         self.inner = open_sync(directory / "log")
-        self.log = SyncLog(portal(), self.inner._twin, self.intake, inflight_bytes_max=inflight_bytes_max)
+        self.log = SyncLog(portal(), self.inner._twin, self.intake)
 
     def await_taken(self, count: int) -> None:
         for _ in range(count):
@@ -255,33 +249,42 @@ def test_closing_tells_producers_that_wait_for_room(tmp_path: Path) -> None:
                 producer.result(PATIENCE_S)
 
 
-def test_a_log_that_is_crowded_by_others_is_waited_for(unanswered: Unanswered) -> None:
-    unanswered.intake.is_full = True
-    pendings = [unanswered.log.submit(b"%d" % n) for n in range(3)]
-    portal().call(lambda: None)
-    pendings.append(unanswered.log.submit(b"3"))
-    portal().call(lambda: None)
-    assert unanswered.intake.values == []
-    unanswered.intake.relieve()
-    unanswered.await_taken(4)
-    assert unanswered.intake.values == [b"0", b"1", b"2", b"3"]
-    for n, pending in enumerate(pendings):
-        unanswered.intake.answer(n)
-        assert pending.result(PATIENCE_S).position == n
+def test_a_log_that_is_crowded_by_others_is_waited_for(tmp_path: Path) -> None:
+    unanswered = Unanswered(tmp_path, inflight_bytes_max=1000)
+    inflight = unanswered.intake.inflight
+    portal().call(lambda: inflight.add(1001))  # of sessions, or of callers whose time was up
+    with unanswered.inner, ThreadPoolExecutor(1) as pool:
+        submitting = pool.submit(lambda: [unanswered.log.submit(b"%d" % n) for n in range(4)])
+        eventually(lambda: len(unanswered.log._outbox._crowd) == 1)
+        assert unanswered.intake.values == []
+        portal().call(lambda: inflight.settle(1001))
+        unanswered.await_taken(4)
+        assert unanswered.intake.values == [b"0", b"1", b"2", b"3"]
+        for n, pending in enumerate(submitting.result(PATIENCE_S)):
+            unanswered.intake.answer(n)
+            assert pending.result(PATIENCE_S).position == n
+        assert portal().call(lambda: inflight.bytes) == 0
 
 
-def test_a_log_that_stays_crowded_says_so(unanswered: Unanswered) -> None:
-    unanswered.intake.is_full = True
-    unanswered.intake.refusal = Overloaded("too much")
-    pendings = [unanswered.log.submit(b"%d" % n) for n in range(3)]
-    portal().call(lambda: None)
-    unanswered.intake.relieve()
-    for pending in pendings:
-        with pytest.raises(Overloaded, match="too much"):
-            pending.result(PATIENCE_S)
-    assert unanswered.intake.values == []
-    with pytest.raises(Overloaded):
-        unanswered.log.flush()
+def test_a_log_that_stays_crowded_says_so(tmp_path: Path) -> None:
+    unanswered = Unanswered(tmp_path, inflight_bytes_max=1000, timeout_s=0.01)
+    portal().call(lambda: unanswered.intake.inflight.add(1001))
+    with unanswered.inner:
+        with pytest.raises(Overloaded, match=r"1001 bytes wait .* for 0\.01 s, and 1000 may be in flight"):
+            unanswered.log.submit(b"a")
+        assert unanswered.log._outbox._crowd == []
+        assert unanswered.intake.values == []
+        unanswered.log.flush()  # whoever submitted was told
+
+
+def test_bytes_are_counted_once(tmp_path: Path) -> None:
+    unanswered = Unanswered(tmp_path, inflight_bytes_max=1000)
+    with unanswered.inner:
+        pendings = [unanswered.log.submit(bytes(300)) for _ in range(3)]
+        unanswered.await_taken(3)
+        portal().call(lambda: None)  # what hands over has ended
+        assert unanswered.log._outbox._waiting_bytes == 0
+        assert portal().call(lambda: unanswered.intake.inflight.bytes) == sum(pending.size for pending in pendings)
 
 
 def test_what_an_intake_raises_fails_that_append_alone(unanswered: Unanswered, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,112 +331,6 @@ def test_a_callback_may_submit_and_may_not_wait(tmp_path: Path) -> None:
         assert isinstance(outcomes[3], Pending)
         assert isinstance(outcomes[4], Overloaded)
         assert outcomes[3].result().count == 1
-
-
-# Iteration
-
-
-def test_records_come_in_chunks(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    count = 5 * POLL_RECORDS_MAX
-    start = log.append_many([b"%d" % n for n in range(count)]).position
-    runs: list[object] = []
-    run = Portal.run
-
-    def counted(self: Portal, begin: Callable[[], Coroutine[Any, Any, object]]) -> object:
-        runs.append(begin)
-        return run(self, begin)
-
-    monkeypatch.setattr(Portal, "run", counted)
-    assert [record.position for record in log.read_range(start)] == list(range(start, start + count))
-    with log.subscribe(start) as subscription:
-        assert [next(subscription).position for _ in range(count)] == list(range(start, start + count))
-    assert len(runs) < 20
-
-
-def test_a_chunk_of_large_records_is_bounded_by_its_bytes(log: Log) -> None:
-    start = log.append(bytes(READ_CHUNK_BYTES)).position
-    for _ in range(3):
-        log.append(bytes(READ_CHUNK_BYTES))
-    with log.read_range(start) as records:
-        next(records)
-        assert isinstance(records, SyncRecords)
-        assert records._ahead.is_empty
-        assert records.position == start + 1
-
-
-def test_iterating_polling_and_batches_take_turns_without_gaps(log: Log) -> None:
-    start = log.tail()
-    for n in range(60):
-        log.append_many([b"%d.%d" % (n, m) for m in range(n % 5 + 1)], keys=[b"k"] + [None] * (n % 5))
-    expected = list(log.read_range(start))
-    rng = random.Random(3)
-    with log.subscribe(start) as subscription:
-        found: list[Record] = []
-        while len(found) < len(expected):
-            assert subscription.position == expected[len(found)].position
-            way = rng.randrange(4)
-            if way == 0:
-                found.append(next(subscription))
-            elif way == 1:
-                found += subscription.poll(timeout=PATIENCE_S, max_records=rng.randint(1, 4))
-            else:
-                batch = next(subscription.batches())
-                assert batch.positions() == [record.position for record in batch.records()]
-                assert batch.to_arrow()["value"].to_pylist() == [record.value for record in batch.records()]
-                found += batch.records()
-        assert found == expected
-
-
-def test_what_was_fetched_for_a_caller_that_went_away_is_handed_to_the_next(log: Log) -> None:
-    start = log.append_many([b"%d" % n for n in range(10)]).position
-    with log.subscribe(start) as subscription:
-        assert isinstance(subscription, SyncSubscription)
-        for _ in range(2):  # as if Ctrl-C had ended the wait when the fetch was through
-            portal().run(lambda: subscription._fetch(None))
-        assert [next(subscription).position for _ in range(10)] == list(range(start, start + 10))
-
-
-class FailingTwin(awaited.Records):
-    """Three records, then an error, then the end."""
-
-    def __init__(self) -> None:
-        self._steps = 0
-        self._position = 1
-
-    async def take_batches(self, timeout: float | None = None) -> list[Batch]:
-        self._steps += 1
-        if self._steps == 2:
-            raise Lost("gone", start=4, stop=6)
-        if self._steps > 2:
-            return []
-        self._position = 4
-        return [PositionedBatch(build([b"1", b"2", b"3"], timestamp_us=0), 1, 0, 0, 3)]
-
-    async def __anext__(self) -> Record:
-        raise AssertionError("nobody asks for records here")
-
-    @property
-    def position(self) -> int:
-        return self._position
-
-    async def batches(self) -> AsyncIterator[Batch]:
-        raise AssertionError("nobody asks for single batches here")
-        yield
-
-    async def close(self) -> None:
-        pass
-
-
-def test_an_error_comes_after_what_came_before_it() -> None:
-    records = SyncRecords(portal(), FailingTwin)
-    for n in (1, 2, 3):
-        assert records.position == n
-        assert next(records).position == n
-    assert records.position == 4
-    with pytest.raises(Lost) as caught:
-        next(records)
-    assert (caught.value.start, caught.value.stop) == (4, 6)
-    assert list(records) == []
 
 
 # Processes

@@ -25,7 +25,7 @@ from ithaca.storage import checked_file
 
 def test_a_second_writer_in_this_process_is_refused(tmp_path: Path) -> None:
     with ithaca.open(tmp_path / "log") as log:
-        with pytest.raises(LogInUse, match=str(os.getpid())) as caught:
+        with pytest.raises(LogInUse, match="use that handle") as caught:
             ithaca.open(tmp_path / "log")
         assert caught.value.pid == os.getpid()
         log.append(b"undisturbed")
@@ -214,3 +214,23 @@ def test_closing_a_reader_under_a_subscription_says_so(tmp_path: Path) -> None:
                 reader.close()
                 with pytest.raises(LogClosed):
                     waiting.result(60)
+
+
+def test_the_same_process_is_told_that_it_has_the_log_already(tmp_path: Path) -> None:
+    with ithaca.open(tmp_path / "log") as log:
+        with pytest.raises(ithaca.LogInUse, match=r"this process already has .* open: use that handle") as caught:
+            ithaca.open(tmp_path / "log")
+        assert caught.value.pid == os.getpid()
+        assert repr(log) == f"<ithaca.Log {tmp_path / 'log'}, for appending, first 1, tail 1, open>"
+        with ithaca.open(tmp_path / "log", mode="r") as reader:
+            assert "for reading" in repr(reader)
+        assert "prepare" not in dir(log)
+        assert "session" in dir(log)
+
+
+def test_the_directory_of_a_cluster_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "cluster.toml").write_text("")
+    with pytest.raises(ithaca.NoSuchLog, match=r"is the directory of a cluster: use ithaca.connect, or -b"):
+        ithaca.open(tmp_path, mode="r")
+    with pytest.raises(ithaca.InvalidInput, match=r"is the directory of a cluster: use ithaca.connect, or -b"):
+        ithaca.open(tmp_path)

@@ -97,7 +97,7 @@ def test_what_is_empty_was_not_given(tmp_path: Path) -> None:
         ),
         (f"[log]\nsegment_bytes = {GIB + 1}\n", 2, "from 65536 to 1073741824"),
         ("[log]\nsegment_bytes = 1e6\n", 2, "a whole number"),
-        ('[log]\nsegment_bytes = "1 MiB"\n', 2, "segment_bytes is '1 MiB'"),
+        ('[log]\nsegment_bytes = "1 mile"\n', 2, "segment_bytes is '1 mile'"),
         ("[log]\nretention_bytes = 0\n", 2, "retention_bytes is 0: use a whole number from 1 to"),
         ("[log]\nretention_bytes = true\n", 2, "retention_bytes is True"),
         ("[log]\nretention_age_s = 0\n", 2, "retention_age_s is 0: use a number from 1e-06 to"),

@@ -28,7 +28,9 @@ from ithaca.proof.history import (
 )
 
 LINES: dict[bytes, AnyEvent] = {
-    b'{"k":"plan","copies":2,"ok_min":9,"faults":{"kill":1}}\n': Plan(copies=2, ok_min=9, faults={"kill": 1}),
+    b'{"k":"plan","copies":2,"ok_min":9,"faults":{"kill":1},"dense":true}\n': Plan(
+        copies=2, ok_min=9, faults={"kill": 1}
+    ),
     b'{"k":"append","id":[3,4],"n":2,"inv":5,"ret":6,"st":"ok","pos":[7,9],"key":"k"}\n': Append(
         id=(3, 4), n=2, inv=5, ret=6, st="ok", pos=(7, 9), key="k"
     ),

@@ -71,10 +71,11 @@ def test_a_path_is_an_embedded_log() -> None:
         ("table", {"split": "key"}, "split is 'key': use position or shard"),
         ("table", {"failOnDataLoss": "maybe"}, "use true or false"),
         ("stream", {"localReads": "never"}, "localReads is 'never': use true or false"),
-        ("table", {"keyFilter": "suffix:x"}, "use equals:KEY, prefix:KEY or hash:LOW:HIGH"),
+        ("table", {"keyFilter": "suffix:x"}, "use equals:KEY, prefix:KEY, part:INDEX:COUNT or hash:LOW:HIGH"),
         ("stream", {"maxBytesPerTrigger": "-1"}, "maxBytesPerTrigger is -1"),
         ("table", {"path": "./events"}, "bootstrap and path exclude each other"),
         ("table", {"timeout": "0"}, "timeout is 0.0"),
+        ("table", {"startingOfsets": "1"}, r"no option startingofsets of a table \(did you mean startingOffsets\?\)"),
     ],
 )
 def test_wrong_options_are_named(where: str, options: dict[str, str], words: str) -> None:
@@ -129,7 +130,7 @@ def test_a_sink_is_what_its_options_say() -> None:
         ({"writerId": "w", "batchId": "-1"}, False, "batchId is -1: use a number from 0 on"),
         ({"batchId": "1"}, False, "name the writer with writerId"),
         ({"partTtl": "0.5"}, False, "partTtl is 0.5: use 1 to 604800 seconds"),
-        ({"partTtl": "nan"}, False, "partTtl is nan"),
+        ({"partTtl": "nan"}, False, "partTtl is 'nan'"),
         ({"partTtl": "soon"}, True, "partTtl is 'soon': use a number of seconds"),
     ],
 )
@@ -146,6 +147,7 @@ def test_a_stream_may_name_its_writer() -> None:
     ("text", "expected"),
     [
         ("hash:5:9", KeyFilter.hash_range(5, 9)),
+        ("part:1:4", KeyFilter.part(1, 4)),
         ("equals:a:b", KeyFilter.equals(b"a:b")),
         ("prefix:0xff00", KeyFilter.prefix(b"\xff\0")),
     ],

@@ -12,6 +12,7 @@ import ithaca
 from ithaca.spark import IthacaDataSource
 from ithaca.spark.rows import log_batches
 from ithaca.testing import Cluster
+from tests.engines import toy
 
 
 def test_rows_of_a_frame_are_appended(spark: SparkSession, ithaca_cluster: Cluster) -> None:
@@ -69,6 +70,19 @@ def test_a_value_that_is_null_is_refused(bootstrap: str) -> None:
     writer = IthacaDataSource({"bootstrap": bootstrap}).writer(StructType().add("value", "string"), False)
     with pytest.raises(ithaca.InvalidInput, match="the value of record 1 is null"):
         writer.write(iter([rows]))
+
+
+@pytest.mark.parametrize("make", ["writer", "streamWriter"])
+def test_exactly_once_is_refused_in_the_driver_where_the_engine_cannot(make: str) -> None:
+    schema = StructType().add("value", "string")
+    rows = pa.record_batch([pa.array(["a", "b"])], ["value"])
+    with Cluster(engine=toy.Toy.name) as cluster:
+        with pytest.raises(ithaca.Unsupported, match=r"the engine of this cluster, toy, .* with the engine .*scalog"):
+            getattr(IthacaDataSource({"bootstrap": cluster.bootstrap}), make)(schema, False)
+        plainly = IthacaDataSource({"bootstrap": cluster.bootstrap, "delivery": "atLeastOnce"})
+        assert getattr(plainly, make)(schema, False).write(iter([rows])).records == 2
+        with ithaca.connect(cluster.bootstrap) as log:
+            assert [record.value for record in log.read_range(1)] == [b"a", b"b"]
 
 
 def test_batches_are_cut_to_size_in_order() -> None:

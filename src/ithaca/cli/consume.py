@@ -1,24 +1,38 @@
 """`ithaca read` and `ithaca follow`: records out of a log, once or for ever."""
 
 import os
+import re
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.options import BootstrapOption, JsonOption, PathOption, examples, parse_position
+from ithaca.cli.option_groups import with_groups
+from ithaca.cli.options import (
+    BootstrapOption,
+    JsonOption,
+    PathOption,
+    TimeoutOption,
+    examples,
+    parse_duration,
+    parse_position,
+)
 from ithaca.cli.output import FormatOption, RawOption, emit, renderer
-from ithaca.cli.target import chosen_target
+from ithaca.cli.target import Cluster, Embedded, chosen_target
 from ithaca.model.limits import POLL_RECORDS_MAX
 
 if TYPE_CHECKING:
-    from ithaca.model.records import KeyFilter, Start
+    from collections.abc import Callable
+
+    from ithaca.model.records import KeyFilter, Record, Start
 
 READ_EXAMPLES = examples(
     "ithaca read -p ./events",
     "ithaca read -p ./events --from 1000 --to 1010 --json",
+    "ithaca read -p ./events --from 2026-01-31T12:00 --to 2026-01-31T13:00",
     "ithaca read -p ./events --prefix user- -n 5",
     r"ithaca read -p ./events --format '%p %k %v\n'",
     "ithaca read -p ./events --from 7 -n 1 --raw > picture.png",
@@ -32,40 +46,64 @@ FOLLOW_EXAMPLES = examples(
     "ithaca follow -b 127.0.0.1:7600 --from earliest   (a cluster)",
 )
 
-LimitOption = Annotated[int | None, typer.Option("-n", "--limit", min=1, help="Stop after so many records.")]
-KeyOption = Annotated[str | None, typer.Option("--key", "-k", help="Only records with this key.")]
-PrefixOption = Annotated[str | None, typer.Option(help="Only records whose key starts so.")]
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records of which log, and how they are printed."""
+
+    context: typer.Context
+    path: PathOption = None
+    bootstrap: BootstrapOption = None
+    limit: Annotated[int | None, typer.Option("-n", "--limit", min=1, help="Stop after so many records.")] = None
+    key: Annotated[str | None, typer.Option("--key", "-k", help="Only records with this key.")] = None
+    prefix: Annotated[str | None, typer.Option(help="Only records whose key starts so.")] = None
+    template: FormatOption = None
+    as_json: JsonOption = False
+    raw: RawOption = False
+
+    def target(self, timeout_s: float | None) -> Embedded | Cluster:
+        return chosen_target(self.context, self.path, self.bootstrap, timeout_s)
+
+    @property
+    def render(self) -> "Callable[[Record], bytes]":
+        return renderer(self.template, self.as_json, self.raw)
+
+    @property
+    def where(self) -> "KeyFilter | None":
+        from ithaca.model.records import KeyFilter
+
+        if self.key is not None and self.prefix is not None:
+            raise typer.BadParameter("--key and --prefix exclude each other; give one of them")
+        if self.key is not None:
+            return KeyFilter.equals(os.fsencode(self.key))
+        return None if self.prefix is None else KeyFilter.prefix(os.fsencode(self.prefix))
 
 
+@with_groups
 def read(
-    context: typer.Context,
-    path: PathOption = None,
-    bootstrap: BootstrapOption = None,
-    start: Annotated[str, typer.Option("--from", metavar="POSITION|earliest", help="The first record.")] = "earliest",
+    *,
+    selection: Selection,
+    timeout: TimeoutOption = None,
+    start: Annotated[
+        str,
+        typer.Option("--from", metavar="POSITION|TIME|earliest|latest", help="The first record; times as ISO 8601."),
+    ] = "earliest",
     stop: Annotated[
-        str | None, typer.Option("--to", metavar="POSITION", help="Up to here, without it; else to the tail.")
+        str | None, typer.Option("--to", metavar="POSITION|TIME", help="Up to here, without it; else to the tail.")
     ] = None,
-    limit: LimitOption = None,
-    key: KeyOption = None,
-    prefix: PrefixOption = None,
-    template: FormatOption = None,
-    as_json: JsonOption = False,
-    raw: RawOption = False,
 ) -> None:
     """Print records in the order of their positions, up to the tail as it is now.
 
     Each is a line of position, time, key and value, with bytes that are not text escaped.
     """
-    target = chosen_target(context, path, bootstrap)
-    render = renderer(template, as_json, raw)
-    where = _filter(key, prefix)
-    from_position = None if start == "earliest" else parse_position(start)
-    to_position = None if stop is None else parse_position(stop)
+    target, render, where = selection.target(timeout), selection.render, selection.where
+    begin = _parse_start(start)
+    end = None if stop is None else _parse_start(stop, "--to")
     with target.reader() as log:
-        first = log.first() if from_position is None else from_position
-        _refuse_unwritten(first, log.tail())
-        with log.read_range(first, to_position, where=where) as records:
-            chosen = islice(records, limit)
+        if isinstance(begin, int):
+            _refuse_unwritten(begin, log.tail())
+        with log.read_range(begin, end, where=where) as records:
+            chosen = islice(records, selection.limit)
             while some := list(islice(chosen, POLL_RECORDS_MAX)):  # a write per record is slow when unbuffered
                 emit(b"".join(map(render, some)))
 
@@ -78,33 +116,31 @@ def _refuse_unwritten(position: int, tail: int) -> None:
         raise NotWritten(f"position {position} is not written yet; the tail is {tail}", tail=tail)
 
 
+@with_groups
 def follow(
-    context: typer.Context,
-    path: PathOption = None,
-    bootstrap: BootstrapOption = None,
+    *,
+    selection: Selection,
     start: Annotated[
         str,
         typer.Option("--from", metavar="latest|earliest|POSITION|TIME", help="Where to begin; times as ISO 8601."),
     ] = "latest",
-    limit: LimitOption = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop when nothing has come for so long.")
+        float | None,
+        typer.Option(
+            parser=parse_duration,
+            metavar="DURATION",
+            show_default=False,
+            help="Stop when nothing has come for so long; nor wait longer for a cluster that does not answer.",
+        ),
     ] = None,
-    key: KeyOption = None,
-    prefix: PrefixOption = None,
-    template: FormatOption = None,
-    as_json: JsonOption = False,
-    raw: RawOption = False,
 ) -> None:
     """Print records as they are appended, until Ctrl-C.
 
     A time without an offset is local time; it selects by the order's own clock.
     """
-    target = chosen_target(context, path, bootstrap)
-    render = renderer(template, as_json, raw)
-    where = _filter(key, prefix)
+    target, render, where = selection.target(timeout or None), selection.render, selection.where
     begin = _parse_start(start)
-    left = limit
+    left = selection.limit
     with target.reader() as log, log.subscribe(begin, where=where) as subscription:
         while left is None or left > 0:
             wanted = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
@@ -117,27 +153,17 @@ def follow(
                 left -= len(records)
 
 
-def _filter(key: str | None, prefix: str | None) -> "KeyFilter | None":
-    from ithaca.model.records import KeyFilter
-
-    if key is not None and prefix is not None:
-        raise typer.BadParameter("--key and --prefix exclude each other; give one of them")
-    if key is not None:
-        return KeyFilter.equals(os.fsencode(key))
-    return None if prefix is None else KeyFilter.prefix(os.fsencode(prefix))
-
-
-def _parse_start(text: str) -> "Start":
+def _parse_start(text: str, option: str = "--from") -> "Start":
     if text == "latest":
         return "latest"
     if text == "earliest":
         return "earliest"
-    if text.isdecimal():
+    if re.fullmatch(r"-?[0-9.]+", text):
         return parse_position(text)
     try:
         return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         raise typer.BadParameter(
             f"{text!r} is neither latest, earliest, a position, nor a time such as 2026-01-31T12:00:00Z",
-            param_hint="'--from'",
+            param_hint=f"'{option}'",
         ) from None

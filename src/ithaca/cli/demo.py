@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from ithaca.cli.options import examples
+from ithaca.cli.options import FreshEngineOption, examples
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 
 DEMO_EXAMPLES = examples(
     "ithaca demo",
@@ -33,6 +34,7 @@ def demo(
         typer.Option("--dir", metavar="DIR", help="Where the data goes; else a temporary directory."),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the data there afterwards.")] = False,
+    engine: FreshEngineOption = None,
 ) -> None:
     """Run a story on this machine from beginning to end, with figures, every claim checked.
 
@@ -47,15 +49,25 @@ def demo(
 
     A claim that does not hold ends the demo with status 1.
     """
-    if not _run(name, records, seed, None if no_plot else plot, directory, keep):
+    if name == "embedded" and engine is not None:
+        raise typer.BadParameter("the log in a directory has no engine; leave --engine out")
+    if not _run(name, records, seed, None if no_plot else plot, directory, keep, engine or DEFAULT_ENGINE):
         raise typer.Exit(1)
 
 
-def _run(name: Name, records: int | None, seed: int, plot: Path | None, directory: Path | None, keep: bool) -> bool:
+def _run(
+    name: Name,
+    records: int | None,
+    seed: int,
+    plot: Path | None,
+    directory: Path | None,
+    keep: bool,
+    engine: EngineName,
+) -> bool:
     if name == "cluster":
         from ithaca.apps.demo_cluster import run_cluster_demo
 
-        return run_cluster_demo(records or RECORDS[name], directory, keep)
+        return run_cluster_demo(records or RECORDS[name], directory, keep, engine)
     if name == "embedded":
         from ithaca.apps.demo_embedded import run_embedded_demo
 
@@ -63,7 +75,7 @@ def _run(name: Name, records: int | None, seed: int, plot: Path | None, director
     if name == "pipeline":
         from ithaca.apps.demo_pipeline import run_pipeline_demo
 
-        return run_pipeline_demo(records or RECORDS[name], seed, directory, keep, plot)
+        return run_pipeline_demo(records or RECORDS[name], seed, directory, keep, plot, engine)
     from ithaca.apps.pipelines import run
 
-    return run.run_pipeline(name, records or run.RECORDS[name], seed, directory, keep)
+    return run.run_pipeline(name, records or run.RECORDS[name], seed, directory, keep, engine)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import check_history, consume, demo, produce, publish, sim, torture, upkeep
+from ithaca.cli import check_history, consume, demo, produce, publish, sim, store, torture, upkeep
 from ithaca.cli.bench import bench
 from ithaca.cli.cluster import autoscale, logs, orderer, serve, session, shard, status, up, writer
 from ithaca.model.errors import IthacaError
@@ -55,6 +55,7 @@ app.command(epilog=demo.DEMO_EXAMPLES)(demo.demo)
 app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)
 app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
 app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
+app.add_typer(store.app, name="store")
 app.add_typer(shard.app, name="shard")
 app.add_typer(orderer.app, name="orderer")
 app.add_typer(session.app, name="session")

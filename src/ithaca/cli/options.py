@@ -1,22 +1,63 @@
 """What several commands share: option types, sizes with units, examples in help texts."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import typer
 
+from ithaca.model import units
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
+from ithaca.model.errors import InvalidInput
+from ithaca.model.paths import local_path
+
+Value = TypeVar("Value")
+
+
+def parse_size(text: str | int) -> int:
+    """A size on the command line."""
+    return _parsed(units.parse_size, str(text))
+
+
+def parse_duration(text: str | float) -> float:
+    """A duration on the command line, in seconds; a number without a unit is one of seconds."""
+    return _parsed(units.parse_duration, str(text))
+
+
+def parse_path(text: str | Path) -> Path:
+    """A path on the command line or in the environment, where no shell may have filled in the home directory."""
+    return Path(_parsed(local_path, text))
+
+
+def _parsed(parse: Callable[..., Value], text: object) -> Value:
+    try:
+        return parse(text)
+    except InvalidInput as error:
+        raise typer.BadParameter(str(error)) from None
+
 
 EmbeddedPathOption = Annotated[
     Path,
     typer.Option(
-        "--path", "-p", envvar="ITHACA_PATH", metavar="DIR", help="The directory of the log; embedded logs only."
+        "--path",
+        "-p",
+        parser=parse_path,
+        envvar="ITHACA_PATH",
+        metavar="DIR",
+        help="The directory of the log; embedded logs only.",
     ),
 ]
 PathOption = Annotated[
     Path | None,
-    typer.Option("--path", "-p", envvar="ITHACA_PATH", metavar="DIR", help="The directory of an embedded log."),
+    typer.Option(
+        "--path",
+        "-p",
+        parser=parse_path,
+        envvar="ITHACA_PATH",
+        metavar="DIR",
+        help="The directory of an embedded log.",
+    ),
 ]
 BootstrapOption = Annotated[
     str | None,
@@ -28,8 +69,21 @@ BootstrapOption = Annotated[
         help="A cluster, by one or more of its orderers.",
     ),
 ]
+CONNECT_PATIENCE_S = 30.0
+"""How long commands wait for a cluster, unless they are told."""
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        parser=parse_duration,
+        metavar="DURATION",
+        show_default="30s",
+        help="How long to wait for the cluster, such as 5s or 500ms.",
+    ),
+]
 ClusterDirectoryOption = Annotated[
-    Path, typer.Option("--dir", metavar="DIR", help="The directory of the cluster on this machine.")
+    Path,
+    typer.Option("--dir", parser=parse_path, metavar="DIR", help="The directory of the cluster on this machine."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
 # Spelled out again: the aliases of ithaca.model.records would load msgspec before --help is printed.
@@ -45,22 +99,6 @@ FreshEngineOption = Annotated[
     typer.Option(metavar="NAME", show_default=DEFAULT_ENGINE, help="How records get their places in the order."),
 ]
 CompressionOption = Annotated[CompressionName, typer.Option(help="How batches are compressed.")]
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", re.IGNORECASE)
-
-
-def parse_size(text: str | int) -> int:
-    """Bytes from `4096`, `64K`, `1.5G`; units are powers of 1024.
-
-    >>> parse_size("64K"), parse_size("1.5G")
-    (65536, 1610612736)
-    """
-    match = _SIZE.fullmatch(str(text).strip())
-    size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
-    if size <= 0:
-        raise typer.BadParameter(f"{text!r} is not a size; write it as 4096, 64K, 100M or 10G")
-    return size
 
 
 def parse_position(text: str) -> int:

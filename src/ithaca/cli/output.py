@@ -53,11 +53,12 @@ def record_as_json(record: "Record") -> bytes:
         "time": iso_time(record.timestamp_us),
         "shard": record.shard,
     }
-    fields |= {"key": None} if record.key is None else _json_bytes("key", record.key)
-    return json_line(fields | _json_bytes("value", record.value))
+    fields |= {"key": None} if record.key is None else json_bytes("key", record.key)
+    return json_line(fields | json_bytes("value", record.value))
 
 
-def _json_bytes(name: str, data: bytes) -> dict[str, str]:
+def json_bytes(name: str, data: bytes) -> dict[str, str]:
+    """A field of a JSON object: text as it is, other bytes in base64 under a name that says so."""
     try:
         return {name: data.decode()}
     except UnicodeDecodeError:

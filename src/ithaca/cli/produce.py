@@ -10,7 +10,15 @@ from typing import Annotated, BinaryIO
 import typer
 
 from ithaca.cli.lines import read_lines, read_whole, ready
-from ithaca.cli.options import BootstrapOption, CompressionName, DurabilityName, JsonOption, PathOption, examples
+from ithaca.cli.options import (
+    BootstrapOption,
+    CompressionName,
+    DurabilityName,
+    JsonOption,
+    PathOption,
+    TimeoutOption,
+    examples,
+)
 from ithaca.cli.output import emit, emit_json, note, size_text
 from ithaca.cli.pipeline import Producer
 from ithaca.cli.progress import byte_progress
@@ -34,6 +42,7 @@ def append(
     ] = None,
     path: PathOption = None,
     bootstrap: BootstrapOption = None,
+    timeout: TimeoutOption = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="The key of every record.")] = None,
     files: Annotated[list[Path] | None, typer.Option("--file", help="Read this file instead; may be repeated.")] = None,
     lines: Annotated[bool, typer.Option("--lines/--whole", help="A record per line, or per file.")] = True,
@@ -61,7 +70,7 @@ def append(
     Input is binary safe: a record is a line without its newline.
     An embedded log is made if there is none.
     """
-    target = chosen_target(context, path, bootstrap)
+    target = chosen_target(context, path, bootstrap, timeout)
     if values and files:
         raise typer.BadParameter("values and --file exclude each other; give one of them")
     if key is not None and key_separator is not None:

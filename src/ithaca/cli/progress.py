@@ -25,9 +25,17 @@ def byte_progress(total_bytes: int | None, *, wanted: bool = True) -> Iterator[A
 
 @contextmanager
 def status_line() -> Iterator[Callable[[str], object]]:
-    """What is being done: a line that changes on a terminal, else a line each time."""
+    """What is being done: a line that changes on a terminal, else a line for each change."""
     if not sys.stderr.isatty():
-        yield lambda text: print(text, file=sys.stderr)
+        newest = ""
+
+        def tell(text: str) -> None:
+            nonlocal newest
+            if text != newest:
+                newest = text
+                print(text, file=sys.stderr)
+
+        yield tell
         return
     from rich.console import Console
 

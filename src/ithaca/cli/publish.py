@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from ithaca.cli.lines import read_lines
-from ithaca.cli.options import BootstrapOption, CompressionName, JsonOption, PathOption, examples
+from ithaca.cli.options import BootstrapOption, CompressionName, JsonOption, PathOption, TimeoutOption, examples
 from ithaca.cli.output import emit, emit_json
 from ithaca.cli.target import chosen_target
 from ithaca.model.limits import BATCH_RECORDS_MAX, COALESCE_BYTES_MAX, PART_TTL_S, PUBLISH_KEY_MAX
@@ -37,6 +37,7 @@ def publish(
     ] = None,
     path: PathOption = None,
     bootstrap: BootstrapOption = None,
+    timeout: TimeoutOption = None,
     owner: Annotated[
         str, typer.Option("--owner", help="On whose behalf: another owner of the number is refused.")
     ] = "",
@@ -52,7 +53,7 @@ def publish(
     Under the same writer and number it happens once: run again, after a crash or in doubt, it prints what it
     printed the first time. A number below the writer's newest is refused. Clusters only.
     """
-    target = chosen_target(context, path, bootstrap)
+    target = chosen_target(context, path, bootstrap, timeout)
     with ExitStack() as stack:
         sources: list[BinaryIO] = [stack.enter_context(file.open("rb")) for file in files or []]
         log = stack.enter_context(target.writer(create=False, compression=compression))

@@ -30,11 +30,7 @@ class Embedded:
         return ithaca.open(self.path, mode="r")
 
     def writer(
-        self,
-        *,
-        create: bool,
-        durability: DurabilityName | None = None,
-        compression: CompressionName | None = None,
+        self, *, create: bool, durability: DurabilityName | None = None, compression: CompressionName | None = None
     ) -> "Log":
         """For writing; made if missing when `create`, else `NoSuchLog`."""
         import ithaca
@@ -49,16 +45,13 @@ class Cluster:
     """The log of a cluster, by addresses of its orderers."""
 
     bootstrap: tuple[str, ...]
+    timeout_s: float | None = None
 
     def reader(self) -> "Log":
         return self._connect()
 
     def writer(
-        self,
-        *,
-        create: bool,
-        durability: DurabilityName | None = None,
-        compression: CompressionName | None = None,
+        self, *, create: bool, durability: DurabilityName | None = None, compression: CompressionName | None = None
     ) -> "Log":
         """A cluster exists already, and is not made by a command that writes to it."""
         if durability is not None:
@@ -68,24 +61,40 @@ class Cluster:
     def _connect(self, **options: Any) -> "Log":
         import ithaca
 
+        if self.timeout_s is not None:
+            options["timeout"] = self.timeout_s
         log: Log = ithaca.connect(self.bootstrap, **options)
         return log
 
 
-def chosen_target(context: typer.Context, path: Path | None, bootstrap: str | None) -> Embedded | Cluster:
-    """The one log that the options name; naming none, or two, is wrong usage."""
+def chosen_target(
+    context: typer.Context, path: Path | None, bootstrap: str | None, timeout_s: float | None = None
+) -> Embedded | Cluster:
+    """The one log that the options name; naming none, or two, is wrong usage. The time-out is for clusters."""
     if path is not None and bootstrap is not None and is_written(context, "path") != is_written(context, "bootstrap"):
         path, bootstrap = (path, None) if is_written(context, "path") else (None, bootstrap)
     if path is not None and bootstrap is not None:
         raise typer.BadParameter("--path names an embedded log and --bootstrap a cluster; give one of them")
     if path is not None:
+        _refuse_cluster(path)
         return Embedded(path)
     if bootstrap is not None:
-        return Cluster(tuple(map(str, parse_bootstrap(bootstrap))))
+        return Cluster(tuple(map(str, parse_bootstrap(bootstrap))), timeout_s)
     raise typer.BadParameter(
         "which log? Give --path DIR (or ITHACA_PATH) for an embedded log, "
         "or --bootstrap HOST:PORT (or ITHACA_BOOTSTRAP) for a cluster"
     )
+
+
+def _refuse_cluster(path: Path) -> None:
+    """The directory of a cluster is often taken for that of a log."""
+    if not (path / "cluster.toml").exists():
+        return
+    from ithaca.cluster.layout import bootstrap_of
+    from ithaca.cluster.local import cluster_file
+
+    bootstrap = bootstrap_of(cluster_file(path))
+    raise typer.BadParameter(f"{path} is the directory of a cluster: use -b {bootstrap}", param_hint="'--path'")
 
 
 def is_written(context: typer.Context, name: str) -> bool:

@@ -110,21 +110,27 @@ def _options(seconds: float, seed: int | None, faults: str, shape: "Shape") -> "
     if shape.durability == "os" and "power" in faults:
         raise typer.BadParameter("with --durability os nothing is promised through a loss of power: leave power out")
     import random
+    from dataclasses import replace
 
+    from ithaca.cluster.layout import has_shards
     from ithaca.engines import registry
+    from ithaca.model.engine import Feature
     from ithaca.model.errors import ConfigError, InvalidInput
+    from ithaca.torture.crowd import Cast
     from ithaca.torture.faults.catalogue import chosen
     from ithaca.torture.run import Options
 
     try:
-        registry.engine(shape.engine)
-        names = chosen([name.strip() for name in faults.split(",") if name.strip()])
+        features = registry.engine(shape.engine).features
+        names = chosen([name.strip() for name in faults.split(",") if name.strip()], shape.engine)
     except (ConfigError, InvalidInput) as error:
         raise typer.BadParameter(str(error)) from None
     if shape.durability == "os":
         names = [name for name in names if name != "power"]
     seed = random.SystemRandom().randrange(SEED_MAX + 1) if seed is None else seed
-    return Options(seconds, seed, tuple(names), shape)
+    if not has_shards(shape.engine):
+        shape = replace(shape, shards=0)
+    return Options(seconds, seed, tuple(names), shape, Cast(publishers=int(Feature.PREPARED in features)))
 
 
 def _torture(options: "Options", directory: Path | None, history: Path | None, as_json: bool) -> None:

@@ -4,7 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ithaca.cli.options import BootstrapOption, EmbeddedPathOption, JsonOption, PathOption, examples, parse_position
+from ithaca.cli.options import (
+    BootstrapOption,
+    EmbeddedPathOption,
+    JsonOption,
+    PathOption,
+    TimeoutOption,
+    examples,
+    parse_position,
+)
 from ithaca.cli.output import emit, emit_json, note, size_text
 from ithaca.cli.progress import byte_progress
 from ithaca.cli.target import chosen_target
@@ -20,10 +28,14 @@ DAMAGED = 3
 
 
 def tail(
-    context: typer.Context, path: PathOption = None, bootstrap: BootstrapOption = None, as_json: JsonOption = False
+    context: typer.Context,
+    path: PathOption = None,
+    bootstrap: BootstrapOption = None,
+    timeout: TimeoutOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print the first position that can be read, and the next one to be written."""
-    with chosen_target(context, path, bootstrap).reader() as log:
+    with chosen_target(context, path, bootstrap, timeout).reader() as log:
         ends = {"first": log.first(), "tail": log.tail()}
     if as_json:
         emit_json(ends)
@@ -38,10 +50,11 @@ def trim(
     ],
     path: PathOption = None,
     bootstrap: BootstrapOption = None,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Give up the oldest records. This cannot be undone; space is freed a segment at a time."""
-    target = chosen_target(context, path, bootstrap)
+    target = chosen_target(context, path, bootstrap, timeout)
     position = parse_position(before)
     with target.writer(create=False) as log:
         log.trim(position)

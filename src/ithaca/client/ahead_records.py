@@ -10,6 +10,8 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import awaited
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Record, Start
+from ithaca.model.units import Duration, seconds
+from ithaca.runtime.checks import check_max_records, closed_subscription, iteration_text
 from ithaca.runtime.read_ahead import ReadAhead, SourceT
 
 
@@ -20,6 +22,10 @@ class AheadRecords(awaited.Records, Generic[SourceT]):
         self._ahead = ahead
         """None until it is known where to begin."""
         self._closed = False
+
+    def __repr__(self) -> str:
+        name = "aio.Subscription" if isinstance(self, awaited.Subscription) else "aio.Records"
+        return iteration_text(name, None if self._ahead is None else self._ahead.position, None, self._closed)
 
     async def __anext__(self) -> Record:
         while not self._closed:
@@ -42,8 +48,8 @@ class AheadRecords(awaited.Records, Generic[SourceT]):
             elif not await self._advance(None):
                 return
 
-    async def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
-        deadline = None if timeout is None else Deadline(timeout)
+    async def take_batches(self, timeout: Duration | None = None) -> list[interface.Batch]:
+        deadline = None if timeout is None else Deadline(seconds(timeout))
         if self._closed:
             return []
         found = [] if self._ahead is None else self._ahead.take_batches()
@@ -84,15 +90,20 @@ class BegunRecords(AheadRecords[SourceT]):
 class AheadSubscription(AheadRecords[SourceT], awaited.Subscription):
     """Without end."""
 
-    async def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
-        deadline = None if timeout is None else Deadline(timeout)
-        if self._closed or max_records < 1:
+    async def poll(self, timeout: Duration | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        check_max_records(max_records)
+        deadline = None if timeout is None else Deadline(seconds(timeout))
+        if self._closed:
+            raise closed_subscription()
+        if max_records < 1:
             return []
         # Taking awaits nothing: a poll that is cancelled must not take records with it.
         found = [] if self._ahead is None else self._ahead.take(max_records, self._read_on)
         while not found and await self._advance(deadline):
             assert self._ahead is not None
             found = self._ahead.take(max_records, self._read_on)
+        if not found and self._closed:
+            raise closed_subscription()
         return found
 
     def _read_on(self) -> bool:

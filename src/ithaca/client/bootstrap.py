@@ -13,6 +13,8 @@ def parse_bootstrap(bootstrap: str | Sequence[str]) -> tuple[Address, ...]:
     >>> [str(address) for address in parse_bootstrap("127.0.0.1:7600, [::1]:7601")]
     ['127.0.0.1:7600', '[::1]:7601']
     """
+    if not isinstance(bootstrap, str | Sequence):
+        raise InvalidInput(f'bootstrap is {bootstrap!r}: name the address of an orderer, such as "127.0.0.1:7600"')
     texts = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
     if not texts:
         raise InvalidInput('bootstrap is empty: name the address of an orderer, such as "127.0.0.1:7600"')

@@ -13,11 +13,12 @@ from typing import NamedTuple, Self
 from ithaca.client.ahead_records import AheadSubscription, BegunRecords
 from ithaca.client.deadline import Deadline
 from ithaca.client.requesting import RequestingLog
-from ithaca.model.errors import IthacaError, NotWritten, Trimmed
+from ithaca.model.errors import EmptyPosition, IthacaError, NotWritten, Trimmed
 from ithaca.model.interface import awaited
 from ithaca.model.limits import STREAM_SILENT_S
 from ithaca.model.records import Buffer, KeyFilter, Record, Start
-from ithaca.runtime.checks import check_filter, check_position, check_start, time_us_of
+from ithaca.model.units import Duration, seconds
+from ithaca.runtime.checks import check_filter, check_position, check_range, check_start, time_us_of
 from ithaca.runtime.read_ahead import ReadAhead
 from ithaca.wire.batch import parse
 from ithaca.wire.positioned import AnyPositioned, PositionedBatch
@@ -31,7 +32,10 @@ class Bounds(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a fetch brought: batches in the order of their positions, and where the next one goes on."""
+    """What a fetch brought: batches in the order of their positions, and where the next one goes on.
+
+    The server has said that below `next`, from where it was asked, there is no other record and never will be.
+    """
 
     batches: Sequence[PositionedBatch]
     next: int
@@ -54,20 +58,22 @@ class FetchingLog(RequestingLog):
     async def fetch(self, position: int, wait_s: float) -> Fetched:
         """The records from this position on, some of them; waits up to so long for the first. `Trimmed`.
 
-        The first batch may begin before the position.
+        The first batch may begin before the position, or behind it where positions hold no records.
         """
 
     async def seek(self, time_us: int) -> int:
         """The first position whose record has this time or a later one: by bisection, for times that rise."""
         low, high = await self.bounds()
+        wanted = tail = high
         while low < high:
             middle = (low + high) // 2
             found = await self.fetch(middle, 0)
             if found.batches and found.batches[0].timestamp_us < time_us:
                 low = found.batches[0].stop_position
             else:
-                high = max(low, found.batches[0].first_position) if found.batches else middle
-        return low
+                wanted = max(low, found.batches[0].first_position) if found.batches else tail
+                high = min(middle, wanted)
+        return max(low, wanted)
 
     async def first(self) -> int:
         self.check()
@@ -77,14 +83,17 @@ class FetchingLog(RequestingLog):
         self.check()
         return (await self.bounds()).tail
 
-    async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+    async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         self.check()
         check_position(position)
-        deadline = Deadline(wait)
+        deadline = Deadline(seconds(wait, "wait"))
         try:
             while True:
                 found = await self.fetch(position, min(deadline.left_s, STREAM_SILENT_S))
-                if found.batches:
+                if found.next > position:
+                    first = found.batches[0].first_position if found.batches else 0
+                    if not found.batches or first > position:
+                        raise EmptyPosition.at(position, first)
                     return found.batches[0].since(position).records()[0]
                 if deadline.passed:
                     tail = (await self.bounds()).tail
@@ -93,12 +102,9 @@ class FetchingLog(RequestingLog):
             self.check()  # a handle that was closed meanwhile says that
             raise
 
-    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> awaited.Records:
+    def read_range(self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None) -> awaited.Records:
         self.check()
-        check_position(start, "start")
-        if stop is not None:
-            check_position(stop, "stop")
-        check_filter(where)
+        check_range(start, stop, where)
         return FetchedRecords(self, start, stop, where)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> awaited.Subscription:
@@ -132,10 +138,11 @@ class _Source:
 class FetchedRecords(BegunRecords[_Source]):
     """A bounded range."""
 
-    def __init__(self, log: FetchingLog, start: Start, stop: int | None, where: KeyFilter | None) -> None:
+    def __init__(self, log: FetchingLog, start: Start, until: Start | None, where: KeyFilter | None) -> None:
         super().__init__(start)
         self._log = log
-        self._stop = stop
+        self._until = until
+        self._stop: int | None = None
         self._where = where
         self._fetching: asyncio.Task[None] | None = None
 
@@ -157,8 +164,16 @@ class FetchedRecords(BegunRecords[_Source]):
 
     async def _settled(self, bounds: Bounds) -> tuple[int, int | None]:
         """Where to start, and where to stop."""
-        assert isinstance(self._start, int)
-        return self._start, bounds.tail if self._stop is None else min(self._stop, bounds.tail)
+        stop = bounds.tail if self._until is None else min(await self._meant(self._until, bounds), bounds.tail)
+        return await self._meant(self._start, bounds), stop
+
+    async def _meant(self, where: Start, bounds: Bounds) -> int:
+        """The position that stands for it."""
+        if isinstance(where, datetime):
+            return await self._log.seek(time_us_of(where))
+        if isinstance(where, int):
+            return where
+        return bounds.first if where == "earliest" else bounds.tail
 
     async def _advance(self, deadline: Deadline | None) -> bool:
         while not self._closed:
@@ -206,8 +221,4 @@ class FetchedSubscription(FetchedRecords, AheadSubscription[_Source]):
     """Without end."""
 
     async def _settled(self, bounds: Bounds) -> tuple[int, int | None]:
-        if isinstance(self._start, datetime):
-            return await self._log.seek(time_us_of(self._start)), None
-        if isinstance(self._start, int):
-            return self._start, None
-        return bounds.first if self._start == "earliest" else bounds.tail, None
+        return await self._meant(self._start, bounds), None

@@ -4,8 +4,11 @@ Everything happens on the loop of the portal. A record costs two plain calls, on
 coroutine, no task, no future.
 """
 
+import copy
 from typing import Protocol
 
+from ithaca.client.inflight import InflightBytes
+from ithaca.model.errors import IthacaError
 from ithaca.model.records import Receipt
 from ithaca.wire.batch import Batch
 
@@ -29,14 +32,17 @@ class Intake(Protocol):
     """
 
     @property
-    def is_full(self) -> bool:
-        """Whether so much is under way that nothing more should be taken; what nobody waits for counts too."""
-
-    async def wait_for_room(self) -> None:
-        """Wait while it is crowded; raises when that takes too long."""
+    def inflight(self) -> InflightBytes:
+        """What was taken and is not settled."""
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         """Append one record, which `wire.build.checked_record` has checked."""
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         """Append one atomic batch, which `wire.build.build` has made for no producer yet."""
+
+
+def refuse(slot: Slot, error: IthacaError) -> None:
+    """Answer a slot with an error of its own, since many may raise it."""
+    if not slot.done():
+        slot.set_exception(copy.copy(error))

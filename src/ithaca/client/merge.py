@@ -1,32 +1,38 @@
 """The streams of all shards as one, by position: pure, no sockets.
 
-Positions are dense, so without a filter the next record is the one at the next position, whichever shard it comes
-from. With a filter, what lies between may have been left out, so a record is passed on only once every shard has
-said that it has nothing before it. How far a shard has come is its *watermark*. It counts only when this side has a
+Each piece says where the record before it, in the whole order, ends (`follows`): without a filter it is passed on once
+that was. So nothing is waited for, whether positions are dense or some of them are empty. With a filter, what lies
+between may have been left out, so a record is passed on only once every shard has said that it has nothing before it.
+How far a shard has come is its *watermark*, which also tells where a range ends. It counts only when this side has a
 stream from every shard of the view that holds there: a newer view may have a shard whose records come first.
 
 What holds:
 
 1. Records come out in the order of their positions, each once.
-2. Unfiltered, no position is passed over unless a shard said that it holds a no-op.
+2. Unfiltered, no record is passed over: what comes out follows what came out before.
 3. Filtered, nothing is passed on, nor passed over, before every shard's watermark.
+4. A loss is told in its place, and nothing that is behind it comes out.
 """
 
 from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ithaca.model.errors import Lost
 from ithaca.wire.positioned import AnyPositioned
 
 
 class Piece(NamedTuple):
-    """What a shard has sent of `[start, stop)`; without a batch, no-ops."""
+    """What a shard has sent of `[start, stop)`; without a batch, no-ops, or what is lost."""
 
     shard: int
     start: int
     stop: int
     batch: AnyPositioned | None
     bytes: int
+    follows: int
+    """Where the record before it ends, in whatever shard."""
+    lost: Lost | None = None
 
 
 class _Shard:
@@ -45,7 +51,9 @@ class Merge:
 
     def __init__(self, position: int, stop: int | None, *, is_filtered: bool) -> None:
         self.position = position
-        """Everything below was passed on."""
+        """Everything below was passed on, or is nowhere."""
+        self._passed = position
+        """Where the last piece ends that was passed on, or where it began."""
         self._stop = stop
         self._is_filtered = is_filtered
         self._view = 0
@@ -100,33 +108,43 @@ class Merge:
             state.marks.append((up_to, view))
 
     def take(self, bytes_max: int) -> list[Piece]:
-        """The next pieces in order, about so many bytes of them; empty when they are not there yet."""
+        """The next pieces in order, about so many bytes of them; empty when they are not there yet, and at a loss."""
         taken: list[Piece] = []
         size = 0
         while size < bytes_max:
-            found = self._next()
-            if found is None:
-                if self._is_filtered:
+            found = self._nearest()
+            if found is None or not self._is_next(found.pieces[0]):
+                if found is None or found.pieces[0].start >= self._watermark():
                     self.position = max(self.position, self._watermark())
                 break
+            if found.pieces[0].lost is not None:
+                break
             piece = found.pieces.popleft()
+            self._passed = piece.stop
             self.position = max(self.position, piece.stop)
             size += piece.bytes
             taken.append(piece)
         return taken
 
-    def _next(self) -> _Shard | None:
-        """The shard that has what comes next."""
+    @property
+    def loss(self) -> Lost | None:
+        """What is lost where the next record should be."""
+        found = self._nearest()
+        return found.pieces[0].lost if found is not None and self._is_next(found.pieces[0]) else None
+
+    def _nearest(self) -> _Shard | None:
+        """The shard that has the first of the pieces that are here."""
         best: _Shard | None = None
         for state in self._shards.values():
             if state.pieces and (best is None or state.pieces[0].start < best.pieces[0].start):
                 best = state
-        if best is None:
-            return None
-        start = best.pieces[0].start
+        return best
+
+    def _is_next(self, piece: Piece) -> bool:
+        """Whether nothing comes before the first of the pieces."""
         if self._is_filtered:
-            return best if start < self._watermark() else None
-        return best if start <= self.position else None
+            return piece.start < self._watermark()
+        return piece.follows <= self._passed or (piece.lost is not None and piece.start < self._watermark())
 
     def _watermark(self) -> int:
         return min((state.up_to for state in self._shards.values()), default=self.position)

@@ -11,7 +11,7 @@ or close, or not at all. Nobody else is held up by it.
 import asyncio
 import copy
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from threading import TIMEOUT_MAX, Lock
 from typing import Any
 
@@ -19,7 +19,8 @@ from ithaca.client.intake import Intake
 from ithaca.client.portal import Portal
 from ithaca.model import interface
 from ithaca.model.errors import IthacaError, LogClosed, Overloaded
-from ithaca.model.records import Buffer, Compression, Receipt
+from ithaca.model.records import Buffer, Compression, Keys, Receipt, Values
+from ithaca.model.units import Duration, optional_seconds
 from ithaca.runtime.checks import flush_too_late, too_late
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.build import build, checked_record, record_bytes
@@ -40,9 +41,9 @@ class SyncPending(interface.Pending):
         self.noted = noted
         """Whether a failure is for the next flush as well."""
 
-    def result(self, timeout: float | None = None) -> Receipt:
+    def result(self, timeout: Duration | None = None) -> Receipt:
         if self.outcome is None:
-            self._outbox.wait_for(self, timeout)
+            self._outbox.wait_for(self, optional_seconds(timeout))
         outcome = self.outcome
         if isinstance(outcome, Receipt):
             return outcome
@@ -80,25 +81,25 @@ _Waiting = tuple[Callable[[Any, Any, SyncPending], None], Any, Any, SyncPending]
 class Outbox:
     """The appends of one handle that wait for the loop or for their answers."""
 
-    def __init__(self, portal: Portal, intake: Intake, *, compression: Compression, inflight_bytes_max: int) -> None:
+    def __init__(self, portal: Portal, intake: Intake, *, compression: Compression) -> None:
         self._portal = portal
         self._intake = intake
         self._compression = compression
-        self._inflight_bytes_max = inflight_bytes_max
+        self._inflight_bytes = intake.inflight
         self._lock = Lock()
         # Under the lock:
         self._waiting: list[_Waiting] = []
+        self._waiting_bytes = 0
+        """Of those that the asynchronous log has not counted yet."""
         self._told = False
-        self._inflight_bytes = 0
         self._crowd: list[Lock] = []
         self._refusal: LogClosed | None = None
         # On the loop:
-        self._held: list[_Waiting] = []
-        self._relief: asyncio.Task[None] | None = None
         self._inflight: set[SyncPending] = set()
         self._answers: list[SyncPending] = []
         self._flushes: list[tuple[set[SyncPending], asyncio.Future[None]]] = []
         self._failure: BaseException | None = None
+        intake.inflight.watch(self._make_room)
 
     # In the threads of producers
 
@@ -109,7 +110,7 @@ class Outbox:
         self._put(self._intake.take_record, value, key, pending)
         return pending
 
-    def put_batch(self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None, *, noted: bool) -> SyncPending:
+    def put_batch(self, values: Values, keys: Keys | None, *, noted: bool) -> SyncPending:
         """Send one atomic batch, built in this thread; waits only while too many bytes are in flight."""
         self.check()
         batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
@@ -124,15 +125,15 @@ class Outbox:
             with self._lock:
                 if self._refusal is not None:
                     raise copy.copy(self._refusal)
-                if self._inflight_bytes <= self._inflight_bytes_max:
-                    self._inflight_bytes += pending.size
+                if self._has_room():
+                    self._waiting_bytes += pending.size
                     self._waiting.append((take, value, key, pending))
                     if not self._told:
                         self._portal.loop.call_soon_threadsafe(self.drain)
                         self._told = True
                     return
                 room = self._queue_for_room()
-            room.acquire()  # released when there may be room
+            self._wait_for(room)
 
     def _take_batch(self, batch: Any, _: None, pending: SyncPending) -> None:
         self._intake.take_batch(batch, pending)
@@ -143,16 +144,27 @@ class Outbox:
         if self._refusal is not None:
             raise copy.copy(self._refusal)
 
+    def _has_room(self) -> bool:
+        return self._waiting_bytes + self._inflight_bytes.bytes <= self._inflight_bytes.bytes_max
+
     def _queue_for_room(self) -> Lock:
         if self._portal.is_current:
             raise Overloaded(
-                f"more than {self._inflight_bytes_max} bytes are in flight, and a callback may not wait for fewer: "
-                "submit from another thread"
+                f"more than {self._inflight_bytes.bytes_max} bytes are in flight, and a callback may not wait for "
+                "fewer: submit from another thread"
             )
         room = Lock()
         room.acquire()
         self._crowd.append(room)
         return room
+
+    def _wait_for(self, room: Lock) -> None:
+        """Until there may be room; `Overloaded` when that takes too long."""
+        if not room.acquire(timeout=min(self._inflight_bytes.timeout_s, TIMEOUT_MAX)):
+            with self._lock:
+                if room in self._crowd:
+                    self._crowd.remove(room)
+            raise self._inflight_bytes.overloaded()
 
     def wait_for(self, pending: SyncPending, timeout: float | None) -> None:
         """Until the pending is done; raises `DeadlineExceeded` after `timeout` seconds."""
@@ -172,6 +184,8 @@ class Outbox:
                 if pending._callbacks is not None:  # it was not done in time, or the wait was interrupted
                     pending._callbacks.remove(tell)
         if not pending.done():
+            if not pending.noted:  # nobody has it any more
+                self._portal.loop.call_soon_threadsafe(self._give_up, pending, timeout)
             raise too_late(timeout)
 
     def call_when_done(self, pending: SyncPending, callback: Callable[[SyncPending], object]) -> bool:
@@ -198,37 +212,35 @@ class Outbox:
     # On the loop
 
     def drain(self) -> None:
-        """Hand over everything that waits, once the asynchronous log is not crowded by what has timed out."""
+        """Hand over everything that waits."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
             self._told = False
         self._inflight.update([pending for _, _, _, pending in waiting])
-        if self._held or self._intake.is_full:
-            self._held += waiting
-            if self._relief is None:
-                self._relief = self._portal.loop.create_task(self._relieve())
-        else:
-            self._hand_over(waiting)
-
-    def _hand_over(self, waiting: list[_Waiting]) -> None:
         for take, value, key, pending in waiting:
             try:
                 take(value, key, pending)
             except Exception as error:  # a policy of the user's may raise anything
                 pending.set_exception(error)
+        with self._lock:  # from here on the asynchronous log counts them
+            self._waiting_bytes -= sum([pending.size for _, _, _, pending in waiting])
+            if not self._waiting:
+                self._waiting_bytes = 0  # an interrupted producer may have left its bytes behind
+        self._make_room()
 
-    async def _relieve(self) -> None:
-        try:
-            await self._intake.wait_for_room()
-        except IthacaError as error:
-            held, self._held = self._held, []
-            for _, _, _, pending in held:
-                pending.set_exception(error)
-        else:
-            held, self._held = self._held, []
-            self._hand_over(held)
-        finally:
-            self._relief = None
+    def _make_room(self) -> None:
+        """Bytes were settled: have the producers that wait for room look again."""
+        with self._lock:
+            if not self._crowd or not self._has_room():
+                return
+            crowd, self._crowd = self._crowd, []
+        for room in crowd:
+            room.release()
+
+    def _give_up(self, pending: SyncPending, timeout: float | None) -> None:
+        """Whoever waited does not any more: closing need not wait for it either."""
+        if not pending.done():
+            pending.set_exception(too_late(timeout))
 
     def answered(self, pending: SyncPending) -> None:
         """Note an answer, to be published with all others of this turn."""
@@ -245,19 +257,11 @@ class Outbox:
         answers, self._answers = self._answers, []
         self._inflight.difference_update(answers)
         called: list[tuple[SyncPending, list[Callable[[SyncPending], object]]]] = []
-        crowd: list[Lock] = []
         with self._lock:
             for pending in answers:
-                self._inflight_bytes -= pending.size
                 if pending._callbacks is not None:
                     called.append((pending, pending._callbacks))
                     pending._callbacks = None
-            if not self._inflight and not self._waiting:
-                self._inflight_bytes = 0  # an interrupted producer may have left its bytes behind
-            if self._inflight_bytes <= self._inflight_bytes_max:
-                crowd, self._crowd = self._crowd, []
-        for room in crowd:
-            room.release()
         self._flushed(answers)
         for pending, callbacks in called:
             for callback in callbacks:
@@ -273,12 +277,6 @@ class Outbox:
                 flush.set_result(None)
         if self._flushes:
             self._flushes = [(unanswered, flush) for unanswered, flush in self._flushes if not flush.done()]
-
-    async def drained(self) -> None:
-        """Hand over everything that was put before, however crowded it is."""
-        self.drain()
-        if self._relief is not None:
-            await asyncio.wait([self._relief])
 
     async def flush(self, timeout: float | None) -> None:
         """Wait for everything that was put before; raises the first failure since the last time."""

@@ -2,12 +2,13 @@
 
 import asyncio
 from abc import abstractmethod
+from collections.abc import Callable
 
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
 from ithaca.client.settings import ClientSettings
-from ithaca.model.errors import ForkedHandle, LogClosed, Overloaded
-from ithaca.model.limits import CLOSE_TIMEOUT_S, SEND_BACKLOG_BYTES_MAX
+from ithaca.model.errors import ForkedHandle, LogClosed
+from ithaca.model.limits import SEND_BACKLOG_BYTES_MAX
 from ithaca.model.records import Receipt
 from ithaca.runtime import forks
 from ithaca.wire.batch import Batch
@@ -18,15 +19,12 @@ class RequestingLog(EngineLog):
 
     def __init__(self, name: str, settings: ClientSettings) -> None:
         """`name` is of the log, for messages."""
-        super().__init__(settings.compression)
+        # All of it may wait in one connection, and a whole batch more.
+        super().__init__(settings, inflight_bytes_max=min(settings.inflight_bytes_max, SEND_BACKLOG_BYTES_MAX // 4))
         self._name = name
         self._settings = settings
-        self._sending: dict[asyncio.Task[None], int] = {}
-        """What is under way, and its bytes."""
-        self._inflight_bytes = 0
-        self._inflight_bytes_max = min(settings.inflight_bytes_max, SEND_BACKLOG_BYTES_MAX // 4)
-        """All of it may wait in one connection, and a whole batch more."""
-        self._has_less = asyncio.Event()
+        self._sending: dict[asyncio.Task[None], tuple[int, Callable[[], bool]]] = {}
+        """What is under way, its bytes, and whether nobody waits for it any more."""
         self._is_closed = self._is_forked = False
         forks.watch(self)
 
@@ -47,25 +45,11 @@ class RequestingLog(EngineLog):
         if self._is_closed:
             raise LogClosed(f"the handle of {self._name} was closed")
 
-    @property
-    def is_full(self) -> bool:
-        return self._inflight_bytes > self._inflight_bytes_max
-
-    async def wait_for_room(self) -> None:
-        try:
-            async with asyncio.timeout(self._settings.timeout_s):
-                while self.is_full:
-                    self._has_less.clear()
-                    await self._has_less.wait()
-        except TimeoutError:
-            raise Overloaded(f"too many bytes were in flight for {self._settings.timeout_s} s: submit less") from None
-        self.check()
-
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self.check()
         task = asyncio.create_task(self._answer(batch, slot))
-        self._sending[task] = batch.total_bytes
-        self._inflight_bytes += batch.total_bytes
+        self._sending[task] = (batch.total_bytes, slot.done)
+        self.inflight.add(batch.total_bytes)
         task.add_done_callback(self._sent)
 
     async def _answer(self, batch: Batch, slot: Slot) -> None:
@@ -79,15 +63,15 @@ class RequestingLog(EngineLog):
                 slot.set_result(receipt)
 
     def _sent(self, task: "asyncio.Task[None]") -> None:
-        self._inflight_bytes -= self._sending.pop(task)
-        self._has_less.set()
+        self.inflight.settle(self._sending.pop(task)[0])
 
     async def close(self) -> None:
         if self._is_closed or self._is_forked:
             return
         self._is_closed = True
-        if self._sending:
-            await asyncio.wait(list(self._sending), timeout=CLOSE_TIMEOUT_S)
+        waited_for = [task for task, (_, is_answered) in self._sending.items() if not is_answered()]
+        if waited_for:
+            await asyncio.wait(waited_for, timeout=self._settings.timeout_s)
         await self.disconnect()
         if self._sending:
             await asyncio.wait(list(self._sending))

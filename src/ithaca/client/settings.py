@@ -7,6 +7,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import INFLIGHT_BYTES_MAX
 from ithaca.model.records import Compression
+from ithaca.model.units import Duration, Size, byte_count, seconds
 from ithaca.wire.compression import code_of
 
 POLICIES = get_args(get_args(ShardPolicy)[0])
@@ -22,12 +23,23 @@ class ClientSettings:
     inflight_bytes_max: int = INFLIGHT_BYTES_MAX
 
     def __post_init__(self) -> None:
-        if not self.timeout_s > 0:
+        if seconds(self.timeout_s) <= 0:
             raise InvalidInput(f"timeout is {self.timeout_s!r}: use a positive number of seconds")
-        if self.inflight_bytes_max < 1:
-            raise InvalidInput(f"inflight_bytes_max is {self.inflight_bytes_max!r}: use a positive number of bytes")
+        byte_count(self.inflight_bytes_max, "inflight_bytes_max")
         code_of(self.compression)
         check_policy(self.shard_policy)
+
+
+def client_settings(
+    timeout: Duration, compression: Compression, shard_policy: ShardPolicy | None, inflight_bytes_max: Size
+) -> ClientSettings:
+    """The arguments of `connect`, as they were written."""
+    return ClientSettings(
+        seconds(timeout),
+        compression,
+        "sticky" if shard_policy is None else shard_policy,
+        byte_count(inflight_bytes_max, "inflight_bytes_max"),
+    )
 
 
 def check_policy(policy: ShardPolicy) -> None:

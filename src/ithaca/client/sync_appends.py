@@ -1,8 +1,8 @@
 """What `tools/generate_sync.py` cannot write: the hot path of the synchronous log, and its end."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from itertools import islice
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from ithaca.client.intake import Intake
 from ithaca.client.outbox import Outbox, SyncPending
@@ -10,11 +10,13 @@ from ithaca.client.portal import Portal
 from ithaca.model import interface
 from ithaca.model.errors import LogClosed
 from ithaca.model.interface import awaited
-from ithaca.model.limits import BATCH_RECORDS_MAX, INFLIGHT_BYTES_MAX
-from ithaca.model.records import Buffer, Compression, Receipt
+from ithaca.model.limits import BATCH_RECORDS_MAX
+from ithaca.model.records import Buffer, Compression, Keys, Receipt, Values
+from ithaca.model.units import Duration, optional_seconds
 
 LogTwin = TypeVar("LogTwin", bound=awaited.Log)
 Items = TypeVar("Items")
+Answer = TypeVar("Answer")
 
 
 class SyncAppends(interface.Log, Generic[LogTwin]):
@@ -27,30 +29,37 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
         intake: Intake,
         *,
         compression: Compression = "none",
-        inflight_bytes_max: int = INFLIGHT_BYTES_MAX,
     ) -> None:
         self._portal = portal
         self._twin = twin
-        self._outbox = Outbox(portal, intake, compression=compression, inflight_bytes_max=inflight_bytes_max)
+        self._outbox = Outbox(portal, intake, compression=compression)
         self._closed = False
 
-    def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
-        return self._outbox.put_record(value, key, noted=False).result(timeout)
+    def __repr__(self) -> str:
+        return repr(self._twin).replace("ithaca.aio.", "ithaca.", 1)
 
-    def append_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
-    ) -> Receipt:
-        return self._outbox.put_batch(values, keys, noted=False).result(timeout)
+    def ask(self, question: Callable[[LogTwin], Coroutine[Any, Any, Answer]]) -> Answer:
+        """What the asynchronous twin answers: for programs of this package that need more than the public log has."""
+        return self._portal.run(lambda: question(self._twin))
+
+    def append(self, value: Buffer, *, key: Buffer | None = None, timeout: Duration | None = None) -> Receipt:
+        timeout_s = optional_seconds(timeout)
+        return self._outbox.put_record(value, key, noted=False).result(timeout_s)
+
+    def append_many(self, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None) -> Receipt:
+        timeout_s = optional_seconds(timeout)
+        return self._outbox.put_batch(values, keys, noted=False).result(timeout_s)
 
     def submit(self, value: Buffer, *, key: Buffer | None = None) -> SyncPending:
         return self._outbox.put_record(value, key, noted=True)
 
-    def submit_many(self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None) -> SyncPending:
+    def submit_many(self, values: Values, *, keys: Keys | None = None) -> SyncPending:
         return self._outbox.put_batch(values, keys, noted=True)
 
-    def flush(self, *, timeout: float | None = None) -> None:
+    def flush(self, *, timeout: Duration | None = None) -> None:
+        timeout_s = optional_seconds(timeout)
         self._outbox.check()
-        self._portal.run(lambda: self._outbox.flush(timeout))
+        self._portal.run(lambda: self._outbox.flush(timeout_s))
 
     def close(self) -> None:
         if self._closed or self._portal.forked:
@@ -61,7 +70,7 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
         self._outbox.raise_failure()
 
     async def _close(self) -> None:
-        await self._outbox.drained()
+        self._outbox.drain()
         await self._twin.close()
 
 

@@ -13,7 +13,8 @@ from ithaca.model.interface import awaited
 from ithaca.model.interface.shared import ClusterStatus, OrdererInfo, SessionInfo, ShardInfo, ShardPolicy, WriterInfo
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
-from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
+from ithaca.model.units import Duration
 
 
 class SyncSession(interface.Session):
@@ -29,17 +30,12 @@ class SyncSession(interface.Session):
         return self._portal.call(lambda: self._twin.next_seq)
 
     def append(
-        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: Duration | None = None
     ) -> Receipt:
         return self._portal.run(lambda: self._twin.append(value, key=key, seq=seq, timeout=timeout))
 
     def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        seq: int | None = None,
-        timeout: float | None = None,
+        self, values: Values, *, keys: Keys | None = None, seq: int | None = None, timeout: Duration | None = None
     ) -> Receipt:
         values = held(values)
         keys = held(keys)
@@ -57,7 +53,7 @@ class SyncAdmin(interface.Admin):
         return self._portal.run(lambda: self._twin.add_shard(replicas, masking=masking, shard=shard))
 
     def finalize_shard(
-        self, shard: int, *, grace_cuts: int = 0, grace: float = 0.0, wait: bool = True, force: bool = False
+        self, shard: int, *, grace_cuts: int = 0, grace: Duration = 0.0, wait: bool = True, force: bool = False
     ) -> None:
         self._portal.run(
             lambda: self._twin.finalize_shard(shard, grace_cuts=grace_cuts, grace=grace, wait=wait, force=force)
@@ -66,10 +62,10 @@ class SyncAdmin(interface.Admin):
     def remove_replica(self, shard: int, replica: int, *, force: bool = False) -> None:
         self._portal.run(lambda: self._twin.remove_replica(shard, replica, force=force))
 
-    def add_replica(self, shard: int, address: str, *, timeout: float | None = None) -> int:
+    def add_replica(self, shard: int, address: str, *, timeout: Duration | None = None) -> int:
         return self._portal.run(lambda: self._twin.add_replica(shard, address, timeout=timeout))
 
-    def replace_replica(self, shard: int, replica: int, address: str, *, timeout: float | None = None) -> int:
+    def replace_replica(self, shard: int, replica: int, address: str, *, timeout: Duration | None = None) -> int:
         return self._portal.run(lambda: self._twin.replace_replica(shard, replica, address, timeout=timeout))
 
     def shards(self) -> tuple[ShardInfo, ...]:
@@ -108,14 +104,12 @@ class SyncPartWriter(interface.PartWriter):
     def length(self) -> int:
         return self._portal.call(lambda: self._twin.length)
 
-    def append_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
-    ) -> None:
+    def append_many(self, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None) -> None:
         values = held(values)
         keys = held(keys)
         self._portal.run(lambda: self._twin.append_many(values, keys=keys, timeout=timeout))
 
-    def finish(self, *, timeout: float | None = None) -> Part:
+    def finish(self, *, timeout: Duration | None = None) -> Part:
         return self._portal.run(lambda: self._twin.finish(timeout=timeout))
 
     def abort(self) -> None:
@@ -131,35 +125,35 @@ class SyncPreparedAppends(SyncAppends[LogTwin]):
 
     def prepare(
         self,
-        values: Iterable[Buffer],
+        values: Values,
         *,
-        keys: Iterable[Buffer | None] | None = None,
+        keys: Keys | None = None,
         shard: int | None = None,
-        ttl: float = PART_TTL_S,
-        timeout: float | None = None,
+        ttl: Duration = PART_TTL_S,
+        timeout: Duration | None = None,
     ) -> Part:
         values = held(values)
         keys = held(keys)
         return self._portal.run(lambda: self._twin.prepare(values, keys=keys, shard=shard, ttl=ttl, timeout=timeout))
 
     def open_part(
-        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+        self, *, shard: int | None = None, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
     ) -> SyncPartWriter:
         return SyncPartWriter(
             self._portal, self._portal.run(lambda: self._twin.open_part(shard=shard, ttl=ttl, timeout=timeout))
         )
 
     def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
     ) -> Published:
         parts = held(parts)
         return self._portal.run(lambda: self._twin.publish(key, parts, writer=writer, owner=owner, timeout=timeout))
 
-    def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+    def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
         parts = held(parts)
         return self._portal.run(lambda: self._twin.publish_once(parts, timeout=timeout))
 
-    def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+    def renew(self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None) -> None:
         parts = held(parts)
         self._portal.run(lambda: self._twin.renew(parts, ttl=ttl, timeout=timeout))
 
@@ -171,10 +165,10 @@ class SyncPreparedAppends(SyncAppends[LogTwin]):
 class SyncLog(SyncPreparedAppends[LogTwin]):
     """`awaited.Log`, waited for."""
 
-    def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+    def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         return self._portal.run(lambda: self._twin.read(position, shard=shard, wait=wait))
 
-    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> SyncRecords:
+    def read_range(self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None) -> SyncRecords:
         return SyncRecords(self._portal, lambda: self._twin.read_range(start, stop, where=where))
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> SyncSubscription:
@@ -201,7 +195,7 @@ class SyncClusterLog(SyncLog[awaited.ClusterLog], interface.ClusterLog):
         return SyncAdmin(self._portal, self._portal.call(lambda: self._twin.admin))
 
     def append_to_shard(
-        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
+        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: Duration | None = None
     ) -> Receipt:
         return self._portal.run(lambda: self._twin.append_to_shard(shard, value, key=key, timeout=timeout))
 

@@ -14,6 +14,8 @@ from ithaca.model import interface
 from ithaca.model.interface import Batch, awaited
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Record
+from ithaca.model.units import Duration, optional_seconds
+from ithaca.runtime.checks import check_max_records, closed_subscription, iteration_text
 from ithaca.runtime.read_ahead import ReadAhead
 
 Twin = TypeVar("Twin", bound=awaited.Records)
@@ -43,6 +45,10 @@ class _Buffered(interface.Records, Generic[Twin]):
         self._filling = asyncio.Lock()
         self._twin = portal.run(lambda: self._enter(open_twin))
 
+    def __repr__(self) -> str:
+        name = "Subscription" if isinstance(self, interface.Subscription) else "Records"
+        return iteration_text(name, self.position, None, self._closed)
+
     @property
     def position(self) -> int:
         return self._ahead.position
@@ -64,11 +70,12 @@ class _Buffered(interface.Records, Generic[Twin]):
             elif not self._fill(None):
                 return
 
-    def take_batches(self, timeout: float | None = None) -> list[Batch]:
+    def take_batches(self, timeout: Duration | None = None) -> list[Batch]:
+        timeout_s = optional_seconds(timeout)
         if self._closed:
             return []
         if self._ahead.is_empty:
-            self._fill(timeout)
+            self._fill(timeout_s)
         return self._ahead.take_batches()
 
     def close(self) -> None:
@@ -104,9 +111,16 @@ class SyncRecords(_Buffered[awaited.Records]):
 class SyncSubscription(_Buffered[awaited.Subscription], interface.Subscription):
     """Without end."""
 
-    def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
-        if self._closed or max_records < 1:
+    def poll(self, timeout: Duration | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        check_max_records(max_records)
+        timeout_s = optional_seconds(timeout)
+        if self._closed:
+            raise closed_subscription()
+        if max_records < 1:
             return []
         if self._ahead.is_empty:
-            self._fill(timeout)
-        return self._ahead.take(max_records)
+            self._fill(timeout_s)
+        found = self._ahead.take(max_records)
+        if not found and self._closed:
+            raise closed_subscription()
+        return found

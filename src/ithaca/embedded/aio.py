@@ -1,9 +1,7 @@
 """The asynchronous face of the embedded log: commits in the disk thread, one wake-up of the loop per group."""
 
 import asyncio
-import os
 from collections import deque
-from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
@@ -12,7 +10,20 @@ from ithaca.embedded.engine import Engine
 from ithaca.embedded.opening import open_engine
 from ithaca.model.errors import IthacaError, NotWritten
 from ithaca.model.interface import awaited
-from ithaca.model.records import Buffer, Compression, Durability, KeyFilter, Receipt, Record, Retention, Start
+from ithaca.model.paths import AnyPath
+from ithaca.model.records import (
+    Buffer,
+    Compression,
+    Durability,
+    KeyFilter,
+    Keys,
+    Receipt,
+    Record,
+    Retention,
+    Start,
+    Values,
+)
+from ithaca.model.units import Duration, Size, optional_seconds, seconds
 from ithaca.runtime.checks import check_position
 from ithaca.runtime.futures import FuturePending, Opening, Submitted, within
 from ithaca.runtime.group_commit import Ticket
@@ -63,27 +74,21 @@ class AsyncEmbeddedSession(awaited.Session):
         self._producer_id = producer_id
         self._epoch = epoch
 
+    def __repr__(self) -> str:
+        return f"<ithaca.aio.Session {self.name!r} of {self._engine.path}, epoch {self._epoch}>"
+
     @property
     def next_seq(self) -> int:
         return self._engine.next_seq(self._producer_id, self._epoch)
 
-    async def append(
-        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
-    ) -> Receipt:
-        return await self.append_many([value], keys=None if key is None else [key], seq=seq, timeout=timeout)
-
     async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        seq: int | None = None,
-        timeout: float | None = None,
+        self, values: Values, *, keys: Keys | None = None, seq: int | None = None, timeout: Duration | None = None
     ) -> Receipt:
         if seq is None:
             seq = self.next_seq
-        ticket = self._engine.session_ticket(self._producer_id, self._epoch, seq, values, keys)
-        return await within(self._tickets.commit(ticket), timeout)
+        timeout_s = optional_seconds(timeout)
+        ticket = self._engine.session_ticket(self.name, self._producer_id, self._epoch, seq, values, keys)
+        return await within(self._tickets.commit(ticket), timeout_s)
 
 
 class AsyncEmbeddedLog(awaited.Log):
@@ -94,21 +99,24 @@ class AsyncEmbeddedLog(awaited.Log):
         self._tickets = _Tickets(engine)
         self._submitted = Submitted()
 
-    async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
-        return await within(self._tickets.commit(self._engine.record_ticket(value, key)), timeout)
+    def __repr__(self) -> str:
+        return f"<ithaca.aio.Log {self._engine}>"
+
+    async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: Duration | None = None) -> Receipt:
+        timeout_s = optional_seconds(timeout)
+        return await within(self._tickets.commit(self._engine.record_ticket(value, key)), timeout_s)
 
     async def append_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
+        self, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None
     ) -> Receipt:
         self._engine.commits()
-        return await within(self._tickets.commit(self._engine.batch_ticket(values, keys)), timeout)
+        timeout_s = optional_seconds(timeout)
+        return await within(self._tickets.commit(self._engine.batch_ticket(values, keys)), timeout_s)
 
     async def submit(self, value: Buffer, *, key: Buffer | None = None) -> FuturePending:
         return await self._submit(self._engine.record_ticket(value, key))
 
-    async def submit_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None
-    ) -> FuturePending:
+    async def submit_many(self, values: Values, *, keys: Keys | None = None) -> FuturePending:
         self._engine.commits()
         return await self._submit(self._engine.batch_ticket(values, keys))
 
@@ -118,16 +126,16 @@ class AsyncEmbeddedLog(awaited.Log):
             await asyncio.to_thread(commits.relieve)
         return self._submitted.add(self._tickets.commit(ticket))
 
-    async def flush(self, *, timeout: float | None = None) -> None:
+    async def flush(self, *, timeout: Duration | None = None) -> None:
         self._engine.commits()
-        await self._submitted.flush(timeout)
+        await self._submitted.flush(optional_seconds(timeout))
 
-    async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+    async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         engine = self._engine
         check_position(position)
         engine.check_shard(shard)
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + wait
+        deadline_s = loop.time() + seconds(wait, "wait")
         while True:
             try:
                 if engine.in_memory(position):
@@ -141,7 +149,7 @@ class AsyncEmbeddedLog(awaited.Log):
                     await newer.poll(left_s, max_records=1)
 
     def read_range(
-        self, start: int, stop: int | None = None, *, where: KeyFilter | None = None
+        self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None
     ) -> AsyncEmbeddedRecords:
         return AsyncEmbeddedRecords(self._engine, self._engine.scan(start, stop, where))
 
@@ -169,13 +177,13 @@ class AsyncEmbeddedLog(awaited.Log):
 
 
 def open(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     *,
     mode: Literal["a", "r"] = "a",
     durability: Durability | None = None,
     compression: Compression | None = None,
     retention: Retention | None = None,
-    segment_bytes: int | None = None,
+    segment_bytes: Size | None = None,
 ) -> Opening[awaited.Log]:
     """`ithaca.open`, awaited: `log = await ithaca.aio.open(path)` or `async with ithaca.aio.open(path) as log`.
 

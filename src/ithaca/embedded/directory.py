@@ -17,13 +17,15 @@ import uuid
 
 import msgspec
 
-from ithaca.model.errors import Corrupt, InvalidInput, NoSuchLog, ReadOnly, StorageError, StorageFull
+from ithaca.model.errors import Corrupt, InvalidInput, LogInUse, NoSuchLog, ReadOnly, StorageError, StorageFull
 from ithaca.model.positions import LaneId
 from ithaca.storage import checked_file, directory_lock, lane
 from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile
 
 META = "meta"
+CLUSTER_FILE = "cluster.toml"
+"""What the directory of a cluster has, which is often taken for that of a log."""
 LANE = LaneId(0, 0, 1)
 LANE_DIRECTORY = f"lane-{LANE}"
 
@@ -44,6 +46,8 @@ def load_meta(disk: Disk, path: str) -> Meta:
     """The log's identity; `NoSuchLog` when there is none at this path."""
     file = f"{path}/{META}"
     if not disk.exists(file):
+        if disk.exists(f"{path}/{CLUSTER_FILE}"):
+            raise NoSuchLog(cluster_text(path))
         raise NoSuchLog(f'there is no log at {path}: open it with mode="a" to create one')
     return checked_file.load_value(disk, file, Meta)
 
@@ -55,7 +59,7 @@ def prepare(disk: OsDisk, path: str) -> OsFile:
     try:
         disk.make_directory(path)
         _refuse_foreign(disk, path)
-        lock = take_lock(disk, path, 'close it there, or open it here with mode="r"')
+        lock = _locked(disk, path)
         if not disk.exists(f"{path}/{META}"):
             _create(disk, path)
         return lock
@@ -63,9 +67,29 @@ def prepare(disk: OsDisk, path: str) -> OsFile:
         raise translated(error, path) from error
 
 
+def _locked(disk: OsDisk, path: str) -> OsFile:
+    try:
+        return take_lock(disk, path, 'close it there, or open it here with mode="r"')
+    except LogInUse as error:
+        if error.pid != os.getpid():
+            raise
+        message = (
+            f"this process already has {path} open: use that handle, which all threads may share, or close it first; "
+            'mode="r" reads along'
+        )
+        raise LogInUse(message, pid=error.pid) from None
+
+
+def cluster_text(path: str) -> str:
+    """What to say of the directory of a cluster."""
+    return f"{path} is the directory of a cluster: use ithaca.connect, or -b HOST:PORT on the command line"
+
+
 def _refuse_foreign(disk: OsDisk, path: str) -> None:
     ours = {META, META + ".new", directory_lock.NAME, LANE_DIRECTORY}
     foreign = [name for name in disk.list(path) if name not in ours]
+    if CLUSTER_FILE in foreign:
+        raise InvalidInput(cluster_text(path))
     if foreign and META not in disk.list(path):
         raise InvalidInput(f"{path} is not a log, and not empty ({foreign[0]} is in it): choose another directory")
 

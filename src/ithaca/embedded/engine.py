@@ -2,14 +2,14 @@
 
 import copy
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 from threading import Lock
 from typing import Literal
 
 from ithaca.embedded import directory
 from ithaca.embedded.follower import Follower
-from ithaca.embedded.retention import Retaining
+from ithaca.embedded.retention import LaneRetention
 from ithaca.embedded.scan import Scan
 from ithaca.model.config.log import Settings
 from ithaca.model.errors import (
@@ -22,11 +22,12 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import INFLIGHT_BYTES_MAX
 from ithaca.model.positions import lsn_of, position_of
-from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Retention, Start
+from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Retention, Start, Values
 from ithaca.runtime import forks
 from ithaca.runtime.checks import (
     check_filter,
     check_position,
+    check_range,
     check_seq,
     check_session_name,
     check_start,
@@ -34,6 +35,7 @@ from ithaca.runtime.checks import (
 )
 from ithaca.runtime.group_commit import EVERY_SESSION, GroupCommit, Ticket
 from ithaca.runtime.machine import wall_us
+from ithaca.sessions.continuing import conflict
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor, LaneReader
@@ -41,6 +43,7 @@ from ithaca.storage.sessions import SessionOpened
 from ithaca.storage.state import LaneState, TrimmedTo, control_entry
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
+from ithaca.wire.repeats import same_records
 
 _POINT_READ_BYTES = 64 << 10
 
@@ -56,7 +59,7 @@ class Engine:
         self._forked = False
         self._listeners: list[Callable[[], object]] = []
         self._listeners_lock = Lock()
-        self._retaining: Retaining | None = None
+        self._retaining: LaneRetention | None = None
         disk = OsDisk()
         self._lock = directory.prepare(disk, self.path) if mode == "a" else None
         try:
@@ -88,8 +91,16 @@ class Engine:
             after_commit=self._after_commit,
         )
         if self._retention is not None:
-            self._retaining = Retaining(self._retention, lane, self.path)
+            self._retaining = LaneRetention(self._retention, lane, self.path)
         return lane, lane, commits
+
+    def __str__(self) -> str:
+        """What `repr` says of a handle: nothing is asked of the disk for it."""
+        state = "forked" if self._forked else "closed" if self._closed else "open"
+        first, tail = position_of(self.reader.trim_lsn), position_of(self.reader.length)
+        return (
+            f"{self.path}, {'for appending' if self.is_writer else 'for reading'}, first {first}, tail {tail}, {state}"
+        )
 
     # Life
 
@@ -151,16 +162,17 @@ class Engine:
         value, key = checked_record(value, key)
         return Ticket(value=value, key=key)
 
-    def batch_ticket(self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None) -> Ticket:
+    def batch_ticket(self, values: Values, keys: Keys | None) -> Ticket:
         return Ticket(batch=self._build(values, keys, (0, 0, 0)))
 
     def session_ticket(
         self,
+        name: str,
         producer_id: int,
         epoch: int,
         seq: int,
-        values: Iterable[Buffer],
-        keys: Iterable[Buffer | None] | None,
+        values: Values,
+        keys: Keys | None,
     ) -> Ticket:
         """A batch of a session: appended unless an equal one was."""
         check_seq(seq)
@@ -168,13 +180,15 @@ class Engine:
 
         def decide(state: LaneState) -> list[Batch] | int:
             known = state.sessions.place_of(producer_id, epoch, seq, batch.count)
-            return [batch] if known is None else known
+            if known is None:
+                return [batch]
+            if known >= self.reader.trim_lsn and not same_records(self._stored(known), batch):
+                raise conflict(name, seq, batch.count)
+            return known
 
         return Ticket(batch=batch, decide=decide, touches=producer_id)
 
-    def _build(
-        self, values: Iterable[Buffer], keys: Iterable[Buffer | None] | None, producer: tuple[int, int, int]
-    ) -> Batch:
+    def _build(self, values: Values, keys: Keys | None, producer: tuple[int, int, int]) -> Batch:
         return build(values, keys, timestamp_us=wall_us(), compress=self._settings.compression, producer=producer)
 
     def receipt(self, ticket: Ticket) -> Receipt:
@@ -231,37 +245,42 @@ class Engine:
         if lsn >= self.reader.length:
             tail = position_of(self.reader.length)
             raise NotWritten(f"position {position} is not written yet; the tail is {tail}", tail=tail)
-        batch = Cursor(self.reader, lsn).read(lsn + 1, bytes_max=_POINT_READ_BYTES)[0]
+        batch = self._stored(lsn)
         row = lsn - batch.base_lsn
         return batch.records(position_of(batch.base_lsn), self.reader.lane.shard, slice(row, row + 1))[0]
+
+    def _stored(self, lsn: int) -> Batch:
+        """The batch that has the record at this LSN, which is there."""
+        return Cursor(self.reader, lsn).read(lsn + 1, bytes_max=_POINT_READ_BYTES)[0]
 
     def check_shard(self, shard: int | None) -> None:
         if shard is not None and shard != directory.LANE.shard:
             raise InvalidInput(f"there is no shard {shard}: an embedded log has shard {directory.LANE.shard} only")
 
-    def scan(self, start: int, stop: int | None, where: KeyFilter | None) -> Scan:
+    def scan(self, start: Start, stop: Start | None, where: KeyFilter | None) -> Scan:
         """The records of `[start, stop)`, by default up to the tail now."""
         self.check()
-        check_position(start, "start")
-        if stop is not None:
-            check_position(stop, "stop")
-        check_filter(where)
+        check_range(start, stop, where)
         self.reader.refresh()
         length = self.reader.length
-        stop_lsn = length if stop is None else min(lsn_of(stop), length)
-        if lsn_of(start) < stop_lsn:
-            self.reader.check_not_trimmed(lsn_of(start))
-        return Scan(self.reader, lsn_of(start), stop_lsn, where)
+        stop_lsn = length if stop is None else min(self._resolve(stop), length)
+        start_lsn = self._resolve(start)
+        if start_lsn < stop_lsn:
+            self.reader.check_not_trimmed(start_lsn)
+        return Scan(self.reader, start_lsn, stop_lsn, where)
 
     def scan_from(self, start: Start, where: KeyFilter | None) -> Scan:
         """The records from `start` on, without end."""
         self.check()
+        check_start(start)
         check_filter(where)
         self.reader.refresh()
-        return Scan(self.reader, self._resolve(start), None, where)
+        start_lsn = self._resolve(start)
+        self.reader.check_not_trimmed(start_lsn)
+        return Scan(self.reader, start_lsn, None, where)
 
     def _resolve(self, start: Start) -> int:
-        check_start(start)
+        """The LSN that is meant, whether or not it is there."""
         if isinstance(start, datetime):
             return self.reader.seek_time(time_us_of(start))
         if start == "earliest":
@@ -269,7 +288,6 @@ class Engine:
         if start == "latest":
             return self.reader.length
         assert not isinstance(start, str)
-        self.reader.check_not_trimmed(lsn_of(start))
         return lsn_of(start)
 
     # News

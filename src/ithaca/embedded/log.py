@@ -1,13 +1,14 @@
 """The synchronous face of the embedded log."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
 from ithaca.model.errors import IthacaError, NotWritten
-from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
+from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.runtime.checks import check_position, flush_too_late, too_late
 from ithaca.runtime.group_commit import GroupCommit, Ticket
 
@@ -22,14 +23,16 @@ class EmbeddedPending(interface.Pending):
         self._commits = commits
         self._ticket = ticket
 
-    def result(self, timeout: float | None = None) -> Receipt:
+    def result(self, timeout: Duration | None = None) -> Receipt:
         ticket = self._ticket
         if not ticket.done:
             self._engine.check_not_forked()
             if timeout is None:
                 self._commits.wait(ticket)
-            elif not self._commits.wait_in_background(ticket, timeout):
-                raise too_late(timeout)
+            else:
+                timeout_s = seconds(timeout)
+                if not self._commits.wait_in_background(ticket, timeout_s):
+                    raise too_late(timeout_s)
         return self._engine.receipt(ticket)
 
     def done(self) -> bool:
@@ -49,26 +52,19 @@ class EmbeddedSession(interface.Session):
         self._producer_id = producer_id
         self._epoch = epoch
 
+    def __repr__(self) -> str:
+        return f"<ithaca.Session {self.name!r} of {self._engine.path}, epoch {self._epoch}>"
+
     @property
     def next_seq(self) -> int:
         return self._engine.next_seq(self._producer_id, self._epoch)
 
-    def append(
-        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
-    ) -> Receipt:
-        return self.append_many([value], keys=None if key is None else [key], seq=seq, timeout=timeout)
-
     def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        seq: int | None = None,
-        timeout: float | None = None,
+        self, values: Values, *, keys: Keys | None = None, seq: int | None = None, timeout: Duration | None = None
     ) -> Receipt:
         if seq is None:
             seq = self.next_seq
-        ticket = self._engine.session_ticket(self._producer_id, self._epoch, seq, values, keys)
+        ticket = self._engine.session_ticket(self.name, self._producer_id, self._epoch, seq, values, keys)
         return self._log.commit(ticket, timeout)
 
 
@@ -79,26 +75,28 @@ class EmbeddedLog(interface.Log):
         self._engine = engine
         self._failure: IthacaError | None = None  # of a submit, since the last flush
 
-    def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
+    def __repr__(self) -> str:
+        return f"<ithaca.Log {self._engine}>"
+
+    def append(self, value: Buffer, *, key: Buffer | None = None, timeout: Duration | None = None) -> Receipt:
         return self.commit(self._engine.record_ticket(value, key), timeout)
 
-    def append_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
-    ) -> Receipt:
+    def append_many(self, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None) -> Receipt:
         return self.commit(self._engine.batch_ticket(values, keys), timeout)
 
-    def commit(self, ticket: Ticket, timeout: float | None = None) -> Receipt:
+    def commit(self, ticket: Ticket, timeout: Duration | None = None) -> Receipt:
         """Commit in this thread; with a time-out in the disk thread, since a sync cannot be abandoned."""
         commits = self._engine.commits()
         if timeout is not None:
-            return EmbeddedPending(self._engine, commits, commits.add(ticket)).result(timeout)
+            timeout_s = seconds(timeout)
+            return EmbeddedPending(self._engine, commits, commits.add(ticket)).result(timeout_s)
         commits.wait(commits.add(ticket))
         return self._engine.receipt(ticket)
 
     def submit(self, value: Buffer, *, key: Buffer | None = None) -> EmbeddedPending:
         return self._submit(self._engine.record_ticket(value, key))
 
-    def submit_many(self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None) -> EmbeddedPending:
+    def submit_many(self, values: Values, *, keys: Keys | None = None) -> EmbeddedPending:
         self._engine.commits()
         return self._submit(self._engine.batch_ticket(values, keys))
 
@@ -112,14 +110,15 @@ class EmbeddedLog(interface.Log):
     def _note_failure(self, error: IthacaError) -> None:
         self._failure = self._failure or error
 
-    def flush(self, *, timeout: float | None = None) -> None:
+    def flush(self, *, timeout: Duration | None = None) -> None:
+        timeout_s = optional_seconds(timeout)
         commits = self._engine.commits()
-        if timeout is None:
+        if timeout_s is None:
             commits.wait_all()
         else:
             last = commits.newest()
-            if last is not None and not commits.wait_in_background(last, timeout):
-                raise flush_too_late(timeout)
+            if last is not None and not commits.wait_in_background(last, timeout_s):
+                raise flush_too_late(timeout_s)
         self._raise_failure()
 
     def _raise_failure(self) -> None:
@@ -127,11 +126,11 @@ class EmbeddedLog(interface.Log):
         if failure is not None:
             raise failure
 
-    def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+    def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         engine = self._engine
         check_position(position)
         engine.check_shard(shard)
-        deadline_s = time.monotonic() + wait
+        deadline_s = time.monotonic() + seconds(wait, "wait")
         while True:
             try:
                 return engine.read(position)
@@ -142,7 +141,7 @@ class EmbeddedLog(interface.Log):
                 with EmbeddedSubscription(engine, engine.scan_from(error.tail, None)) as newer:
                     newer.poll(left_s, max_records=1)
 
-    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> EmbeddedRecords:
+    def read_range(self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None) -> EmbeddedRecords:
         return EmbeddedRecords(self._engine, self._engine.scan(start, stop, where))
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> EmbeddedSubscription:

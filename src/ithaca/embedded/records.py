@@ -9,6 +9,8 @@ from ithaca.model import interface
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
 from ithaca.model.records import Record
+from ithaca.model.units import Duration, seconds
+from ithaca.runtime.checks import check_max_records, closed_subscription, iteration_text
 from ithaca.runtime.read_ahead import ReadAhead
 from ithaca.runtime.wakeup import Wakeup
 
@@ -20,6 +22,10 @@ class EmbeddedRecords(interface.Records):
         self._engine = engine
         self._ahead = ReadAhead(scan)
         self._closed = False
+
+    def __repr__(self) -> str:
+        name = "Subscription" if isinstance(self, interface.Subscription) else "Records"
+        return iteration_text(name, self.position, self._ahead.source.stop_position, self._closed)
 
     @property
     def position(self) -> int:
@@ -42,8 +48,8 @@ class EmbeddedRecords(interface.Records):
             elif not self._advance(None):
                 return
 
-    def take_batches(self, timeout: float | None = None) -> list[interface.Batch]:
-        deadline_s = None if timeout is None else time.monotonic() + timeout
+    def take_batches(self, timeout: Duration | None = None) -> list[interface.Batch]:
+        deadline_s = None if timeout is None else time.monotonic() + seconds(timeout)
         found = [] if self._closed else self._ahead.take_batches()
         while not found and self._advance(deadline_s):
             found = self._ahead.take_batches()
@@ -71,13 +77,18 @@ class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
         super().close()
         self._wake.give()
 
-    def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
-        deadline_s = None if timeout is None else time.monotonic() + timeout
-        if self._closed or max_records < 1:
+    def poll(self, timeout: Duration | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        check_max_records(max_records)
+        deadline_s = None if timeout is None else time.monotonic() + seconds(timeout)
+        if self._closed:
+            raise closed_subscription()
+        if max_records < 1:
             return []
         found = self._ahead.take(max_records, self._fills)
         while not found and self._advance(deadline_s):
             found = self._ahead.take(max_records, self._fills)
+        if not found and self._closed:
+            raise closed_subscription()
         return found
 
     def _fills(self) -> bool:

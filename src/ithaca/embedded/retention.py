@@ -11,13 +11,13 @@ from ithaca.model.limits import RETENTION_CHECK_S, RETENTION_LARGE_EMBEDDED_PERC
 from ithaca.model.positions import position_of
 from ithaca.model.records import Retention
 from ithaca.model.trim_pace import Announcement, TrimPace
-from ithaca.runtime.machine import monotonic_ns, wall_us
+from ithaca.runtime.machine import monotonic_us, wall_us
 from ithaca.storage.lane import Lane
 
 _log = logging.getLogger("ithaca.embedded")
 
 
-class Retaining:
+class LaneRetention:
     """Says how far to trim. Used under the commit lock alone."""
 
     def __init__(self, kept: Retention, lane: Lane, path: str) -> None:
@@ -26,18 +26,12 @@ class Retaining:
         self._path = path
         self._checked = (-1, 0)
         self._told: Announcement | None = None
-        self._pace: TrimPace | None = None
-        if kept.age is not None:
-            self._pace = TrimPace(
-                int(kept.age.total_seconds() * 1_000_000),
-                None if lane.trim_lsn == lane.length else min(wall_us(), lane.state.time_us),
-                _now_us(),
-                large_percent=RETENTION_LARGE_EMBEDDED_PERCENT,
-            )
+        trusted_us = None if lane.trim_lsn == lane.length else min(wall_us(), lane.state.time_us)
+        self._pace = TrimPace.of(kept, trusted_us, monotonic_us(), large_percent=RETENTION_LARGE_EMBEDDED_PERCENT)
 
     def due(self) -> int | None:
         """The LSN before which to trim now; None if it is not time to look, or nothing has to go."""
-        newest, now_us = self._lane.first_lsns[-1], _now_us()
+        newest, now_us = self._lane.first_lsns[-1], monotonic_us()
         if newest == self._checked[0] and now_us - self._checked[1] < RETENTION_CHECK_S * 1e6:
             return None
         self._checked = (newest, now_us)
@@ -71,7 +65,3 @@ class Retaining:
                 position_of(announced.before),
                 RETENTION_WAIT_S,
             )
-
-
-def _now_us() -> int:
-    return monotonic_ns() // 1000

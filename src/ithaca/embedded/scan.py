@@ -29,6 +29,11 @@ class Scan:
         return position_of(self.lsn)
 
     @property
+    def stop_position(self) -> int | None:
+        """Where it ends; None when it goes on for ever."""
+        return None if self._stop is None else position_of(self._stop)
+
+    @property
     def finished(self) -> bool:
         return self._stop is not None and self.lsn >= self._stop
 

@@ -1,12 +1,11 @@
 """`ithaca stats`: what an embedded log holds, without disturbing its writer."""
 
-import os
-
 import msgspec
 
 from ithaca.embedded import directory
 from ithaca.embedded.follower import Follower
 from ithaca.model.errors import Corrupt
+from ithaca.model.paths import AnyPath, local_path
 from ithaca.model.positions import position_of
 from ithaca.storage.directory_lock import is_locked
 from ithaca.storage.disk import OsDisk
@@ -32,9 +31,9 @@ class Stats(msgspec.Struct, frozen=True):
     being_written: bool
 
 
-def collect(path: str | os.PathLike[str]) -> Stats:
+def collect(path: AnyPath) -> Stats:
     """The figures of the log at `path`; `NoSuchLog` when there is none."""
-    disk, path = OsDisk(), os.fspath(path)
+    disk, path = OsDisk(), local_path(path)
     meta = directory.load_meta(disk, path)
     follower = Follower(disk, path)
     found = _inspect(disk, path)

@@ -24,6 +24,19 @@ def parse_address(text: str) -> Address:
     return Address(host, int(found["port"]))
 
 
+def is_numeric(host: str) -> bool:
+    """Whether a host is an address, and no name that has to be looked up.
+
+    >>> is_numeric("::1"), is_numeric("localhost")
+    (True, False)
+    """
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def is_loopback(address: Address) -> bool:
     """Whether only this machine can reach the address.
 

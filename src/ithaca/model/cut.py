@@ -159,13 +159,43 @@ class LaneLengths:
     __hash__ = None  # type: ignore[assignment]
 
 
+def followed(positions: Vector, counts: Vector, end: int) -> Vector | None:
+    """What each run of a cut follows; `end` is where the last record before the cut ends. None in a dense order.
+
+    >>> followed(np.array([7, 1, 5]), np.array([2, 3, 2]), 1) is None
+    False
+    >>> followed(np.array([7, 1, 5]), np.array([2, 3, 2]), 1).tolist()
+    [0, 0, 4]
+    """
+    order = np.argsort(positions)
+    ends = np.concatenate(([end], (positions + counts)[order][:-1]))
+    if (ends == positions[order]).all():
+        return None
+    follows = np.empty(len(positions), np.int64)
+    follows[order] = np.where(ends == positions[order], 0, ends)
+    return follows
+
+
+def check_follows(number: int, positions: Vector, follows: Vector) -> None:
+    """`InvalidInput` if the runs of a cut cannot follow this: nothing is said, or of each something before it."""
+    if len(follows) not in (0, len(positions)):
+        raise InvalidInput(f"cut {number} says of {len(follows)} runs what they follow, and has {len(positions)}")
+    if len(follows) and (int(follows.min()) < 0 or bool((follows > positions).any())):
+        raise InvalidInput(f"cut {number} has runs that follow what is behind them")
+
+
 class LaneRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """`count` records of a lane, from `lsn` on, got the positions from `position` on."""
+    """`count` records of a lane, from `lsn` on, got the positions from `position` on.
+
+    The record before them, in the whole order, ends at `follows`; 0 stands for the run's own start, which is so
+    wherever positions are dense. What is cut off at the front of a run leaves a piece that follows its own start.
+    """
 
     lane: LaneId
     lsn: _Length
     position: Annotated[int, Meta(ge=1, lt=1 << 62)]
     count: Annotated[int, Meta(ge=1, le=LANE_RECORDS_MAX)]
+    follows: _Natural = 0
 
 
 class ShardCut(msgspec.Struct, frozen=True, array_like=True, tag="cut"):

@@ -19,9 +19,14 @@ class Feature(Enum):
     SHARDS = "shards that are chosen, added or finalized"
     REPLICAS = "replicas that are added, removed or replaced"
     ORDERERS = "orderers that are added or removed"
+    DENSE = "a record at every position"
+    """Below the tail, but for what was trimmed or lost. Elsewhere some positions hold none and never will."""
 
 
-FEATURES: dict[EngineName, frozenset[Feature]] = {DEFAULT_ENGINE: frozenset(Feature)}
+FEATURES: dict[EngineName, frozenset[Feature]] = {
+    DEFAULT_ENGINE: frozenset(Feature),
+    "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE}),
+}
 """What each engine can do. It stands here so that a refusal can name others without loading them."""
 
 
@@ -34,5 +39,5 @@ def engines_with(feature: Feature) -> list[EngineName]:
     return [name for name, features in FEATURES.items() if feature in features]
 
 
-EMBEDDED_FEATURES = frozenset({Feature.SESSIONS, Feature.TRIM})
+EMBEDDED_FEATURES = frozenset({Feature.SESSIONS, Feature.TRIM, Feature.DENSE})
 """What the log of a directory can do, which has no engine: one process writes it."""

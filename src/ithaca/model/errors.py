@@ -5,14 +5,17 @@ IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
 │                                NoSuchOrderer LastOrderer NoSuchSession NoSuchWriter
-├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop)
+│                                NoSuchMethod NotEncodable
+├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop) EmptyPosition(next)
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
-│                                NoSuchLog Unsupported
+│                                NoSuchLog Unsupported WrongObject WrongVersion(found, supported)
+│                                Diverged(position, method)
 ├ StorageError                   StorageFull Fenced Corrupt(file, offset)
-├ Unavailable                    Overloaded NamesFull DeadlineExceeded (TimeoutError)
-├ SessionError                   SessionFenced SessionExpired SequenceGap WrongLane PartGone
+├ Unavailable                    Overloaded NamesFull Conflict DeadlineExceeded (TimeoutError)
+├ SessionError                   SessionFenced SessionExpired SequenceGap SequenceConflict WrongLane PartGone
 │                                PublishConflict(writer, key, owner, position, count)
-└ ProtocolError                  VersionMismatch EngineMismatch(engine) AuthenticationFailed
+├ ProtocolError                  VersionMismatch EngineMismatch(engine) AuthenticationFailed
+└ TaskFailed(position, step)     UndoFailed
 ```
 
 Each class answers three questions a program asks after a failure: may the same call succeed if it is
@@ -44,6 +47,15 @@ def _restored(kind: type[IthacaError], args: tuple[Any, ...], state: dict[str, A
     error.args = args
     error.__dict__.update(state)
     return error
+
+
+def unknown_copy(error: IthacaError) -> IthacaError:
+    """The same error, of something that may have happened all the same.
+
+    >>> unknown_copy(StorageFull("no space")).outcome_unknown
+    True
+    """
+    return _restored(type(error), error.args, error.__dict__ | {"outcome_unknown": True})
 
 
 class InvalidInput(IthacaError, ValueError):
@@ -104,6 +116,14 @@ class NoSuchWriter(InvalidInput):
     """No writer of this name is remembered: it never published, or was forgotten."""
 
 
+class NoSuchMethod(InvalidInput):
+    """A replicated class has no such method, or one that cannot be a command."""
+
+
+class NotEncodable(InvalidInput):
+    """A value cannot be written to the log and come back as it was."""
+
+
 class AddressInUse(InvalidInput):
     """Another server of the cluster has this address."""
 
@@ -137,6 +157,23 @@ class Lost(PositionError):
         super().__init__(message)
         self.start = start
         self.stop = stop
+
+
+class EmptyPosition(PositionError):
+    """The position holds no record and never will: not every engine gives each position one.
+
+    `next` is the position of the next record, 0 when it is not known. Iterations pass over such positions.
+    """
+
+    def __init__(self, message: str, *, next: int = 0) -> None:
+        super().__init__(message)
+        self.next = next
+
+    @classmethod
+    def at(cls, position: int, next: int = 0) -> "EmptyPosition":
+        """What is said of this position."""
+        goes_on = f"the next record is at {next}" if next else "read a range, or subscribe, to get the next record"
+        return cls(f"position {position} holds no record and never will: {goes_on}", next=next)
 
 
 class LogError(IthacaError):
@@ -180,6 +217,31 @@ class FormatTooNew(LogError):
 
 class Unsupported(LogError):
     """This engine cannot do this; the message says which can."""
+
+
+class WrongObject(LogError):
+    """Under this name the log holds an object of another class, or what no object has written."""
+
+
+class WrongVersion(LogError):
+    """A command or a snapshot is of version `found` of a class; this program applies the versions `supported`."""
+
+    def __init__(self, message: str, *, found: int, supported: str) -> None:
+        super().__init__(message)
+        self.found = found
+        self.supported = supported
+
+
+class Diverged(LogError):
+    """Replicas of one object came to different states; `position` and `method` name the first command that did it.
+
+    While that is not known, `position` is 0 and the message names the range in which it stands.
+    """
+
+    def __init__(self, message: str, *, position: int = 0, method: str = "") -> None:
+        super().__init__(message)
+        self.position = position
+        self.method = method
 
 
 class StorageError(IthacaError):
@@ -231,6 +293,12 @@ class NamesFull(Unavailable):
     refresh = False
 
 
+class Conflict(Unavailable):
+    """A transaction lost against others each time that it was tried; nothing of it took effect."""
+
+    refresh = False
+
+
 class DeadlineExceeded(Unavailable, TimeoutError):
     """The time-out passed first; an append may still take effect."""
 
@@ -251,6 +319,10 @@ class SessionExpired(SessionError):
 
 class SequenceGap(SessionError):
     """The batch neither continues the session nor repeats one of its last batches."""
+
+
+class SequenceConflict(SessionError):
+    """The batch has the numbers of one that the session has appended, and other records; nothing was appended now."""
 
 
 class PublishConflict(SessionError):
@@ -300,3 +372,19 @@ class EngineMismatch(ProtocolError):
 
 class AuthenticationFailed(ProtocolError):
     """The credentials were refused."""
+
+
+class TaskFailed(IthacaError):
+    """A function that a speculative task was given has raised; what it raised is the cause.
+
+    Everything that was not published is undone. `position` is where to start again, `step` which function it was.
+    """
+
+    def __init__(self, message: str, *, position: int, step: str) -> None:
+        super().__init__(message)
+        self.position = position
+        self.step = step
+
+
+class UndoFailed(TaskFailed):
+    """The task's undo has raised: its state holds changes that were never confirmed, and must be built again."""

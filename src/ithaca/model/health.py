@@ -26,6 +26,14 @@ class ServerStatus:
             return "fenced"
         return "unreachable" if self.status is None else str(self.status["state"])
 
+    @property
+    def called(self) -> str:
+        """What people know it as: a spare that has become a replica is one, whatever its directory is called."""
+        said = self.status or {}
+        if self.place.role == "spare" and said.get("role") == "replica" and said.get("replica") is not None:
+            return f"shard-{said['shard']}-replica-{said['replica']}"
+        return self.place.name
+
     def fenced(self) -> "ServerStatus":
         """The same server, of which its supervisor knows that."""
         return replace(self, is_fenced=True)
@@ -62,15 +70,13 @@ class Health:
 def plain_health(servers: Sequence[ServerStatus]) -> Health:
     """The verdict on servers each of which either serves or does not."""
     problems = [
-        f"{each.place.name} does not answer: {each.silence}"
-        if each.status is None
-        else f"{each.place.name} is {each.state}"
+        f"{each.called} does not answer: {each.silence}" if each.status is None else f"{each.called} is {each.state}"
         for each in servers
         if each.state != "serving"
     ]
     firsts = [each.status["first"] for each in servers if each.status and "first" in each.status]
     tails = [each.status["tail"] for each in servers if each.status and "tail" in each.status]
-    unwell = tuple(each.place.name for each in servers if each.state != "serving")
+    unwell = tuple(each.called for each in servers if each.state != "serving")
     return Health(problems, [], max(firsts, default=None), max(tails, default=None), None, unwell=unwell)
 
 
@@ -81,7 +87,7 @@ def lanes_of(servers: Iterable[ServerStatus]) -> list[LaneStatus]:
         for each in (server.status or {}).get("lanes", ()):
             name = each["lane"]
             known = lanes.get(name, LaneStatus(name, False, 0, {}))
-            durable = {**known.durable, server.place.name: each["durable"]}
+            durable = {**known.durable, server.called: each["durable"]}
             lanes[name] = LaneStatus(name, known.is_open or each["open"], max(known.ordered, each["ordered"]), durable)
     return [lanes[name] for name in sorted(lanes, key=_lane_order)]
 

@@ -225,17 +225,21 @@ CLOCK_WARNED_S = 10.0
 """A clock of an orderer, or the order's time, that is further than this from what is agreed on is worth a warning."""
 CLOCK_HEARD_S = 10.0
 """An orderer's clock that was not heard of for so long counts as unknown."""
+WAITING_TOLD_S = 0.9
+"""Who connects and waits for longer than this is told for what."""
 CLOSE_TIMEOUT_S = 30.0
-"""How long leaving a handle's context waits for what is in flight."""
+"""How long leaving the handle of a directory waits for its disk."""
 PORTAL_END_S = 2.0
 """How long the end of a process waits for the loop of its synchronous handles."""
 
 COMMAND_PENDING_MAX = 4096
 """Appends that the command line has under way before it waits for the oldest."""
 
+DURATION_S_MAX = 100 * 365 * 86_400
+"""The longest time that may be asked for, a hundred years: well within a `timedelta`, and what clocks can wait for."""
 RETENTION_AGE_S_MIN = 1e-6
-RETENTION_AGE_S_MAX = 100 * 365 * 86_400
-"""What may be asked for: from the finest time there is to a hundred years, well within a `timedelta`."""
+RETENTION_AGE_S_MAX = DURATION_S_MAX
+"""What may be asked for: from the finest time there is."""
 RETENTION_BYTES_MAX = 1 << 62
 
 RAFT_ENTRY_BYTES_MAX = 4 * MIB
@@ -377,6 +381,8 @@ ORDERING_LOST_RANGES_MAX = 4096
 """Ranges of lost records that are kept apart."""
 REPORT_LANES_MAX = 65_536
 """Lanes in one report, and in those that an aggregator passes on in one message."""
+JOINED_LANES_MAX = 131_072
+"""Lanes of which a replica is told in one message when it joins; of more it is told in pieces."""
 REPORTS_TOGETHER_MAX = 4096
 """Reports that an aggregator passes on in one message."""
 CUT_PART_NEWS_BYTES_MAX = 4 * MIB

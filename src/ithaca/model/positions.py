@@ -1,7 +1,9 @@
 """Places in the log, and the only conversions between them.
 
-A *position* is a record's place in the total order: positions start at 1, are dense and never reused,
-and 0 means "before the first". An *LSN* is a record's place in one lane, from 0. Ranges are half-open.
+A *position* is a record's place in the total order: positions start at 1, rise and are never reused, and 0 means
+"before the first". Where an engine has `Feature.DENSE` every position below the tail holds a record; elsewhere some
+hold none and never will, so that records are not counted by subtracting positions. A batch's records are next to each
+other everywhere. An *LSN* is a record's place in one lane, from 0. Ranges are half-open.
 """
 
 from typing import Annotated, Final, NamedTuple

@@ -1,18 +1,26 @@
 """What users hold in their hands: records, receipts, key filters, retention."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import msgspec
 
 from ithaca.model.errors import InvalidInput
+from ithaca.model.limits import RETENTION_BYTES_MAX
+from ithaca.model.units import Duration, Size, byte_count, seconds
 
 Buffer = bytes | bytearray | memoryview
+Values = Iterable[Buffer]
+"""Of the records of one batch, in their order."""
+Keys = Iterable[Buffer | None]
+"""As many as there are values; None for a record without a key."""
 Start = int | Literal["earliest", "latest"] | datetime
 Durability = Literal["fsync", "os"]
 Compression = Literal["none", "lz4", "zstd"]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HASH_SPACE = 1 << 64
 """Hashes of keys are integers in `[0, HASH_SPACE)`."""
 
@@ -31,6 +39,15 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     key: bytes | None
     timestamp_us: int
     shard: int
+
+    @property
+    def timestamp(self) -> datetime:
+        """The same time as an aware datetime.
+
+        >>> str(Record(position=1, value=b"", key=None, timestamp_us=1_500_000, shard=0).timestamp)
+        '1970-01-01 00:00:01.500000+00:00'
+        """
+        return _EPOCH + timedelta(microseconds=self.timestamp_us)
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
@@ -55,8 +72,8 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 class KeyFilter:
     """Selects records by key: equal to, starting with, or with a hash in a half-open range.
 
-    Build one with `KeyFilter.equals`, `KeyFilter.prefix` or `KeyFilter.hash_range`. A record without a
-    key matches none of them.
+    Build one with `KeyFilter.equals`, `KeyFilter.prefix`, `KeyFilter.part` or `KeyFilter.hash_range`. A record
+    without a key matches none of them.
 
     >>> KeyFilter.prefix(b"user-")
     KeyFilter(kind='prefix', key=b'user-', low=0, high=0)
@@ -67,15 +84,26 @@ class KeyFilter:
     low: int = 0
     high: int = 0
 
+    def __post_init__(self) -> None:
+        if self.kind not in ("equals", "prefix", "hash"):
+            raise InvalidInput(f"{self.kind!r} is no kind of filter: use KeyFilter.equals, prefix, hash_range or part")
+        if not isinstance(self.key, bytes):
+            raise InvalidInput(f"key is {self.key!r}: use bytes, or build the filter with KeyFilter.{self.kind}")
+        whole = all(isinstance(edge, int) for edge in (self.low, self.high))
+        if not whole or not 0 <= self.low <= self.high <= HASH_SPACE:
+            raise InvalidInput(
+                f"hash range [{self.low}, {self.high}) is not within [0, {HASH_SPACE}): see KeyFilter.part"
+            )
+
     @classmethod
     def equals(cls, key: Buffer) -> "KeyFilter":
         """Records whose key is exactly `key`."""
-        return cls("equals", key=bytes(key))
+        return cls("equals", key=_key_bytes(key))
 
     @classmethod
     def prefix(cls, key: Buffer) -> "KeyFilter":
         """Records whose key starts with `key`."""
-        return cls("prefix", key=bytes(key))
+        return cls("prefix", key=_key_bytes(key))
 
     @classmethod
     def hash_range(cls, low: int, high: int) -> "KeyFilter":
@@ -83,27 +111,60 @@ class KeyFilter:
 
         >>> half = KeyFilter.hash_range(0, 2**63)
         """
-        if not 0 <= low <= high <= HASH_SPACE:
-            raise InvalidInput(f"hash range [{low}, {high}) is not within [0, {HASH_SPACE})")
         return cls("hash", low=low, high=high)
 
+    @classmethod
+    def part(cls, index: int, count: int) -> "KeyFilter":
+        """Records of share `index` of `count`, numbered from 0: each key is in exactly one, about as many in each.
 
-@dataclass(frozen=True, slots=True)
+        >>> [KeyFilter.part(index, 3).high == KeyFilter.part(index + 1, 3).low for index in (0, 1)]
+        [True, True]
+        """
+        if not all(isinstance(number, int) and not isinstance(number, bool) for number in (index, count)):
+            raise InvalidInput(f"part {index!r} of {count!r}: use whole numbers, such as KeyFilter.part(0, 4)")
+        if not 1 <= count <= HASH_SPACE:
+            raise InvalidInput(f"there are {count} parts: use at least 1")
+        if not 0 <= index < count:
+            raise InvalidInput(f"part {index} of {count}: parts are numbered from 0 to {count - 1}")
+        return cls.hash_range(HASH_SPACE * index // count, HASH_SPACE * (index + 1) // count)
+
+
+def _key_bytes(key: Buffer) -> bytes:
+    """A key that was given, copied if its owner could change it."""
+    if isinstance(key, str):
+        raise InvalidInput(f"key is text, {key!r}: keys are bytes; write {key.encode()!r}")
+    if not isinstance(key, Buffer):
+        raise InvalidInput(f"key is {key!r}: keys are bytes, bytearray or memoryview")
+    return bytes(key)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Retention:
     """How much to keep: trimming by age (to the record), by bytes (whole segments), or both.
 
-    Space is freed a segment at a time.
+    An age is a `timedelta`, a number of seconds or text with a unit; bytes are a number or text. Space is freed a
+    segment at a time.
 
-    >>> from datetime import timedelta
-    >>> Retention(age=timedelta(days=7), bytes=10 << 30).bytes
-    10737418240
+    >>> Retention(age="7d", bytes="10GB")
+    Retention(age=datetime.timedelta(days=7), bytes=10737418240)
     """
 
-    age: timedelta | None = None
-    bytes: int | None = None
+    age: timedelta | None
+    bytes: int | None
 
-    def __post_init__(self) -> None:
-        if self.age is not None and self.age <= timedelta(0):
-            raise InvalidInput(f"retention age {self.age} is not positive; leave it out to keep everything")
-        if self.bytes is not None and self.bytes <= 0:
-            raise InvalidInput(f"retention of {self.bytes} bytes is not positive; leave it out to keep everything")
+    def __init__(self, age: Duration | None = None, bytes: Size | None = None) -> None:
+        age_s = None if age is None else seconds(age, "retention age")
+        kept = None if age_s is None else timedelta(seconds=age_s)
+        if kept is not None and kept <= timedelta(0):
+            raise InvalidInput(f"retention age is {age!r}, not positive: leave it out to keep everything")
+        size = None if bytes is None else byte_count(bytes, "retention bytes")
+        if size is not None and size > RETENTION_BYTES_MAX:
+            raise InvalidInput(f"retention bytes is {bytes!r}: use at most {RETENTION_BYTES_MAX}, or leave it out")
+        object.__setattr__(self, "age", kept)
+        object.__setattr__(self, "bytes", size)
+
+
+def check_retention(retention: object) -> None:
+    """Whether it is one; else `InvalidInput` says what to write."""
+    if not isinstance(retention, Retention):
+        raise InvalidInput(f'retention is {retention!r}: write Retention(age="7d"), Retention(bytes="10GB"), or both')

@@ -8,6 +8,7 @@ one, and what is a part of a log that retention has just begun to look after, is
 from typing import NamedTuple
 
 from ithaca.model.limits import CLOCK_SLEW_PERCENT, CLOCK_STEP_S, RETENTION_STEPS, RETENTION_WAIT_S
+from ithaca.model.records import Retention
 
 
 class Cutoffs(NamedTuple):
@@ -28,6 +29,7 @@ class Announcement(NamedTuple):
     first: int
     before: int
     records: int
+    """As the positions say, which are dense in the logs that look at it."""
     is_stepped: bool
     """Whether it is too old only by a clock that was set."""
 
@@ -44,6 +46,13 @@ class TrimPace:
         self._is_new = trusted_us is not None
         self._steps = 0
         self.announced: Announcement | None = None
+
+    @classmethod
+    def of(cls, kept: Retention, trusted_us: int | None, now_us: int, *, large_percent: int) -> "TrimPace | None":
+        """None where nothing goes by its age."""
+        if kept.age is None:
+            return None
+        return cls(int(kept.age.total_seconds() * 1_000_000), trusted_us, now_us, large_percent=large_percent)
 
     def look(self, clock_us: int, now_us: int) -> Cutoffs:
         """The times to look for; `decide` takes what is found there."""

@@ -10,7 +10,7 @@ from itertools import islice
 from os import PathLike
 
 from ithaca.proof.checks.deliveries import check_deliveries
-from ithaca.proof.checks.finals import check_finals, check_lost
+from ithaca.proof.checks.finals import check_empty, check_finals, check_lost
 from ithaca.proof.checks.order_time import check_order_time
 from ithaca.proof.checks.ranges import check_ranges
 from ithaca.proof.checks.records import check_records, check_whole
@@ -53,6 +53,7 @@ def _judge(history: Collected) -> Verdict:
     ledger = Ledger(history, speculation)
     check_records(ledger, findings)
     check_lost(ledger, findings)
+    check_empty(ledger, findings)
     check_times(ledger, findings)
     check_trims(ledger, findings)
     check_told(ledger, findings)

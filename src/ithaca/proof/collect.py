@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from ithaca.proof.columns import (
+    EMPTY,
     FAIL,
     INFO,
     JUNK,
@@ -59,7 +60,14 @@ from ithaca.proof.history import (
 Event = TypeVar("Event")
 
 _STATUS = {"ok": OK, "fail": FAIL, "info": INFO}
-_SPECIAL: dict[object, tuple[int, int]] = {None: NULL, "noop": NOOP, "junk": JUNK, "lost": LOST, "trimmed": TRIMMED}
+_SPECIAL: dict[object, tuple[int, int]] = {
+    None: NULL,
+    "noop": NOOP,
+    "junk": JUNK,
+    "lost": LOST,
+    "trimmed": TRIMMED,
+    "empty": EMPTY,
+}
 
 _KINDS = (
     *(Plan, Append, Publish, Read, Tail, Trim, First, Sub, Deliver, Mark, Range),

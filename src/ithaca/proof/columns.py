@@ -11,7 +11,7 @@ from ithaca.proof.history import Confirm, Fail, Plan, Spec, Sub, Trim
 Ints = NDArray[np.int64]
 
 OK, FAIL, INFO = 0, 1, 2
-NULL, NOOP, JUNK, LOST, TRIMMED = (-1, 0), (-1, 1), (-1, 2), (-1, 3), (-1, 4)
+NULL, NOOP, JUNK, LOST, TRIMMED, EMPTY = (-1, 0), (-1, 1), (-1, 2), (-1, 3), (-1, 4), (-1, 5)
 """What stands where an id stands, when there is none."""
 
 NO_KEY, UNKNOWN_KEY = -1, -2

@@ -34,8 +34,8 @@ Outcome = Literal["ok", "fail", "info"]
 Key = str | None | msgspec.UnsetType
 """The key of a record, None when it has none; unset when it was not told."""
 
-Hole = Literal["noop", "junk", "lost"]
-"""What a position holds instead of a record of a client."""
+Hole = Literal["noop", "junk", "lost", "empty"]
+"""What a position holds instead of a record of a client; an empty one holds nothing and never will."""
 
 LATER_US = 1 << 61
 """The upper bound of a time that is still to come."""
@@ -53,13 +53,15 @@ class Plan(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="plan"):
 
     `copies`: how many replicas hold each record at the end. `ok_min`: how many appends (lines, not records)
     succeed at least. `faults`: how often a fault fires at least, by the first word of its `what`. `clock_us`: between
-    which two numbers the time of the order, in microseconds since 1970, is ahead of the clock of the history.
+    which two numbers the time of the order, in microseconds since 1970, is ahead of the clock of the history. `dense`:
+    whether every position below the tail holds, or held, a record.
     """
 
     copies: int = 1
     ok_min: int = 0
     faults: dict[str, int] = {}
     clock_us: tuple[TimeUs, TimeUs] | msgspec.UnsetType = msgspec.UNSET
+    dense: bool = True
 
 
 class Append(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="append"):

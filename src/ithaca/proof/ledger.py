@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ithaca.model.positions import FIRST
-from ithaca.proof.columns import FAIL, JUNK, LOST, NOOP, NULL, OK, TRIMMED, Collected, Ints, distinct
+from ithaca.proof.columns import EMPTY, FAIL, JUNK, LOST, NOOP, NULL, OK, TRIMMED, Collected, Ints, distinct
 from ithaca.proof.history import BadHistory
 from ithaca.proof.speculation import Speculation
 
@@ -29,8 +29,8 @@ def _special(code: tuple[int, int]) -> int:
     return -1 - code[1]
 
 
-NULL_ID, NOOP_ID, JUNK_ID, LOST_ID, TRIMMED_ID = map(_special, (NULL, NOOP, JUNK, LOST, TRIMMED))
-_SPECIAL_NAMES = {NOOP_ID: "a no-op", JUNK_ID: "junk", LOST_ID: "a loss", UNSEEN: "nothing"}
+NULL_ID, NOOP_ID, JUNK_ID, LOST_ID, TRIMMED_ID, EMPTY_ID = map(_special, (NULL, NOOP, JUNK, LOST, TRIMMED, EMPTY))
+_SPECIAL_NAMES = {NOOP_ID: "a no-op", JUNK_ID: "junk", LOST_ID: "a loss", EMPTY_ID: "no record", UNSEEN: "nothing"}
 
 
 RECEIPT = "a receipt"
@@ -82,7 +82,7 @@ class Ledger:
         self.axis = distinct(np.concatenate(spoken_of))
         self.seen = [Seen(who, pos, ids, time, self.at(pos)) for who, pos, ids, time in sightings]
         self.held = self._holders()
-        """What each position of the axis holds: an id, a no-op, junk, or `UNSEEN`."""
+        """What each position of the axis holds: an id, a no-op, junk, no record for ever, or `UNSEEN`."""
         self.lost = self._losses()
         """Which positions of the axis somebody was told, or some dump says, are lost."""
         self.numbers = self.number_of(self.held)
@@ -182,9 +182,20 @@ class Ledger:
         return self.held >= 0
 
     def holes(self) -> Ints:
-        """Positions that hold something, and no record: nobody delivers them."""
-        found: Ints = self.axis[self.lost | (self.held == NOOP_ID) | (self.held == JUNK_ID)]
+        """Positions that are known to hold no record: nobody delivers them."""
+        found: Ints = self.axis[self.lost | np.isin(self.held, (NOOP_ID, JUNK_ID, EMPTY_ID))]
         return found
+
+    def due(self, low: Ints, high: Ints) -> Ints:
+        """How many records each of the ranges `[low, high)` has for those who deliver all.
+
+        Where positions are dense, all that are no holes; elsewhere those that anybody saw or was told of.
+        """
+        if self.history.plan.dense:
+            holes = self.holes()
+            return np.asarray(high - low - (np.searchsorted(holes, high) - np.searchsorted(holes, low)), np.int64)
+        records = self.axis[self.is_record() & ~self.lost]
+        return np.asarray(np.searchsorted(records, high) - np.searchsorted(records, low), np.int64)
 
     def name(self, id_number: int) -> str:
         """An id, or what stands in its place, for people."""

@@ -26,7 +26,12 @@ RULES = (
     Rule(2, "enough-copies", 1, "each record is on as many replicas at the end as planned, unless trimmed"),
     Rule(3, "nothing-lost", 1, "a position that is called lost was never seen to hold a record"),
     Rule(4, "one-record", 2, "a position holds the same for every receipt, reader, subscription and replica"),
-    Rule(5, "no-gap", 2, "the dumps cover every position from the trim point to the tail"),
+    Rule(
+        5,
+        "no-gap",
+        2,
+        "where positions are dense, the dumps cover every one from the trim point to the tail, and none is empty",
+    ),
     Rule(6, "seen-kept", 2, "what was read or delivered is in the final log at its position, unless trimmed"),
     Rule(
         7,

@@ -5,6 +5,7 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
+from ithaca.engines.tasks import extents_of
 from ithaca.spark.filters import Pushed, push
 from ithaca.spark.options import ReadOptions
 from ithaca.spark.planning import LogPartition, plan
@@ -24,7 +25,8 @@ class TableReader(DataSourceReader):
         with driver_log(options.target) as log:
             start, stop = self._pushed.narrow(*bounds(log, options))
             shards = shards_of(log) if options.split == "shard" else None
-            return list(plan(start, stop, options, self._pushed.wanted(options.key_filter), shards))
+            wanted = self._pushed.wanted(options.key_filter)
+            return list(plan(start, stop, options, wanted, shards, extents_of(log)))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if isinstance(partition, LogPartition):

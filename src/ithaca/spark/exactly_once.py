@@ -15,16 +15,20 @@ commits in processes of their own, and keeps messages to itself until all tasks 
 long as `partTtl` says.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from pyspark import TaskContext
 
 import ithaca
+from ithaca.client.bootstrap import parse_bootstrap
+from ithaca.engines.connecting import engine_at
 from ithaca.engines.tasks import BatchPart
-from ithaca.model.errors import InvalidInput, PublishConflict
+from ithaca.model.engine import Feature, engines_with
+from ithaca.model.errors import InvalidInput, PublishConflict, Unsupported
 from ithaca.model.parts import Part
-from ithaca.spark.options import WriteOptions
+from ithaca.spark.options import Target, WriteOptions
 from ithaca.spark.rows import log_batches
 from ithaca.spark.sink import NO_BATCH, Delivery, Written
 
@@ -33,9 +37,13 @@ QUERY_PROPERTY: Final = "sql.streaming.queryId"
 
 
 class ExactlyOnce(Delivery):
-    """Prepared in tasks, published by the driver."""
+    """Prepared in tasks, published by the driver.
+
+    The driver makes it before anything runs: `Unsupported` where the cluster's engine has no prepared appends.
+    """
 
     def __init__(self, options: WriteOptions, *, is_stream: bool) -> None:
+        _check_engine(options.target)
         self._options = options
         self._is_stream = is_stream
         self._writer = options.writer_id
@@ -84,6 +92,16 @@ class ExactlyOnce(Delivery):
         if not query:
             raise InvalidInput(f"Spark does not say which query a task belongs to ({QUERY_PROPERTY}): it is too new")
         return query
+
+
+def _check_engine(target: Target) -> None:
+    engine = asyncio.run(engine_at(parse_bootstrap(target.bootstrap), target.timeout_s))
+    if Feature.PREPARED not in engine.features:
+        able = " or ".join(engines_with(Feature.PREPARED))
+        raise Unsupported(
+            f"exactly once needs {Feature.PREPARED.value}, and the engine of this cluster, {engine.name}, has none: "
+            f"set delivery to atLeastOnce, or use a cluster with the engine {able}"
+        )
 
 
 def _parts(messages: Sequence[Written]) -> list[Part]:

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 
+from ithaca.model.config.toml_lines import did_you_mean
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import BATCH_BYTES_MAX, PART_TTL_S_MAX, PART_TTL_S_MIN
+from ithaca.model.paths import local_path
 from ithaca.model.records import KeyFilter
+from ithaca.model.units import parse_duration
 from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_PART_TTL_S, SPARK_PARTITION_RECORDS
 
 Where = Literal["table", "stream", "sink"]
@@ -104,8 +107,10 @@ class Options:
         for name in self._given:
             if name not in names:
                 what = {None: "", "table": " of a table", "stream": " of a stream", "sink": " of a sink"}[where]
+                meant = did_you_mean(name, known)
                 raise InvalidInput(
-                    f"there is no option {everywhere.get(name, name)}{what}: there are {', '.join(sorted(known))}"
+                    f"there is no option {everywhere.get(name, name)}{what}{meant}: there are "
+                    f"{', '.join(sorted(known))}"
                 )
 
     def text(self, name: str) -> str | None:
@@ -151,11 +156,12 @@ def target_of(options: Options) -> Target:
             'option bootstrap is missing: name an orderer of the cluster, such as "127.0.0.1:7600", or give the path '
             "of an embedded log"
         )
-    timeout_s = options.parsed("timeout", float, "a positive number of seconds")
+    timeout_s = options.parsed("timeout", parse_duration, "a positive number of seconds, or text such as 500ms")
     if timeout_s is not None and not timeout_s > 0:
         raise InvalidInput(f"timeout is {timeout_s}: use a positive number of seconds")
+    text = (options.text(which) or "").strip()
     return Target(
-        **{which: (options.text(which) or "").strip()},
+        **{which: local_path(text) if which == "path" else text},
         timeout_s=30.0 if timeout_s is None else timeout_s,
         local_reads=options.truth("localReads", True),
     )
@@ -176,7 +182,8 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_key_filter(text: str) -> KeyFilter:
-    """`equals:KEY`, `prefix:KEY` or `hash:LOW:HIGH`; a key is text, or bytes in hexadecimal after `0x`.
+    """`equals:KEY`, `prefix:KEY`, `part:INDEX:COUNT` or `hash:LOW:HIGH`; a key is text, or bytes in hexadecimal after
+    `0x`.
 
     >>> parse_key_filter("prefix:user-"), parse_key_filter("equals:0x00ff").key
     (KeyFilter(kind='prefix', key=b'user-', low=0, high=0), b'\\x00\\xff')
@@ -185,13 +192,16 @@ def parse_key_filter(text: str) -> KeyFilter:
     if kind == "hash":
         low, _, high = rest.partition(":")
         return KeyFilter.hash_range(int(low), int(high))
+    if kind == "part":
+        index, _, count = rest.partition(":")
+        return KeyFilter.part(int(index), int(count))
     key = bytes.fromhex(rest[2:]) if rest.startswith("0x") else rest.encode()
     return {"equals": KeyFilter.equals, "prefix": KeyFilter.prefix}[kind](key)
 
 
 _A_TIME: Final = "milliseconds since 1970, or a time with its offset, such as 2026-01-31T12:00:00Z"
 _A_POSITION: Final = "a position from 1 on"
-_A_FILTER: Final = "equals:KEY, prefix:KEY or hash:LOW:HIGH"
+_A_FILTER: Final = "equals:KEY, prefix:KEY, part:INDEX:COUNT or hash:LOW:HIGH"
 
 
 def _edge(options: Options, side: Literal["starting", "ending"], default: Edge) -> Edge:
@@ -270,7 +280,7 @@ def write_options(options: Options, *, is_stream: bool = False) -> WriteOptions:
         raise InvalidInput(f"batchId is {batch_id}: use a number from 0 on")
     if batch_id is not None and writer_id is None:
         raise InvalidInput("batchId says which batch of a writer this is: name the writer with writerId")
-    part_ttl_s = options.parsed("partTtl", float, "a number of seconds")
+    part_ttl_s = options.parsed("partTtl", parse_duration, "a number of seconds, or text such as 2h")
     if part_ttl_s is not None and not PART_TTL_S_MIN <= part_ttl_s <= PART_TTL_S_MAX:
         raise InvalidInput(f"partTtl is {part_ttl_s:g}: use {PART_TTL_S_MIN:g} to {PART_TTL_S_MAX:g} seconds")
     return WriteOptions(

@@ -1,7 +1,8 @@
-"""Partitions from positions alone: the same range gives the same partitions, today and after a restart. Pure.
+"""Partitions of a range: the same range gives the same partitions, today and after a restart.
 
 Because a position says where a record is in the total order, a range can be cut anywhere, whatever shards hold it:
-partition k is globally before partition k+1.
+partition k is globally before partition k+1. Where positions are dense, they alone say where to cut; elsewhere the
+engine says how many records there are (`EngineLog.extents`), so that a partition of empty positions is none.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
+from ithaca.engines.tasks import Extents
 from ithaca.model.records import KeyFilter
 from ithaca.spark.options import ReadOptions, Target
 
@@ -53,13 +55,39 @@ def cut(start: int, stop: int, *, min_parts: int, max_records: int) -> list[tupl
     return [(start + count * part // parts, start + count * (part + 1) // parts) for part in range(parts)]
 
 
+def cut_counted(
+    start: int, stop: int, extents: Extents, *, min_parts: int, max_records: int, shards: frozenset[int] | None
+) -> list[tuple[int, int]]:
+    """The same by the records that there are: parts that cover the range, each with some of them."""
+    if start >= stop:
+        return []
+    found = extents(start, stop, records_max=max_records, shards=shards)
+    total = sum(extent.records for extent in found)
+    if len(found) < min(min_parts, total):
+        found = extents(start, stop, records_max=total // min(min_parts, total), shards=shards)
+    return [(extent.start, extent.stop) for extent in found if extent.records]
+
+
 def plan(
-    start: int, stop: int, options: ReadOptions, wanted: Wanted, shards: Sequence[int] | None = None
+    start: int,
+    stop: int,
+    options: ReadOptions,
+    wanted: Wanted,
+    shards: Sequence[int] | None = None,
+    extents: Extents | None = None,
 ) -> list[LogPartition]:
-    """The partitions of a range; with `shards`, those of each shard apart, one shard after the other."""
+    """The partitions of a range; with `shards`, those of each shard apart, one shard after the other.
+
+    `extents` counts records where positions are not dense.
+    """
 
     def parts(wanted: Wanted, min_parts: int) -> list[LogPartition]:
-        ranges = cut(start, stop, min_parts=min_parts, max_records=options.max_records)
+        if extents is None:
+            ranges = cut(start, stop, min_parts=min_parts, max_records=options.max_records)
+        else:
+            ranges = cut_counted(
+                start, stop, extents, min_parts=min_parts, max_records=options.max_records, shards=wanted.shards
+            )
         return [LogPartition(options.target, low, high, wanted, options.fail_on_data_loss) for low, high in ranges]
 
     if shards is None:

@@ -16,9 +16,10 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from ithaca.engines.tasks import extents_of
 from ithaca.model.errors import InvalidInput, NotWritten
 from ithaca.model.interface import Log
-from ithaca.spark.admission import admitted, size_of
+from ithaca.spark.admission import admitted, dense, size_of
 from ithaca.spark.options import ReadOptions
 from ithaca.spark.planning import LogPartition, Wanted, plan
 from ithaca.spark.reading import read_partition
@@ -72,8 +73,17 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         check_start(log, position, self._options.fail_on_data_loss)
         records, byte_count = self._limits(limit)
-        stop = admitted(position, tail, records=records, byte_count=byte_count, size=lambda place: size_of(log, place))
-        return _offset(stop)
+        extents = extents_of(log)
+        return _offset(
+            admitted(
+                position,
+                tail,
+                records=records,
+                byte_count=byte_count,
+                size=lambda place: size_of(log, place),
+                extents=dense if extents is None else extents,
+            )
+        )
 
     def _limits(self, limit: ReadLimit) -> tuple[int | None, int | None]:
         if isinstance(limit, ReadAllAvailable):
@@ -105,7 +115,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         check_start(self._log, low, options.fail_on_data_loss)
         shards = shards_of(self._log) if options.split == "shard" else None
-        return list(plan(low, high, options, Wanted(options.key_filter), shards))
+        return list(plan(low, high, options, Wanted(options.key_filter), shards, extents_of(self._log)))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if isinstance(partition, LogPartition):

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ithaca.model.errors import BatchTooLarge, InvalidInput, Unsupported
+from ithaca.model.errors import BatchTooLarge, InvalidInput
+from ithaca.model.interface.tables import arrow_schema, package
 from ithaca.model.records import Buffer
 
 Offsets = NDArray[np.int32]
@@ -43,7 +44,7 @@ def to_record_batch(
 
     The offsets have been checked. Without `key_validity` every record has a key; without `keys` none has.
     """
-    pa = _pyarrow()
+    pa = package("pyarrow")
     if key_offsets is None or keys is None:
         key_column = pa.nulls(count, pa.binary())
     else:
@@ -60,7 +61,7 @@ def to_record_batch(
         key_column,
         value_column,
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=_schema(pa))
+    return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(pa))
 
 
 def from_arrow(values: Any, keys: Any = None) -> Parts:
@@ -68,7 +69,7 @@ def from_arrow(values: Any, keys: Any = None) -> Parts:
 
     Bytes are not copied, except by joining chunks. A null value is `InvalidInput`, a null key is no key.
     """
-    pa = _pyarrow()
+    pa = package("pyarrow")
     value_array = _binary_array(pa, values, "values")
     if value_array.null_count:
         row = int(np.argmin(_validity(value_array)))
@@ -82,26 +83,6 @@ def from_arrow(values: Any, keys: Any = None) -> Parts:
         raise InvalidInput(f"{count} values came with {len(key_array)} keys: pass as many keys as values")
     bitmap = np.packbits(_validity(key_array), bitorder="little").tobytes()
     return Parts(count, value_offsets, value_data, bitmap, *_offsets_and_data(key_array))
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise Unsupported("Arrow needs the package pyarrow: install ithaca[arrow]") from error
-    return pyarrow
-
-
-def _schema(pa: Any) -> Any:
-    return pa.schema(
-        [
-            pa.field("position", pa.int64(), nullable=False),
-            pa.field("shard", pa.int32(), nullable=False),
-            pa.field("timestamp", pa.timestamp("us", tz="UTC"), nullable=False),
-            pa.field("key", pa.binary()),
-            pa.field("value", pa.binary(), nullable=False),
-        ]
-    )
 
 
 def _binary_array(pa: Any, column: Any, what: str) -> Any:

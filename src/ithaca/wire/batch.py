@@ -11,7 +11,8 @@
 ```
 
 All little-endian. Kinds: data, a run of no-ops (count, no body), and the bookkeeping of a lane, which
-counts no records: control, mark, snapshot. Flags: bits 0–1 compression (of the body only), bit 2 keys.
+counts no records: control, mark, snapshot, and the place of the entry that follows. Flags: bits 0–1
+compression (of the body only), bit 2 keys.
 
 Offsets and data are Arrow's binary layout, validity is Arrow's bitmap. Bytes 0..8 and what body_crc covers
 stay the same in every version, so an unknown version can be told from damage.
@@ -36,8 +37,8 @@ HEAD_BYTES: Final = 64
 OBJECT_BYTES: Final = 1024
 """What a batch in memory takes beside its stored bytes, generously: small ones are mostly that."""
 
-DATA, NOOPS, CONTROL, MARK, SNAPSHOT = 1, 2, 3, 4, 5
-BOOKKEEPING: Final = frozenset({CONTROL, MARK, SNAPSHOT})
+DATA, NOOPS, CONTROL, MARK, SNAPSHOT, PLACE = 1, 2, 3, 4, 5, 6
+BOOKKEEPING: Final = frozenset({CONTROL, MARK, SNAPSHOT, PLACE})
 
 _COMPRESSION_MASK: Final = 0b011
 KEYS: Final = 0b100
@@ -195,14 +196,14 @@ class Batch:
         end = at + self.raw_bytes
         value_offsets, at = _read_offsets(raw, at, end, self.count)
         values_at = at
-        at += _padded(int(value_offsets[-1]))
+        at += padded(int(value_offsets[-1]))
         key_offsets: Offsets | None = None
         key_valid_at = keys_at = 0
         if self.flags & KEYS:
             key_valid_at = at
-            key_offsets, at = _read_offsets(raw, at + _padded((self.count + 7) // 8), end, self.count)
+            key_offsets, at = _read_offsets(raw, at + padded((self.count + 7) // 8), end, self.count)
             keys_at = at
-            at += _padded(int(key_offsets[-1]))
+            at += padded(int(key_offsets[-1]))
         if at != end:
             raise Corrupt(f"the columns of a batch end at byte {at} of {end}")
         return Columns(raw, value_offsets, values_at, key_valid_at, key_offsets, keys_at)
@@ -251,13 +252,13 @@ def _place_crc(base_lsn: int, body_crc: int, seed: int) -> int:
     return int(_extend(seed, _PLACE.pack(base_lsn, body_crc)))
 
 
-def _padded(count: int) -> int:
+def padded(count: int) -> int:
     return (count + 7) & ~7
 
 
 def _read_offsets(raw: Buffer, at: int, end: int, count: int) -> tuple[Offsets, int]:
     """Offsets at `at`, checked to lie within the body with the data they describe, and where they end."""
-    after = at + _padded(4 * (count + 1))
+    after = at + padded(4 * (count + 1))
     if after > end:
         raise Corrupt(f"the offsets of {count} records do not fit into a batch")
     offsets: Offsets = np.frombuffer(raw, np.dtype("<i4"), count + 1, at)
@@ -320,7 +321,7 @@ def _check_kind(batch: Batch) -> None:
     elif batch.kind == NOOPS:
         well_formed = batch.count > 0 and batch.body_bytes == batch.raw_bytes == 0
     elif batch.kind in BOOKKEEPING:
-        well_formed = batch.count == 0 and _padded(batch.raw_bytes) == batch.body_bytes
+        well_formed = batch.count == 0 and padded(batch.raw_bytes) == batch.body_bytes
     else:
         well_formed = False
     if not well_formed:

@@ -14,7 +14,7 @@ from ithaca.model.errors import BatchTooLarge, InvalidInput, RecordTooLarge
 from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, RECORD_BYTES_MAX
 from ithaca.model.records import Buffer, Compression
 from ithaca.wire import arrow, compression
-from ithaca.wire.batch import BOOKKEEPING, DATA, HEAD_BYTES, KEYS, NOOPS, Batch, Offsets, sealed
+from ithaca.wire.batch import BOOKKEEPING, DATA, HEAD_BYTES, KEYS, NOOPS, PLACE, Batch, Offsets, sealed
 
 T = TypeVar("T")
 
@@ -103,6 +103,11 @@ def build_arrow(values: Any, keys: Any = None, *, timestamp_us: int, compress: C
     _check_sizes(value_offsets, key_offsets)
     columns = None if key_offsets is None else (bitmap, key_offsets, [key_data])
     return build_columns(value_offsets, [value_data], columns, timestamp_us, compress)
+
+
+def place(at: int, time_us: int) -> Batch:
+    """The entry that says where in the log the next entry of the lane stands, and its order time."""
+    return sealed(PLACE, 0, 0, time_us, (0, 0, at), b"", 0)
 
 
 def bookkeeping(kind: int, body: bytes = b"", *, timestamp_us: int = 0) -> Batch:

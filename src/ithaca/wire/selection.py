@@ -1,5 +1,7 @@
 """A batch of the records that a filter selects, for streams that carry only those."""
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,9 @@ from ithaca.wire.batch import Batch, Columns, Offsets
 from ithaca.wire.build import build_columns
 
 Rows = NDArray[np.int64]
+
+LOOPED_ROWS_MAX: Final = 16
+"""So few rows are compared one by one."""
 
 
 def selected(batch: Batch, low: int, high: int, key_filter: KeyFilter) -> tuple[Batch, Rows | None] | None:
@@ -30,8 +35,25 @@ def selected(batch: Batch, low: int, high: int, key_filter: KeyFilter) -> tuple[
 
 def matching(columns: Columns, low: int, high: int, key_filter: KeyFilter) -> Rows:
     """The rows among `[low, high)` of a batch with keys that the filter selects, ascending."""
+    if high - low <= LOOPED_ROWS_MAX and key_filter.kind != "hash":
+        return _few(columns, low, high, key_filter)
     offsets, data, valid = columns.key_vectors()
     return keys.select(key_filter, offsets[low : high + 1], data, valid[low:high]) + low
+
+
+def _few(columns: Columns, low: int, high: int, key_filter: KeyFilter) -> Rows:
+    """The same by a loop: of a lone record a dozen vectors would cost more than all else."""
+    assert columns.key_offsets is not None
+    raw, wanted, is_whole = memoryview(columns.raw), key_filter.key, key_filter.kind == "equals"
+    bounds = columns.key_offsets[low : high + 1].tolist()
+    found = []
+    for number, row in enumerate(range(low, high)):
+        start, size = columns.keys_at + bounds[number], bounds[number + 1] - bounds[number]
+        if size != len(wanted) if is_whole else size < len(wanted):
+            continue
+        if raw[columns.key_valid_at + row // 8] >> row % 8 & 1 and raw[start : start + len(wanted)] == wanted:
+            found.append(row)
+    return np.array(found, np.int64)
 
 
 def fitting(columns: Columns, rows: Rows, bytes_max: int) -> int:

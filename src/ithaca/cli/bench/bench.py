@@ -4,23 +4,19 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli.bench import cluster, emulate, experiments, spark
-from ithaca.cli.bench.cluster import fresh_shape
+from ithaca.cli.bench import cluster, emulate, experiments, objects, spark
 from ithaca.cli.bench.options import (
     BENCH_DIRECTORY,
     BatchOption,
     DirectoryOption,
-    FreshDurabilityOption,
-    FreshSegmentOption,
-    OrderersOption,
+    FreshCluster,
     RecordBytesOption,
-    ReplicasOption,
     RoundsOption,
     SecondsOption,
     SegmentOption,
-    ShardsOption,
 )
 from ithaca.cli.bench.report import print_cluster_memory, print_memory, print_rates
+from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import CompressionOption, DurabilityOption, JsonOption, examples, parse_size
 from ithaca.cli.progress import status_line
 
@@ -42,7 +38,16 @@ MEMORY_EXAMPLES = examples(
     "ithaca bench memory --cluster --bytes 10G",
 )
 
-app = typer.Typer(no_args_is_help=True, help="Measure the log against what this machine can do at all.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Measure the log against what this machine can do at all.",
+    epilog=examples(
+        "ithaca bench ceiling",
+        "ithaca bench embedded --batch 1000",
+        "ithaca bench append --shards 2",
+        "ithaca bench read",
+    ),
+)
 
 
 @app.command(epilog=CEILING_EXAMPLES)
@@ -128,7 +133,9 @@ def embedded(
 
 
 @app.command(epilog=MEMORY_EXAMPLES)
+@with_groups
 def memory(
+    *,
     cluster: Annotated[bool, typer.Option("--cluster", help="Of every server of a cluster, which is started.")] = False,
     directory: DirectoryOption = BENCH_DIRECTORY,
     byte_count: Annotated[
@@ -141,11 +148,7 @@ def memory(
     ] = 1 << 30,
     record_bytes: RecordBytesOption = 4096,
     batch: BatchOption = 64,
-    shards: ShardsOption = None,
-    replicas: ReplicasOption = None,
-    orderers: OrderersOption = None,
-    durability: FreshDurabilityOption = None,
-    segment_bytes: FreshSegmentOption = None,
+    fresh: FreshCluster,
     as_json: JsonOption = False,
 ) -> None:
     """Append with retention and read along; print private memory early and at the end.
@@ -156,15 +159,14 @@ def memory(
     if cluster:
         from ithaca.bench.cluster.memory import ClusterMemorySettings, run_cluster_memory
 
-        shape = fresh_shape(shards, replicas, orderers, durability, segment_bytes)
-        passing = ClusterMemorySettings(shape, byte_count, baseline_bytes, record_bytes, batch)
+        passing = ClusterMemorySettings(fresh.shape(), byte_count, baseline_bytes, record_bytes, batch)
         with status_line() as progress:
             report = run_cluster_memory(directory, passing, progress)
         print_cluster_memory(report, as_json)
         return
     from ithaca.bench.memory import MemorySettings, run_memory
 
-    segment_bytes = segment_bytes or 64 << 20
+    segment_bytes = fresh.segment_bytes or 64 << 20
     settings = MemorySettings(
         bytes=byte_count,
         baseline_bytes=baseline_bytes,
@@ -172,7 +174,7 @@ def memory(
         batch=batch,
         retention_bytes=4 * segment_bytes,
         segment_bytes=segment_bytes,
-        durability=durability or "fsync",
+        durability=fresh.durability or "fsync",
     )
     with status_line() as progress:
         report = run_memory(directory, settings, progress)
@@ -187,3 +189,6 @@ app.command(epilog=spark.SPARK_EXAMPLES)(spark.spark)
 app.command(epilog=emulate.EMULATE_EXAMPLES)(emulate.emulate)
 app.command(epilog=experiments.RECONFIGURE_EXAMPLES)(experiments.reconfigure)
 app.command(epilog=experiments.FAILURES_EXAMPLES)(experiments.failures)
+app.command(epilog=objects.SMR_EXAMPLES)(objects.smr)
+app.command(epilog=objects.STORE_EXAMPLES)(objects.store)
+app.command(epilog=objects.VERSIONS_EXAMPLES)(objects.versions)

@@ -1,8 +1,8 @@
 """`ithaca bench append|read|subscribe|latency`: wires the command line to the measurements of a cluster."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import typer
 
@@ -10,26 +10,17 @@ from ithaca.cli.bench.options import (
     BENCH_DIRECTORY,
     BatchOption,
     DirectoryOption,
-    FreshDurabilityOption,
-    FreshSegmentOption,
-    OrderersOption,
+    FreshCluster,
     ProfileOption,
     RecordBytesOption,
-    ReplicasOption,
     RoundsOption,
     RunningClusterOption,
     SecondsOption,
-    ShardsOption,
 )
 from ithaca.cli.bench.report import print_rates
-from ithaca.cli.options import FreshEngineOption, JsonOption, examples, parse_size
+from ithaca.cli.option_groups import with_groups
+from ithaca.cli.options import JsonOption, examples, parse_size
 from ithaca.cli.progress import status_line
-from ithaca.model.engine import DEFAULT_ENGINE, EngineName
-
-if TYPE_CHECKING:
-    from ithaca.bench.cluster.read import ReadSettings
-    from ithaca.cli.options import DurabilityName
-    from ithaca.cluster.temporary import Shape
 
 APPEND_EXAMPLES = examples(
     "ithaca bench append",
@@ -50,71 +41,41 @@ FillOption = Annotated[
 ]
 
 
-def fresh_shape(
-    shards: int | None,
-    replicas: int | None,
-    orderers: int | None,
-    durability: "DurabilityName | None",
-    segment_bytes: int | None,
-    engine: EngineName | None = None,
-) -> "Shape":
-    """The cluster to be started; small segments, so that a short measurement fills some."""
-    from ithaca.cluster.temporary import Shape
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What every measurement is told."""
 
-    return Shape(
-        shards or 1,
-        replicas or 2,
-        orderers or 3,
-        durability or "fsync",
-        segment_bytes or 64 << 20,
-        engine=engine or DEFAULT_ENGINE,
-    )
+    bootstrap: RunningClusterOption = None
+    directory: DirectoryOption = BENCH_DIRECTORY
+    record_bytes: RecordBytesOption = 4096
+    rounds: RoundsOption = 5
+    profile: ProfileOption = None
+    as_json: JsonOption = False
+
+    def measure(self, run: Callable[..., dict[str, Any]], settings: object) -> None:
+        drawn = {} if self.profile is None else {"profile": self.profile}
+        with status_line() as progress:
+            report = run(self.directory, settings, progress, **drawn)
+        print_rates(report, self.as_json)
 
 
-def chosen_cluster(
-    bootstrap: str | None,
-    shards: int | None,
-    replicas: int | None,
-    orderers: int | None,
-    durability: "DurabilityName | None",
-    segment_bytes: int | None,
-    engine: EngineName | None = None,
-) -> "str | Shape":
-    """The running cluster that the options name, or the shape of the one to be started."""
-    if bootstrap is None:
-        return fresh_shape(shards, replicas, orderers, durability, segment_bytes, engine)
-    names = ("--shards", "--replicas", "--orderers", "--durability", "--segment-bytes", "--engine")
-    for name, given in zip(names, (shards, replicas, orderers, durability, segment_bytes, engine), strict=True):
-        if given is not None:
-            raise typer.BadParameter(f"a running cluster is measured as it is; leave {name} out")
-    return bootstrap
-
-
+@with_groups
 def append(
-    bootstrap: RunningClusterOption = None,
-    directory: DirectoryOption = BENCH_DIRECTORY,
-    record_bytes: RecordBytesOption = 4096,
+    *,
+    run: Run,
     batch: BatchOption = 64,
     producers: Annotated[
         int | None, typer.Option(min=1, show_default="as many as shards", help="Processes that append.")
     ] = None,
     window: Annotated[int, typer.Option(min=1, help="Batches in flight per producer.")] = 4,
     seconds: SecondsOption = 2.0,
-    rounds: RoundsOption = 5,
-    shards: ShardsOption = None,
-    replicas: ReplicasOption = None,
-    orderers: OrderersOption = None,
-    durability: FreshDurabilityOption = None,
-    segment_bytes: FreshSegmentOption = None,
-    engine: FreshEngineOption = None,
+    fresh: FreshCluster,
     recycle: Annotated[
         bool, typer.Option("--recycle", help="Trim behind the producers, so that segments are written over.")
     ] = False,
     compare_shards: Annotated[
         bool, typer.Option("--compare-shards", help="Alternate with a cluster of one shard, instead of the ceiling.")
     ] = False,
-    profile: ProfileOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Appends to a cluster, in turns with the same bytes through two bare servers.
 
@@ -124,112 +85,57 @@ def append(
     from ithaca.bench.cluster.append import AppendSettings, run_append
     from ithaca.bench.cluster.shards import run_compare_shards
 
-    if compare_shards and bootstrap is None and shards is None:
-        shards = 2
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes, engine)
+    if compare_shards and run.bootstrap is None and fresh.shards is None:
+        fresh = replace(fresh, shards=2)
+    cluster = fresh.unless(run.bootstrap)
     if isinstance(cluster, str) and (recycle or compare_shards):
         raise typer.BadParameter("--recycle and --compare-shards need a cluster of their own; leave --bootstrap out")
     if not isinstance(cluster, str) and compare_shards and cluster.shards == 1:
         raise typer.BadParameter("one shard is compared with several; give --shards 2 or more")
-    if compare_shards and profile is not None:
+    if compare_shards and run.profile is not None:
         raise typer.BadParameter("profile one cluster at a time; leave --compare-shards out")
     settings = AppendSettings(
         cluster,
-        record_bytes=record_bytes,
+        record_bytes=run.record_bytes,
         batch=batch,
         producers=producers or (1 if isinstance(cluster, str) else cluster.shards),
         window=window,
         seconds=seconds,
-        rounds=rounds,
+        rounds=run.rounds,
         recycle=recycle,
     )
-    with status_line() as progress:
-        if compare_shards:
-            report = run_compare_shards(directory, settings, progress)
-        else:
-            report = run_append(directory, settings, progress, profile)
-    print_rates(report, as_json)
+    run.measure(run_compare_shards if compare_shards else run_append, settings)
 
 
-def latency(
-    bootstrap: RunningClusterOption = None,
-    directory: DirectoryOption = BENCH_DIRECTORY,
-    record_bytes: RecordBytesOption = 4096,
-    seconds: SecondsOption = 2.0,
-    rounds: RoundsOption = 5,
-    shards: ShardsOption = None,
-    replicas: ReplicasOption = None,
-    orderers: OrderersOption = None,
-    durability: FreshDurabilityOption = None,
-    segment_bytes: FreshSegmentOption = None,
-    engine: FreshEngineOption = None,
-    profile: ProfileOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_groups
+def latency(*, run: Run, seconds: SecondsOption = 2.0, fresh: FreshCluster) -> None:
     """How long a lone append takes: one record, one in flight, until its receipt."""
     from ithaca.bench.cluster.append import AppendSettings, run_latency
 
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes, engine)
-    settings = AppendSettings(cluster, record_bytes=record_bytes, seconds=seconds, rounds=rounds)
-    with status_line() as progress:
-        report = run_latency(directory, settings, progress, profile)
-    print_rates(report, as_json)
+    cluster = fresh.unless(run.bootstrap)
+    run.measure(run_latency, AppendSettings(cluster, record_bytes=run.record_bytes, seconds=seconds, rounds=run.rounds))
 
 
-def subscribe(
-    bootstrap: RunningClusterOption = None,
-    directory: DirectoryOption = BENCH_DIRECTORY,
-    byte_count: FillOption = 512 << 20,
-    record_bytes: RecordBytesOption = 4096,
-    batch: BatchOption = 64,
-    rounds: RoundsOption = 5,
-    shards: ShardsOption = None,
-    replicas: ReplicasOption = None,
-    orderers: OrderersOption = None,
-    durability: FreshDurabilityOption = None,
-    segment_bytes: FreshSegmentOption = None,
-    engine: FreshEngineOption = None,
-    profile: ProfileOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_groups
+def subscribe(*, run: Run, byte_count: FillOption = 512 << 20, batch: BatchOption = 64, fresh: FreshCluster) -> None:
     """One follower reads everything, as batches and as records, in turns with bare sockets."""
     from ithaca.bench.cluster.read import ReadSettings, run_subscribe
 
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes, engine)
-    settings = ReadSettings(cluster, bytes=byte_count, record_bytes=record_bytes, batch=batch, rounds=rounds)
-    _measure_reading(run_subscribe, directory, settings, profile, as_json)
+    cluster = fresh.unless(run.bootstrap)
+    run.measure(run_subscribe, ReadSettings(cluster, byte_count, run.record_bytes, batch, rounds=run.rounds))
 
 
+@with_groups
 def read(
-    bootstrap: RunningClusterOption = None,
-    directory: DirectoryOption = BENCH_DIRECTORY,
+    *,
+    run: Run,
     byte_count: FillOption = 512 << 20,
-    record_bytes: RecordBytesOption = 4096,
     batch: BatchOption = 64,
     seconds: SecondsOption = 2.0,
-    rounds: RoundsOption = 5,
-    shards: ShardsOption = None,
-    replicas: ReplicasOption = None,
-    orderers: OrderersOption = None,
-    durability: FreshDurabilityOption = None,
-    segment_bytes: FreshSegmentOption = None,
-    engine: FreshEngineOption = None,
-    profile: ProfileOption = None,
-    as_json: JsonOption = False,
+    fresh: FreshCluster,
 ) -> None:
     """Single records at random places, and a whole range, in turns with bare sockets."""
     from ithaca.bench.cluster.read import ReadSettings, run_read
 
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes, engine)
-    settings = ReadSettings(
-        cluster, bytes=byte_count, record_bytes=record_bytes, batch=batch, seconds=seconds, rounds=rounds
-    )
-    _measure_reading(run_read, directory, settings, profile, as_json)
-
-
-def _measure_reading(
-    run: Callable[..., dict[str, Any]], directory: Path, settings: "ReadSettings", profile: Path | None, as_json: bool
-) -> None:
-    with status_line() as progress:
-        report = run(directory, settings, progress, profile)
-    print_rates(report, as_json)
+    cluster = fresh.unless(run.bootstrap)
+    run.measure(run_read, ReadSettings(cluster, byte_count, run.record_bytes, batch, seconds, run.rounds))

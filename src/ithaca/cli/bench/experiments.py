@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +12,11 @@ import typer
 from ithaca.cli.bench.emulate import MEMORY_DISK
 from ithaca.cli.bench.options import DirectoryOption, RecordBytesOption, RoundsOption
 from ithaca.cli.bench.report import print_surroundings
-from ithaca.cli.options import JsonOption, examples
+from ithaca.cli.option_groups import with_groups
+from ithaca.cli.options import EngineOption, JsonOption, examples
 from ithaca.cli.output import emit_json, note
 from ithaca.cli.progress import status_line
+from ithaca.model.engine import DEFAULT_ENGINE
 
 if TYPE_CHECKING:
     from ithaca.bench.experiments.experiment import ExperimentSettings
@@ -28,34 +32,56 @@ FAILURES_EXAMPLES = examples(
     "ithaca bench failures --records-per-s 1000 --json",
 )
 
-ShardsOption = Annotated[int, typer.Option(min=2, help="Shards, and as many clients.")]
-ReplicasOption = Annotated[int, typer.Option(min=2, help="Replicas of each shard.")]
-BatchOption = Annotated[int, typer.Option(min=1, help="Records per batch.")]
-TurnOption = Annotated[float, typer.Option("--seconds", min=0.1, help="Per turn.")]
-AtOption = Annotated[float, typer.Option("--at", min=0.01, help="When it happens, in seconds from a turn's start.")]
-ShareOption = Annotated[float, typer.Option(min=0.01, max=1, help="Load, as a share of the measured capacity.")]
-RateOption = Annotated[
-    float | None, typer.Option("--records-per-s", min=1, help="The load; the capacity is not measured then.")
-]
-PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw throughput over time into FILE.")]
-NoPlotOption = Annotated[bool, typer.Option("--no-plot", help="Draw nothing.")]
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Something happens to a cluster under load."""
+
+    shards: Annotated[int, typer.Option(min=2, help="Shards, and as many clients.")] = 6
+    replicas: Annotated[int, typer.Option(min=2, help="Replicas of each shard.")] = 2
+    record_bytes: RecordBytesOption = 4096
+    batch: Annotated[int, typer.Option(min=1, help="Records per batch.")] = 4
+    seconds: Annotated[float, typer.Option(min=0.1, help="Per turn.")] = 6.0
+    at: Annotated[float, typer.Option(min=0.01, help="When it happens, in seconds from a turn's start.")] = 2.0
+    rounds: RoundsOption = 5
+    share: Annotated[float, typer.Option(min=0.01, max=1, help="Load, as a share of the measured capacity.")] = 1 / 3
+    records_per_s: Annotated[float | None, typer.Option(min=1, help="The load; the capacity is not measured then.")] = (
+        None
+    )
+    engine: EngineOption = DEFAULT_ENGINE
+
+    def settings(self) -> "ExperimentSettings":
+        from ithaca.bench.experiments.experiment import ExperimentSettings
+
+        return ExperimentSettings(
+            shards=self.shards,
+            replicas=self.replicas,
+            record_bytes=self.record_bytes,
+            batch=self.batch,
+            seconds=self.seconds,
+            at_s=self.at,
+            rounds=self.rounds,
+            share=self.share,
+            batches_per_s=None if self.records_per_s is None else self.records_per_s / self.batch,
+            engine=self.engine,
+        )
 
 
-def reconfigure(
-    shards: ShardsOption = 6,
-    replicas: ReplicasOption = 2,
-    record_bytes: RecordBytesOption = 4096,
-    batch: BatchOption = 4,
-    seconds: TurnOption = 6.0,
-    at: AtOption = 2.0,
-    rounds: RoundsOption = 5,
-    share: ShareOption = 1 / 3,
-    records_per_s: RateOption = None,
-    directory: DirectoryOption = MEMORY_DISK,
-    plot: PlotOption = None,
-    no_plot: NoPlotOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of it."""
+
+    directory: DirectoryOption = MEMORY_DISK
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw throughput over time into FILE.")] = None
+    no_plot: Annotated[bool, typer.Option("--no-plot", help="Draw nothing.")] = False
+    as_json: JsonOption = False
+
+    def picture(self, name: str) -> Path | None:
+        return None if self.no_plot else self.plot or Path(name)
+
+
+@with_groups
+def reconfigure(experiment: Experiment, outcome: Outcome) -> None:
     """A shard is added and another finalized, under load.
 
     Turns in which that happens alternate with undisturbed ones. Compared is
@@ -64,29 +90,19 @@ def reconfigure(
     """
     from ithaca.bench.experiments.reconfigure import run_reconfigure
 
-    settings = _settings(shards, replicas, record_bytes, batch, seconds, at, rounds, share, records_per_s)
-    picture = None if no_plot else plot or Path("reconfigure.png")
-    report = _run(lambda progress: run_reconfigure(directory, settings, progress), picture)
-    _print(report, as_json)
+    settings = experiment.settings()
+    measure = partial(run_reconfigure, outcome.directory, settings)
+    _print(_run(measure, outcome.picture("reconfigure.png")), outcome.as_json)
 
 
+@with_groups
 def failures(
-    shards: ShardsOption = 6,
-    replicas: ReplicasOption = 2,
-    record_bytes: RecordBytesOption = 4096,
-    batch: BatchOption = 4,
-    seconds: TurnOption = 6.0,
-    at: AtOption = 2.0,
-    rounds: RoundsOption = 5,
-    share: ShareOption = 1 / 3,
-    records_per_s: RateOption = None,
+    experiment: Experiment,
     detect: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="A replica that is silent for so long has failed.")
     ] = 1.0,
-    directory: DirectoryOption = MEMORY_DISK,
-    plot: PlotOption = None,
-    no_plot: NoPlotOption = False,
-    as_json: JsonOption = False,
+    *,
+    outcome: Outcome,
 ) -> None:
     """Servers are killed with -9, under load: the leading orderer, another one, a replica.
 
@@ -96,36 +112,9 @@ def failures(
     """
     from ithaca.bench.experiments.failures import run_failures
 
-    settings = _settings(shards, replicas, record_bytes, batch, seconds, at, rounds, share, records_per_s)
-    picture = None if no_plot else plot or Path("failures.png")
-    report = _run(lambda progress: run_failures(directory, settings, progress, detect_s=detect), picture)
-    _print(report, as_json)
-
-
-def _settings(
-    shards: int,
-    replicas: int,
-    record_bytes: int,
-    batch: int,
-    seconds: float,
-    at: float,
-    rounds: int,
-    share: float,
-    records_per_s: float | None,
-) -> "ExperimentSettings":
-    from ithaca.bench.experiments.experiment import ExperimentSettings
-
-    return ExperimentSettings(
-        shards=shards,
-        replicas=replicas,
-        record_bytes=record_bytes,
-        batch=batch,
-        seconds=seconds,
-        at_s=at,
-        rounds=rounds,
-        share=share,
-        batches_per_s=None if records_per_s is None else records_per_s / batch,
-    )
+    settings = experiment.settings()
+    measure = partial(run_failures, outcome.directory, settings, detect_s=detect)
+    _print(_run(measure, outcome.picture("failures.png")), outcome.as_json)
 
 
 def _run(measure: Callable[[Callable[[str], object]], dict[str, Any]], picture: Path | None) -> dict[str, Any]:

@@ -4,21 +4,17 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli.bench.cluster import chosen_cluster
 from ithaca.cli.bench.options import (
     BENCH_DIRECTORY,
     BatchOption,
     DirectoryOption,
-    FreshDurabilityOption,
-    FreshSegmentOption,
-    OrderersOption,
+    FreshCluster,
     RecordBytesOption,
-    ReplicasOption,
     RoundsOption,
     RunningClusterOption,
-    ShardsOption,
 )
 from ithaca.cli.bench.report import print_rates
+from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import JsonOption, examples, parse_size
 from ithaca.cli.progress import status_line
 
@@ -27,7 +23,9 @@ SPARK_EXAMPLES = examples(
 )
 
 
+@with_groups
 def spark(
+    *,
     bootstrap: RunningClusterOption = None,
     directory: DirectoryOption = BENCH_DIRECTORY,
     byte_count: Annotated[
@@ -51,11 +49,7 @@ def spark(
             "that is started for it. The first time, some 100 MB are downloaded from Maven Central.",
         ),
     ] = False,
-    shards: ShardsOption = None,
-    replicas: ReplicasOption = None,
-    orderers: OrderersOption = None,
-    durability: FreshDurabilityOption = None,
-    segment_bytes: FreshSegmentOption = None,
+    fresh: FreshCluster,
     as_json: JsonOption = False,
 ) -> None:
     """A scan of the log by Spark, in turns with Spark reading the same bytes from memory; then a streaming copy.
@@ -63,7 +57,7 @@ def spark(
     Needs the extra `spark` and Java 17 or newer. Latencies are those of whole
     queries, and of micro-batches.
     """
-    cluster = chosen_cluster(bootstrap, shards, replicas, orderers, durability, segment_bytes)
+    cluster = fresh.unless(bootstrap)
     from ithaca.bench.spark.scan import SparkSettings, run_spark
 
     settings = SparkSettings(cluster, byte_count, copy_bytes, record_bytes, batch, rounds, cores, kafka)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ithaca.cli.options import ClusterDirectoryOption, examples, parse_size
+from ithaca.cli.options import ClusterDirectoryOption, examples, parse_duration, parse_size
 from ithaca.cli.output import emit, json_line
 from ithaca.cli.progress import status_line
 
@@ -34,13 +34,19 @@ def autoscale(
     finalize_below: Annotated[
         float, typer.Option(help="Finalize a shard if the others stay below this share of these limits.")
     ] = 0.5,
-    hot: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Add after so long above a limit.")] = 10.0,
-    cold: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="Finalize after so long below.")] = 120.0,
+    hot: Annotated[
+        float, typer.Option(parser=parse_duration, metavar="DURATION", help="Add after so long above a limit.")
+    ] = 10.0,
+    cold: Annotated[
+        float, typer.Option(parser=parse_duration, metavar="DURATION", help="Finalize after so long below.")
+    ] = 120.0,
     cooldown: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Do nothing for so long afterwards.")
+        float, typer.Option(parser=parse_duration, metavar="DURATION", help="Do nothing for so long afterwards.")
     ] = 60.0,
-    interval: Annotated[float, typer.Option(min=0.05, metavar="SECONDS", help="Look so often.")] = 5.0,
-    grace: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="For the clients of a shard that goes.")] = 5.0,
+    interval: Annotated[float, typer.Option(parser=parse_duration, metavar="DURATION", help="Look so often.")] = 5.0,
+    grace: Annotated[
+        float, typer.Option(parser=parse_duration, metavar="DURATION", help="For the clients of a shard that goes.")
+    ] = 5.0,
     samples: Annotated[int | None, typer.Option(min=1, help="End after so many looks; else never.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide, and change nothing.")] = False,
     audit: Annotated[
@@ -57,6 +63,8 @@ def autoscale(
     from ithaca.cluster.autoscale_policy import AutoscaleSettings
     from ithaca.cluster.temporary import terminations_raised
 
+    if interval < 0.05:
+        raise typer.BadParameter("--interval is shorter than 50ms: look less often")
     settings = AutoscaleSettings(
         shards_min=shards_min,
         shards_max=shards_max,

@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from ithaca.cli.cluster.target import connected_cluster, named_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption
+from ithaca.cli.cluster.target import RunningCluster
+from ithaca.cli.option_groups import with_groups
+from ithaca.cli.options import JsonOption
 from ithaca.cli.output import emit_json
 
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ def add_list_command(
     """Give a group of commands its `list`: what `ask` gets of a cluster that runs."""
 
     @app.command("list", help=help, epilog=epilog)
+    @with_groups
     def list_all(
-        context: typer.Context,
-        directory: ClusterDirectoryOption = Path("ithaca-data"),
-        bootstrap: BootstrapOption = None,
+        *,
+        cluster: RunningCluster,
         as_json: JsonOption = False,
     ) -> None:
-        with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        with cluster.connected() as log:
             listed = ask(log.admin)
         emit_list(listed, columns, row, as_json=as_json)

@@ -1,20 +1,24 @@
 """`ithaca orderer`: ordering servers that are added, removed and listed while the cluster runs."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ithaca.cli.cluster.listing import add_list_command
-from ithaca.cli.cluster.target import connected_cluster, remote_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, examples
+from ithaca.cli.cluster.target import RunningCluster
+from ithaca.cli.option_groups import with_groups
+from ithaca.cli.options import examples
 from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
 if TYPE_CHECKING:
     from ithaca.model.interface import OrdererInfo
 
-app = typer.Typer(no_args_is_help=True, help="Add, remove and list the orderers of a cluster that runs.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Add, remove and list the orderers of a cluster that runs.",
+    epilog=examples("ithaca orderer list", "ithaca orderer add", "ithaca orderer remove 2"),
+)
 
 ADD_EXAMPLES = examples("ithaca orderer add", "ithaca orderer add -b 10.0.0.11:7600 10.0.0.14:7600")
 REMOVE_EXAMPLES = examples("ithaca orderer remove 2", "ithaca orderer remove 2 -b 10.0.0.11:7600")
@@ -22,14 +26,14 @@ LIST_EXAMPLES = examples("ithaca orderer list", "ithaca orderer list -b 10.0.0.1
 
 
 @app.command(epilog=ADD_EXAMPLES)
+@with_groups
 def add(
-    context: typer.Context,
+    *,
+    cluster: RunningCluster,
     address: Annotated[
         str | None,
         typer.Argument(metavar="[HOST:PORT]", show_default=False, help="With --bootstrap: where the orderer waits."),
     ] = None,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
 ) -> None:
     """Add an orderer to a cluster that runs. Add two: an even number survives no more.
 
@@ -37,41 +41,41 @@ def add(
     With --bootstrap: it runs already, started by ithaca serve with joining = true
     and an empty directory, and waits at the address.
     """
-    remote = remote_cluster(context, bootstrap)
+    remote = cluster.remote
     if remote is None:
         from ithaca.cluster.orderers import add_local_orderer
 
         if address is not None:
             raise typer.BadParameter("an address is for a cluster elsewhere: name it with --bootstrap")
         with status_line() as progress:
-            number = add_local_orderer(directory.absolute(), progress)
+            number = add_local_orderer(cluster.home, progress)
     else:
         if address is None:
             raise typer.BadParameter("name the address at which the new orderer waits")
-        with connected_cluster(remote) as log:
+        with cluster.connected() as log:
             number = log.admin.add_orderer(address)
     emit(f"orderer {number} was added\n".encode())
 
 
 @app.command(epilog=REMOVE_EXAMPLES)
+@with_groups
 def remove(
-    context: typer.Context,
+    *,
+    cluster: RunningCluster,
     orderer: Annotated[int, typer.Argument(min=1, help="The orderer's number.")],
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
 ) -> None:
     """Remove an orderer for good, be it up, down or lost; if it leads, it hands over first.
 
     Of the cluster in the directory its process ends, and it is taken out of
     cluster.toml; its data stays. Its number is never used again.
     """
-    remote = remote_cluster(context, bootstrap)
+    remote = cluster.remote
     if remote is None:
         from ithaca.cluster.orderers import remove_local_orderer
 
-        remove_local_orderer(directory.absolute(), orderer)
+        remove_local_orderer(cluster.home, orderer)
     else:
-        with connected_cluster(remote) as log:
+        with cluster.connected() as log:
             log.admin.remove_orderer(orderer)
     emit(f"orderer {orderer} was removed\n".encode())
 

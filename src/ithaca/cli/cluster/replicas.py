@@ -1,17 +1,21 @@
 """`ithaca shard replicas`: replicas that are listed, added, removed and replaced while the cluster runs."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ithaca.cli.cluster.listing import emit_list
-from ithaca.cli.cluster.target import connected_cluster, named_cluster, remote_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.cluster.target import RunningCluster
+from ithaca.cli.option_groups import with_groups
+from ithaca.cli.options import JsonOption, examples
 from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
-app = typer.Typer(no_args_is_help=True, help="List, add, remove and replace the replicas of a shard.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List, add, remove and replace the replicas of a shard.",
+    epilog=examples("ithaca shard replicas list", "ithaca shard replicas replace 0/1"),
+)
 
 LIST_EXAMPLES = examples("ithaca shard replicas list", "ithaca shard replicas list 0 --json")
 ADD_EXAMPLES = examples(
@@ -31,17 +35,17 @@ SpareOption = Annotated[
 
 
 @app.command("list", epilog=LIST_EXAMPLES)
+@with_groups
 def list_replicas(
-    context: typer.Context,
+    *,
+    cluster: RunningCluster,
     shard: Annotated[int | None, typer.Argument(min=0, help="Of this shard alone.")] = None,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the replicas of a cluster, or of one shard."""
     from ithaca.model.errors import NoSuchShard
 
-    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+    with cluster.connected() as log:
         shards = [each for each in log.admin.shards() if shard in (None, each.shard)]
     if not shards and shard is not None:
         raise NoSuchShard(f"there is no shard {shard}")
@@ -67,11 +71,11 @@ def _row(replica: dict[str, object]) -> tuple[object, ...]:
 
 
 @app.command(epilog=ADD_EXAMPLES)
+@with_groups
 def add(
-    context: typer.Context,
+    *,
+    cluster: RunningCluster,
     shard: Annotated[int, typer.Argument(min=0, help="The shard's number.")],
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
     spare: SpareOption = None,
 ) -> None:
     """Add a replica to a shard that is short of one, or to a finalized one for more reads.
@@ -79,25 +83,25 @@ def add(
     In a cluster of this machine its server is started, unless a spare waits. It
     copies everything before it counts.
     """
-    remote = remote_cluster(context, bootstrap)
+    remote = cluster.remote
     address = _checked(remote, spare)
     if address is None:
         from ithaca.cluster.replicas import add_local_replica
 
         with status_line() as progress:
-            number = add_local_replica(directory.absolute(), shard, progress)
+            number = add_local_replica(cluster.home, shard, progress)
     else:
-        with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        with cluster.connected() as log:
             number = log.admin.add_replica(shard, address)
     emit(f"replica {shard}/{number} was added\n".encode())
 
 
 @app.command(epilog=REMOVE_EXAMPLES)
+@with_groups
 def remove(
-    context: typer.Context,
+    *,
+    cluster: RunningCluster,
     replica: ReplicaArgument,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
     force: Annotated[bool, typer.Option("--force", help="Even if the others may lack something.")] = False,
 ) -> None:
     """Remove a replica from its shard; without masking that orders nothing until another was added.
@@ -106,22 +110,22 @@ def remove(
     directory is left.
     """
     shard, number = _numbers(replica)
-    if remote_cluster(context, bootstrap) is None:
+    if cluster.remote is None:
         from ithaca.cluster.replicas import remove_local_replica
 
-        remove_local_replica(directory.absolute(), shard, number, force=force)
+        remove_local_replica(cluster.home, shard, number, force=force)
     else:
-        with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        with cluster.connected() as log:
             log.admin.remove_replica(shard, number, force=force)
     emit(f"replica {shard}/{number} was removed\n".encode())
 
 
 @app.command(epilog=REPLACE_EXAMPLES)
+@with_groups
 def replace(
-    context: typer.Context,
+    *,
+    cluster: RunningCluster,
     replica: ReplicaArgument,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
     spare: SpareOption = None,
 ) -> None:
     """Put a new replica into the place of another, dead or alive.
@@ -129,14 +133,14 @@ def replace(
     The new one copies the shard first, for as long as the old one is there.
     """
     shard, number = _numbers(replica)
-    address = _checked(remote_cluster(context, bootstrap), spare)
+    address = _checked(cluster.remote, spare)
     if address is None:
         from ithaca.cluster.replicas import replace_local_replica
 
         with status_line() as progress:
-            new = replace_local_replica(directory.absolute(), shard, number, progress)
+            new = replace_local_replica(cluster.home, shard, number, progress)
     else:
-        with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+        with cluster.connected() as log:
             new = log.admin.replace_replica(shard, number, address)
     emit(f"replica {shard}/{new} has taken the place of {shard}/{number}\n".encode())
 

@@ -1,19 +1,23 @@
 """`ithaca session`: sessions that have names, which are listed and expired while the cluster runs."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ithaca.cli.cluster.listing import add_list_command, duration
-from ithaca.cli.cluster.target import connected_cluster, named_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, examples
+from ithaca.cli.cluster.target import RunningCluster
+from ithaca.cli.option_groups import with_groups
+from ithaca.cli.options import examples
 from ithaca.cli.output import emit
 
 if TYPE_CHECKING:
     from ithaca.model.interface import SessionInfo
 
-app = typer.Typer(no_args_is_help=True, help="List and expire the named sessions of a cluster that runs.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="List and expire the named sessions of a cluster that runs.",
+    epilog=examples("ithaca session list", "ithaca session expire importer"),
+)
 
 LIST_EXAMPLES = examples("ithaca session list", "ithaca session list -b 10.0.0.11:7600 --json")
 EXPIRE_EXAMPLES = examples("ithaca session expire importer", "ithaca session expire importer -b 10.0.0.11:7600")
@@ -36,17 +40,17 @@ Those of plain appends have none, and are not listed: they go by themselves.""",
 
 
 @app.command(epilog=EXPIRE_EXAMPLES)
+@with_groups
 def expire(
-    context: typer.Context,
+    *,
+    cluster: RunningCluster,
     name: Annotated[str, typer.Argument(help="The session's name.")],
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
 ) -> None:
     """Forget a named session, whoever has it open.
 
     Its records stay. Retries of what it sent are refused from then on, and
     whoever opens the name again begins with number 1.
     """
-    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+    with cluster.connected() as log:
         log.admin.expire_session(name)
     emit(f"session {name} has expired\n".encode())

@@ -1,23 +1,20 @@
 """`ithaca shard`: shards that are added, finalized and listed while the cluster runs."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ithaca.cli.cluster import replicas
 from ithaca.cli.cluster.listing import add_list_command
-from ithaca.cli.cluster.target import connected_cluster, named_cluster, remote_cluster
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, examples
+from ithaca.cli.cluster.target import RunningCluster
+from ithaca.cli.option_groups import with_groups
+from ithaca.cli.options import examples, parse_duration
 from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
 if TYPE_CHECKING:
     from ithaca.model.interface import ShardInfo
     from ithaca.model.view import Address
-
-app = typer.Typer(no_args_is_help=True, help="Add, finalize and list the shards of a cluster that runs.")
-app.add_typer(replicas.app, name="replicas")
 
 ADD_EXAMPLES = examples(
     "ithaca shard add",
@@ -28,17 +25,25 @@ FINALIZE_EXAMPLES = examples("ithaca shard finalize 0", "ithaca shard finalize 1
 LIST_EXAMPLES = examples("ithaca shard list", "ithaca shard list -b 10.0.0.11:7600 --json")
 
 
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Add, finalize and list the shards of a cluster that runs.",
+    epilog=examples("ithaca shard list", "ithaca shard add", "ithaca shard finalize 0", "ithaca shard replicas list"),
+)
+app.add_typer(replicas.app, name="replicas")
+
+
 @app.command(epilog=ADD_EXAMPLES)
+@with_groups
 def add(
-    context: typer.Context,
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    *,
+    cluster: RunningCluster,
     replicas: Annotated[
         int | None, typer.Option(min=1, max=15, show_default="as the last shard", help="Replicas of the new shard.")
     ] = None,
     masking: Annotated[
         bool, typer.Option("--masking", help="A majority of 3, 5, ... replicas is enough to order.")
     ] = False,
-    bootstrap: BootstrapOption = None,
     replica: Annotated[
         list[str] | None,
         typer.Option(metavar="HOST:PORT", help="With --bootstrap: a replica that runs there; once for each."),
@@ -50,31 +55,33 @@ def add(
     cluster.toml. With --bootstrap: the replicas run already, started by ithaca
     serve, and say themselves which shard they are.
     """
-    remote = remote_cluster(context, bootstrap)
+    remote = cluster.remote
     if remote is None:
         from ithaca.cluster.shards import add_local_shard
 
         if replica:
             raise typer.BadParameter("--replica is for a cluster elsewhere: name it with --bootstrap")
         with status_line() as progress:
-            number = add_local_shard(directory.absolute(), replicas, masking=masking, progress=progress)
+            number = add_local_shard(cluster.home, replicas, masking=masking, progress=progress)
     else:
         if not replica or replicas is not None:
             raise typer.BadParameter("name the replicas, each with --replica HOST:PORT; they must run already")
         number, addresses = _asked(replica)
-        with connected_cluster(remote) as log:
+        with cluster.connected() as log:
             number = log.admin.add_shard([str(address) for address in addresses], masking=masking, shard=number)
     emit(f"shard {number} was added\n".encode())
 
 
 @app.command(epilog=FINALIZE_EXAMPLES)
+@with_groups
 def finalize(
-    context: typer.Context,
+    *,
+    cluster: RunningCluster,
     shard: Annotated[int, typer.Argument(min=0, help="The shard's number.")],
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    bootstrap: BootstrapOption = None,
     grace_cuts: Annotated[int, typer.Option(min=0, help="So many cuts still count for it.")] = 0,
-    grace: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="And it stays so long at least.")] = 0,
+    grace: Annotated[
+        float, typer.Option(parser=parse_duration, metavar="DURATION", help="And it stays so long at least.")
+    ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Even if no other shard takes appends.")] = False,
 ) -> None:
     """Let a shard take nothing more: at once, or after a grace in which clients go elsewhere.
@@ -82,7 +89,7 @@ def finalize(
     What it holds stays readable; its replicas must go on running until all of it
     is trimmed.
     """
-    with connected_cluster(named_cluster(context, directory, bootstrap)) as log:
+    with cluster.connected() as log:
         log.admin.finalize_shard(shard, grace_cuts=grace_cuts, grace=grace, force=force)
     emit(f"shard {shard} is finalized\n".encode())
 

@@ -1,13 +1,13 @@
 """`ithaca status`: every server of a cluster, how it is, and what is wrong if something is."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, examples
+from ithaca.cli.options import BootstrapOption, ClusterDirectoryOption, JsonOption, TimeoutOption, examples
 from ithaca.cli.output import emit_json
 from ithaca.cli.target import is_written, parse_bootstrap
 
@@ -28,6 +28,7 @@ def status(
     context: typer.Context,
     directory: ClusterDirectoryOption = Path("ithaca-data"),
     bootstrap: BootstrapOption = None,
+    timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask every server of a cluster how it is, and say what is wrong.
@@ -46,14 +47,14 @@ def status(
     if bootstrap is None or (is_written(context, "directory") and not is_written(context, "bootstrap")):
         directory = directory.absolute()
         places, children, supervised = _supervised(directory)
-        found = asyncio.run(cluster_status(places))
+        found = asyncio.run(_within(cluster_status(places), timeout))
     else:
         addresses = parse_bootstrap(bootstrap)
 
         async def ask() -> "ClusterStatus":
             return await cluster_status(await places_of(addresses))
 
-        found = asyncio.run(ask())
+        found = asyncio.run(_within(ask(), timeout))
     report = _report(found, children, supervised)
     if as_json:
         emit_json(report)
@@ -61,6 +62,19 @@ def status(
         _print(report)
     if not report["healthy"]:
         raise typer.Exit(UNHEALTHY)
+
+
+async def _within(asking: "Coroutine[Any, Any, ClusterStatus]", timeout_s: float | None) -> "ClusterStatus":
+    import asyncio
+
+    from ithaca.model.errors import DeadlineExceeded
+
+    try:
+        return await asyncio.wait_for(asking, timeout_s)
+    except TimeoutError as error:
+        if isinstance(error, DeadlineExceeded):
+            raise
+        raise DeadlineExceeded(f"the servers did not all answer within {timeout_s} s: give them longer") from None
 
 
 def _supervised(directory: Path) -> "tuple[Sequence[ServerPlace], dict[str, ChildState], list[str]]":
@@ -89,7 +103,8 @@ def _report(found: "ClusterStatus", children: "dict[str, ChildState]", supervise
         status = server.status or {}
         servers.append(
             {
-                "name": server.place.name,
+                "name": server.called,
+                "runs_as": server.place.name,
                 "role": server.place.role,
                 "shard": status.get("shard", server.place.shard),
                 "number": status.get("replica", server.place.number),
@@ -123,7 +138,8 @@ def _print(report: dict[str, Any]) -> None:
     servers = Table("server", "address", "pid", "state", "restarts", box=None, pad_edge=False)
     for server in report["servers"]:
         restarts = "" if server["restarts"] is None else str(server["restarts"])
-        servers.add_row(server["name"], server["address"], str(server["pid"] or "-"), server["state"], restarts)
+        name = server["name"] if server["name"] == server["runs_as"] else f"{server['name']} ({server['runs_as']})"
+        servers.add_row(name, server["address"], str(server["pid"] or "-"), server["state"], restarts)
     console.print(servers)
     if report["lanes"]:
         lanes = Table("lane", "", "ordered", "durable", box=None, pad_edge=False)

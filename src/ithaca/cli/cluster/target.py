@@ -1,38 +1,53 @@
 """Which cluster a command that changes one is about: that of a directory, or one by its orderers."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from ithaca.cli.options import CONNECT_PATIENCE_S, BootstrapOption, ClusterDirectoryOption, TimeoutOption
 from ithaca.cli.target import is_written, parse_bootstrap
 
 if TYPE_CHECKING:
     from ithaca.model.interface import ClusterLog
 
 
-def remote_cluster(context: typer.Context, bootstrap: str | None) -> str | None:
-    """The cluster that --bootstrap names, unless --dir names one."""
-    if bootstrap is not None and is_written(context, "directory"):
-        if is_written(context, "bootstrap"):
-            raise typer.BadParameter("--dir and --bootstrap each name a cluster; give one of them")
-        return None
-    return bootstrap
+@dataclass(frozen=True, slots=True)
+class RunningCluster:
+    """A cluster that runs, by --dir or by --bootstrap."""
 
+    context: typer.Context
+    directory: ClusterDirectoryOption = Path("ithaca-data")
+    bootstrap: BootstrapOption = None
+    timeout: TimeoutOption = None
 
-def named_cluster(context: typer.Context, directory: Path, bootstrap: str | None) -> str:
-    """What to connect to, whichever of the two names it."""
-    remote = remote_cluster(context, bootstrap)
-    if remote is not None:
-        return ",".join(map(str, parse_bootstrap(remote)))
-    from ithaca.cluster.layout import bootstrap_of
-    from ithaca.cluster.local import cluster_file
+    @property
+    def remote(self) -> str | None:
+        """What --bootstrap names, unless --dir names a cluster."""
+        if self.bootstrap is not None and is_written(self.context, "directory"):
+            if is_written(self.context, "bootstrap"):
+                raise typer.BadParameter("--dir and --bootstrap each name a cluster; give one of them")
+            return None
+        return self.bootstrap
 
-    return bootstrap_of(cluster_file(directory.absolute()))
+    @property
+    def home(self) -> Path:
+        """The directory of a cluster that is not remote."""
+        return self.directory.absolute()
 
+    def connected(self) -> "ClusterLog":
+        """A handle of the cluster, whichever of the two names it."""
+        import ithaca
 
-def connected_cluster(bootstrap: str) -> "ClusterLog":
-    """A handle of the cluster."""
-    import ithaca
+        remote = self.remote
+        if remote is not None:
+            return ithaca.connect(",".join(map(str, parse_bootstrap(remote))), timeout=self._timeout)
+        from ithaca.cluster.layout import bootstrap_of
+        from ithaca.cluster.local import cluster_file
 
-    return ithaca.connect(bootstrap)
+        return ithaca.connect(bootstrap_of(cluster_file(self.home)), timeout=self._timeout)
+
+    @property
+    def _timeout(self) -> float:
+        return CONNECT_PATIENCE_S if self.timeout is None else self.timeout

@@ -1,7 +1,6 @@
 """`ithaca up` and `ithaca down`: a cluster on this machine."""
 
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.options import ClusterDirectoryOption, DurabilityName, FreshEngineOption, examples
+from ithaca.cli.options import (
+    ClusterDirectoryOption,
+    DurabilityName,
+    FreshEngineOption,
+    examples,
+    parse_duration,
+    parse_size,
+)
 from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
@@ -20,6 +26,8 @@ UP_EXAMPLES = examples(
     "ithaca up",
     "ithaca up --detach; ithaca status; ithaca down",
     "ithaca up --dir ./small --shards 1 --orderers 1 --port 7700",
+    "ithaca up --dir ./replicated --engine raft --replicas 3",
+    "ithaca up --replicas 3 --masking --retention-age 7d --retention-bytes 100GB",
     "echo hello | ithaca append -b 127.0.0.1:7600   (in another terminal)",
 )
 DOWN_EXAMPLES = examples("ithaca down", "ithaca down --dir ./small")
@@ -28,7 +36,9 @@ DOWN_EXAMPLES = examples("ithaca down", "ithaca down --dir ./small")
 def up(
     directory: ClusterDirectoryOption = Path("ithaca-data"),
     shards: Annotated[int | None, typer.Option(min=1, max=1000, show_default="2", help="Shards.")] = None,
-    replicas: Annotated[int | None, typer.Option(min=1, max=15, show_default="2", help="Replicas per shard.")] = None,
+    replicas: Annotated[
+        int | None, typer.Option(min=1, max=63, show_default="2", help="Replicas per shard, or of the log.")
+    ] = None,
     orderers: Annotated[
         int | None, typer.Option(min=1, max=63, show_default="3", help="Orderers, an odd number.")
     ] = None,
@@ -47,6 +57,24 @@ def up(
         int | None,
         typer.Option(min=0, max=1000, show_default="0", help="Aggregators between replicas and the ordering leader."),
     ] = None,
+    masking: Annotated[
+        bool | None,
+        typer.Option(
+            "--masking", show_default=False, help="Shards of 3, 5, ... replicas go on while a minority is slow or gone."
+        ),
+    ] = None,
+    retention_age: Annotated[
+        float | None,
+        typer.Option(
+            parser=parse_duration, metavar="DURATION", show_default="for ever", help="Keep records this long: 7d."
+        ),
+    ] = None,
+    retention_bytes: Annotated[
+        int | None,
+        typer.Option(
+            parser=parse_size, metavar="SIZE", show_default="everything", help="Keep this much of each shard: 100GB."
+        ),
+    ] = None,
     engine: FreshEngineOption = None,
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running, and return when it is healthy.")] = False,
 ) -> None:
@@ -61,12 +89,14 @@ def up(
     from ithaca.cluster.running import run_cluster, start_detached
 
     directory = directory.absolute()
-    wanted = Wanted(shards, replicas, orderers, port, durability, aggregators, engine)
+    wanted = Wanted(
+        shards, replicas, orderers, port, durability, aggregators, engine, masking, retention_age, retention_bytes
+    )
     if detach:
         with locked_cluster(directory, wanted):
             pass  # everything is as it should be; the process that stays looks once more
         with status_line() as progress:
-            file = start_detached(directory, _changes_only(progress))
+            file = start_detached(directory, progress)
         _print_welcome(directory, file, detached=True)
         return
     with locked_cluster(directory, wanted) as file, ExitStack() as display:
@@ -76,7 +106,7 @@ def up(
             display.close()
             _print_welcome(directory, file, detached=False)
 
-        asyncio.run(run_cluster(directory, file, tell=_tell, progress=_changes_only(progress), ready=ready))
+        asyncio.run(run_cluster(directory, file, tell=_tell, progress=progress, ready=ready))
     _tell("stopped: no server is left")
 
 
@@ -97,27 +127,14 @@ def _tell(text: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def _changes_only(progress: Callable[[str], object]) -> Callable[[str], None]:
-    """Where progress is printed line by line, the same line again tells nothing."""
-    newest = ""
-
-    def tell(text: str) -> None:
-        nonlocal newest
-        if text != newest:
-            newest = text
-            progress(text)
-
-    return tell
-
-
 def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
-    from ithaca.cluster.layout import bootstrap_of, servers_of
+    from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 
     first = file.orderers[0].address
     where = "" if directory == Path("ithaca-data").absolute() else f" --dir {directory}"
     stop = f"ithaca down{where}" if detached else "Ctrl-C"
     lines = [
-        f"The cluster is up: {len(servers_of(file))} servers, data in {directory}",
+        f"The cluster is up: {len(servers_of(file) + spares_of(file))} servers, data in {directory}",
         f"  bootstrap  {bootstrap_of(file)}",
         "Try, in another terminal:" if not detached else "Try:",
         f"  echo hello | ithaca append -b {first}",

@@ -6,7 +6,7 @@ name = "local"                  # for people
 engine = "scalog"               # how records get their places in the order
 durability = "fsync"            # or "os"
 order_interval_us = 0           # the least time between two cuts
-segment_bytes = 268435456       # roll segments at this size
+segment_bytes = "256M"          # roll segments at this size
 
 [[orderer]]                     # an odd number of them to begin with
 server = 1
@@ -25,17 +25,17 @@ level = 1                       # 1 takes replicas, 2 takes aggregators of level
 
 [failures]                      # what is done about a replica that is silent (`model.config.failures`)
 action = "none"                 # or "mask", "replace", "finalize-and-add"
-detection_ms = 3000             # silent for so long
+detection_ms = "3s"             # silent for so long
 
 [retention]                     # what is older, or more, is trimmed; without it nothing is
-age_s = 604800                  # ordered so long ago
-shard_bytes = 107374182400      # so much of a shard on each of its replicas, in whole segments
+age_s = "7d"                    # ordered so long ago
+shard_bytes = "100G"            # so much of a shard on each of its replicas, in whole segments
 
 [sessions]                      # names that nobody uses expire; without it they never do
-idle_s = 2592000                # neither opened nor appended to for so long, by the order's time
+idle_s = "30d"                  # neither opened nor appended to for so long, by the order's time
 
 [writers]                       # writers that publish nothing are forgotten; without it they never are
-idle_s = 2592000
+idle_s = "30d"
 
 [[spare]]                       # a storage server that waits until it is needed
 address = "127.0.0.1:7605"
@@ -44,12 +44,12 @@ address = "127.0.0.1:7605"
 address = "127.0.0.1:7604"
 ```
 
-Replicas are numbered as they are listed, from 0. Without masking, a shard of n replicas survives the loss of
-n-1; with it, of (n-1)/2. Only `server`, `address`, `shard`, `replicas` and `aggregator` must be there. The list of a
-shard says what it began as; who belongs to it now is what the ordering layer has agreed on.
+A time or a size is a number of what its name says, or text with a unit. An engine whose servers are all orderers
+(`raft`) has no shards. Replicas are numbered as they are listed, from 0. Without masking, a shard of n replicas
+survives the loss of n-1; with it, of (n-1)/2. Only `server`, `address`, `shard`, `replicas` and `aggregator` must be
+there. The list of a shard says what it began as; who belongs to it now is what the ordering layer has agreed on.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, get_args
@@ -68,7 +68,7 @@ from ithaca.model.config.idle import RULES as IDLE_RULES
 from ithaca.model.config.idle import idle_s
 from ithaca.model.config.retention import RULES as RETENTION_RULES
 from ithaca.model.config.retention import retention
-from ithaca.model.config.rules import Choice, Flag, Number, Rule, Text, Texts, Word, shown
+from ithaca.model.config.rules import Amount, Choice, Flag, Number, Rule, Text, Texts, Word, meant, shown
 from ithaca.model.config.toml_lines import Key, did_you_mean, line_of, read_toml
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
@@ -87,6 +87,7 @@ from ithaca.model.limits import (
     SHARD_NUMBER_MAX,
     SHARD_REPLICAS_MAX,
 )
+from ithaca.model.paths import AnyPath, local_path
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability, Retention
 from ithaca.model.view import Address
@@ -181,7 +182,7 @@ _CLUSTER: Final[Mapping[str, Rule]] = {
     "engine": Word(ENGINE_NAME_CHARS_MAX),
     "durability": Choice(get_args(Durability)),
     "order_interval_us": Number(0, ORDERING_INTERVAL_US_MAX),
-    "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),
+    "segment_bytes": Amount(Number(SEGMENT_BYTES_MIN, GIB), "bytes"),
 }
 _ORDERER: Final[Mapping[str, Rule]] = {
     "server": Number(1, RAFT_NUMBER_MAX),
@@ -217,9 +218,9 @@ _NEEDED: Final = {
 }
 
 
-def load_cluster(path: str | os.PathLike[str]) -> ClusterFile:
+def load_cluster(path: AnyPath) -> ClusterFile:
     """The cluster that the file describes; `ConfigError` names the line that is wrong."""
-    file = os.fspath(path)
+    file = local_path(path)
     return _Parser(file, *read_toml(file)).cluster()
 
 
@@ -254,7 +255,8 @@ class _Parser:
                 raise self._error(f"{name} is not known{did_you_mean(name, _TABLES)}: use one of {known}", name)
         settings = self._table("cluster")
         orderers = [self._orderer(*each) for each in self._tables("orderer", "server")]
-        shards = [self._shard(*each) for each in self._tables("shard", "shard")]
+        has_shards = "shard" in self._document or settings.get("engine", DEFAULT_ENGINE) == DEFAULT_ENGINE
+        shards = [self._shard(*each) for each in self._tables("shard", "shard")] if has_shards else []
         aggregators = []
         if "aggregator" in self._document:
             aggregators = [self._aggregator(*each) for each in self._tables("aggregator", "aggregator")]
@@ -307,6 +309,7 @@ class _Parser:
             problem = rules[name].problem(value)
             if problem is not None:
                 raise self._error(f"{name} {problem}", *path, name)
+            table[name] = meant(rules[name], value)
         for name in needed:
             if name not in table:
                 raise self._error(f"{name} is missing in [[{path[0]}]]", *path)

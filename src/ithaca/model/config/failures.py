@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from ithaca.model.config.rules import Choice, Number, Rule
+from ithaca.model.config.rules import Amount, Choice, Number, Rule
 from ithaca.model.limits import DETECTION_AGGREGATED_MS_MIN, DETECTION_MS, DETECTION_MS_MAX, DETECTION_MS_MIN
 
 Action = Literal["none", "mask", "replace", "finalize-and-add"]
@@ -20,7 +20,7 @@ Action = Literal["none", "mask", "replace", "finalize-and-add"]
 RULES: Final[Mapping[str, Rule]] = {
     "action": Choice(get_args(Action)),
     "answer": Choice(get_args(Action)),  # its former name
-    "detection_ms": Number(DETECTION_MS_MIN, DETECTION_MS_MAX),
+    "detection_ms": Amount(Number(DETECTION_MS_MIN, DETECTION_MS_MAX), "ms"),
 }
 
 

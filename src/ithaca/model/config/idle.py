@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ithaca.model.config.rules import Number, Rule
+from ithaca.model.config.rules import Amount, Number, Rule
 from ithaca.model.limits import IDLE_S_MAX, IDLE_S_MIN
 
-RULES: Final[Mapping[str, Rule]] = {"idle_s": Number(IDLE_S_MIN, IDLE_S_MAX)}
+RULES: Final[Mapping[str, Rule]] = {"idle_s": Amount(Number(IDLE_S_MIN, IDLE_S_MAX), "s")}
 
 
 def idle_s(table: Mapping[str, Any]) -> int | None:

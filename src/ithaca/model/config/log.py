@@ -4,10 +4,12 @@
 [log]
 durability = "fsync"            # or "os"
 compression = "none"            # or "lz4", "zstd"
-retention_age_s = 604800        # keep this long; left out: for ever
-retention_bytes = 10737418240   # keep this much; left out: everything
-segment_bytes = 268435456       # roll segments at this size
+retention_age_s = "7d"          # keep this long; left out: for ever
+retention_bytes = "10GB"        # keep this much; left out: everything
+segment_bytes = "256M"          # roll segments at this size
 ```
+
+A time or a size is a number of what its name says, or text with a unit.
 
 The file is named by the argument or by `ITHACA_CONFIG`; `ITHACA_DURABILITY` and so on name the settings.
 An empty variable, like an argument of None, is one that was not given.
@@ -18,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, get_args
 
-from ithaca.model.config.rules import Choice, Number, shown
+from ithaca.model.config.rules import Amount, Choice, Number, meant, shown
 from ithaca.model.config.toml_lines import did_you_mean, line_of, read_toml
 from ithaca.model.errors import ConfigError, InvalidInput, UnknownCompression
 from ithaca.model.limits import (
@@ -29,7 +31,9 @@ from ithaca.model.limits import (
     SEGMENT_BYTES_MAX,
     SEGMENT_BYTES_MIN,
 )
+from ithaca.model.paths import AnyPath, local_path
 from ithaca.model.records import Compression, Durability
+from ithaca.model.units import Duration, Size
 
 TABLE: Final = "log"
 PREFIX: Final = "ITHACA_"
@@ -46,25 +50,25 @@ class Settings:
     segment_bytes: int = SEGMENT_BYTES_MAX
 
 
-_RULES: Final[Mapping[str, Choice | Number]] = {
+_RULES: Final[Mapping[str, Choice | Amount]] = {
     "durability": Choice(get_args(Durability)),
     "compression": Choice(get_args(Compression)),
-    "retention_age_s": Number(RETENTION_AGE_S_MIN, RETENTION_AGE_S_MAX, whole=False),
-    "retention_bytes": Number(1, RETENTION_BYTES_MAX),
-    "segment_bytes": Number(SEGMENT_BYTES_MIN, GIB),
+    "retention_age_s": Amount(Number(RETENTION_AGE_S_MIN, RETENTION_AGE_S_MAX, whole=False), "s"),
+    "retention_bytes": Amount(Number(1, RETENTION_BYTES_MAX), "bytes"),
+    "segment_bytes": Amount(Number(SEGMENT_BYTES_MIN, GIB), "bytes"),
 }
 assert list(_RULES) == [field.name for field in fields(Settings)]
 
 
 def load_settings(
     *,
-    file: str | os.PathLike[str] | None = None,
+    file: AnyPath | None = None,
     environ: Mapping[str, str] = os.environ,
     durability: Durability | None = None,
     compression: Compression | None = None,
-    retention_age_s: float | None = None,
-    retention_bytes: int | None = None,
-    segment_bytes: int | None = None,
+    retention_age_s: Duration | None = None,
+    retention_bytes: Size | None = None,
+    segment_bytes: Size | None = None,
 ) -> Settings:
     """The settings in force; `ConfigError` names the file and line, or the variable, that is wrong.
 
@@ -79,10 +83,10 @@ def load_settings(
         "segment_bytes": segment_bytes,
     }
     path = file if file is not None else environ.get(PREFIX + "CONFIG") or None
-    values = {} if path is None else _from_file(os.fspath(path))
+    values = {} if path is None else _from_file(local_path(path))
     values |= _from_environment(environ)
     values |= _from_arguments(arguments)
-    return Settings(**values)
+    return Settings(**{name: meant(_RULES[name], value) for name, value in values.items()})
 
 
 def _from_arguments(arguments: Mapping[str, object]) -> dict[str, Any]:

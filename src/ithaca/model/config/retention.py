@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from ithaca.model.config.rules import Number, Rule
+from ithaca.model.config.rules import Amount, Number, Rule
 from ithaca.model.limits import RETENTION_AGE_S_MAX, RETENTION_BYTES_MAX, SEGMENT_BYTES_MIN
 from ithaca.model.records import Retention
 
 RULES: Final[Mapping[str, Rule]] = {
-    "age_s": Number(1, RETENTION_AGE_S_MAX),
-    "shard_bytes": Number(SEGMENT_BYTES_MIN, RETENTION_BYTES_MAX),
+    "age_s": Amount(Number(1, RETENTION_AGE_S_MAX), "s"),
+    "shard_bytes": Amount(Number(SEGMENT_BYTES_MIN, RETENTION_BYTES_MAX), "bytes"),
 }
 
 

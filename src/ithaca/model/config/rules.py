@@ -2,8 +2,11 @@
 
 import re
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from ithaca.model.config.toml_lines import did_you_mean
+from ithaca.model.errors import InvalidInput
+from ithaca.model.units import parse_duration, parse_size
 
 _SHOWN_CHARS_MAX = 200
 _QUOTES = "'\""
@@ -61,6 +64,43 @@ class Number:
         return f"is {shown(value)}: use a {'whole ' * self.whole}number from {self.low} to {self.high}"
 
 
+_SECONDS = {"s": 1.0, "ms": 1e-3}
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A number of bytes, seconds or milliseconds; or text with a unit, such as "10GB" or "7d"."""
+
+    number: Number
+    unit: Literal["bytes", "s", "ms"]
+
+    def parse(self, text: str) -> object:
+        return self.number.parse(text)
+
+    def value(self, given: object) -> object:
+        """The number that was meant; what is no amount stays as it is.
+
+        >>> Amount(Number(1, 1 << 40), "bytes").value("64K"), Amount(Number(1, 1_000_000), "s").value("7d")
+        (65536, 604800)
+        """
+        if not isinstance(given, str):
+            return given
+        try:
+            if self.unit == "bytes":
+                return parse_size(given)
+            unit_s = _SECONDS[self.unit]
+            amount = parse_duration(given, bare_s=unit_s) / unit_s
+        except InvalidInput:
+            return given
+        return int(amount) if amount.is_integer() else amount
+
+    def problem(self, value: object) -> str | None:
+        if self.number.problem(self.value(value)) is None:
+            return None
+        text = '"64K" or "10GB"' if self.unit == "bytes" else '"500ms" or "7d"'
+        return f"{self.number.problem(value)}, or text with a unit, such as {text}"
+
+
 @dataclass(frozen=True, slots=True)
 class Flag:
     """Yes or no."""
@@ -103,4 +143,9 @@ class Texts:
         return f'is {shown(value)}: use a list of texts, such as ["127.0.0.1:7603", "127.0.0.1:7604"]'
 
 
-Rule = Choice | Number | Flag | Text | Word | Texts
+Rule = Choice | Number | Amount | Flag | Text | Word | Texts
+
+
+def meant(rule: Rule, value: object) -> Any:
+    """A value without a problem, as the program takes it."""
+    return rule.value(value) if isinstance(rule, Amount) else value

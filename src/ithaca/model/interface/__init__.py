@@ -11,6 +11,7 @@ from ithaca.model.interface.blocking.admin import Admin
 from ithaca.model.interface.blocking.log import ClusterLog, Log, Pending, Session
 from ithaca.model.interface.blocking.parts import PartWriter, PreparedAppends
 from ithaca.model.interface.blocking.records import Records, Subscription
+from ithaca.model.interface.blocking.speculation import Speculation
 from ithaca.model.interface.shared import (
     Batch,
     ClusterStatus,
@@ -38,6 +39,7 @@ __all__ = [
     "SessionInfo",
     "ShardInfo",
     "ShardPolicy",
+    "Speculation",
     "Subscription",
     "WriterInfo",
 ]

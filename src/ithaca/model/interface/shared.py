@@ -29,6 +29,10 @@ class Batch(ABC):
     @abstractmethod
     def __len__(self) -> int: ...
 
+    def __repr__(self) -> str:
+        where = f" from position {self.first_position}" if len(self) else ""
+        return f"<ithaca.Batch of {len(self)} records{where}, shard {self.shard}>"
+
     @property
     @abstractmethod
     def first_position(self) -> int:

@@ -18,3 +18,15 @@ def unsupported(feature: Feature) -> Unsupported:
     return Unsupported(
         f"this log has no {feature.value}: use a cluster with the engine {names}{_INSTEAD.get(feature, '')}"
     )
+
+
+def refuses(kind: type, name: str, interfaces: "tuple[type, ...]") -> bool:
+    """Whether a class leaves a public method to the interface, where it does nothing but refuse."""
+    if name.startswith("_"):
+        return False
+    function = getattr(kind, name, None)
+    return any(
+        function is vars(each).get(name) and not getattr(function, "__isabstractmethod__", False)
+        for each in interfaces
+        if name in vars(each)
+    )

@@ -44,14 +44,13 @@ def _by_subscription(marks: Marks) -> Marks:
 
 
 def _check_backed(ledger: Ledger, speculation: Speculation, findings: Findings) -> None:
-    holes = ledger.holes()
-    for event, lo, hi in speculation.unbacked:
-        empty = int(np.searchsorted(holes, hi, "right") - np.searchsorted(holes, lo))
-        if empty < hi - lo + 1:
+    lows, highs = np.array([(lo, hi + 1) for _, lo, hi in speculation.unbacked], np.int64).reshape(-1, 2).T
+    for (event, lo, hi), due in zip(speculation.unbacked, ledger.due(lows, highs).tolist(), strict=True):
+        if due:
             findings.add(
                 "confirmed-delivered",
                 f"subscription {event.sub} confirmed positions {event.lo} to {event.hi} of attempt {event.att} at "
-                f"{event.t}, and {hi - lo + 1 - empty} from {lo} to {hi} were not delivered in it",
+                f"{event.t}, and {due} from {lo} to {hi} were not delivered in it",
             )
 
 
@@ -61,13 +60,11 @@ def _check_dense(ledger: Ledger, subs: list[Sub], deliveries: Deliveries, edges:
     begun = np.flatnonzero(sizes)
     previous[edges[begun]] = np.array([sub.start - 1 for sub in subs], np.int64)[begun]
     filtered = np.repeat(np.array([sub.filter is not None for sub in subs], bool), sizes)
-    skipped = deliveries.pos - previous - 1
-    rows = np.flatnonzero((skipped != 0) & ~filtered)
-    holes = ledger.holes()
-    empty = np.searchsorted(holes, deliveries.pos[rows]) - np.searchsorted(holes, previous[rows] + 1)
+    rows = np.flatnonzero((deliveries.pos != previous + 1) & ~filtered)
+    has_skipped = ledger.due(previous[rows] + 1, deliveries.pos[rows]) != 0
     findings.each(
         "dense",
-        rows[skipped[rows] != empty].tolist(),
+        rows[has_skipped | (deliveries.pos[rows] <= previous[rows])].tolist(),
         lambda row: (
             f"subscription {deliveries.sub[row]} delivered position {deliveries.pos[row]} at {deliveries.time[row]}, "
             f"and was due to go on at {previous[row] + 1}"
@@ -113,11 +110,9 @@ def _check_marks(ledger: Ledger, sub: Sub, has: Deliveries, marks: Marks, findin
     )
     if sub.filter is None:
         last = np.concatenate(([sub.start - 1], has.pos))[np.searchsorted(has.line, marks.line)]
-        holes = ledger.holes()
-        empty = np.searchsorted(holes, marks.up_to) - np.searchsorted(holes, last + 1)
         findings.each(
             rule,
-            np.flatnonzero(marks.up_to - last - 1 > empty).tolist(),
+            np.flatnonzero(ledger.due(last + 1, marks.up_to) > 0).tolist(),
             lambda row: (
                 f"subscription {sub.sub} said at {marks.time[row]} that it had all below {marks.up_to[row]}, and the "
                 f"last that it had was {last[row]}"

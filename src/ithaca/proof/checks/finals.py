@@ -6,7 +6,7 @@ import numpy as np
 
 from ithaca.proof.checks.records import sighting
 from ithaca.proof.columns import Ints, distinct
-from ithaca.proof.ledger import LOST_ID, RECEIPT, Flags, Ledger, Seen
+from ithaca.proof.ledger import EMPTY_ID, LOST_ID, RECEIPT, Flags, Ledger, Seen
 from ithaca.proof.rules import Findings
 
 
@@ -20,6 +20,14 @@ def check_lost(ledger: Ledger, findings: Findings) -> None:
     )
 
 
+def check_empty(ledger: Ledger, findings: Findings) -> None:
+    """Where positions are dense none is empty; this needs no dumps."""
+    if ledger.history.plan.dense:
+        for seen in ledger.seen:
+            for row in np.flatnonzero(seen.id == EMPTY_ID).tolist():
+                findings.add("no-gap", f"position {seen.pos[row]} is called empty in {sighting(seen, row)}")
+
+
 def check_finals(ledger: Ledger, findings: Findings) -> None:
     """Judge what the dumps hold together."""
     copies = np.zeros(len(ledger.axis), np.int64)
@@ -29,7 +37,8 @@ def check_finals(ledger: Ledger, findings: Findings) -> None:
         covered[dump.at] = True
         copies[distinct(dump.at[dump.id >= 0])] += 1
     _check_kept(ledger, covered, findings)
-    _check_gaps(ledger, covered, findings)
+    if ledger.history.plan.dense:
+        _check_gaps(ledger, covered, findings)
     _check_copies(ledger, covered, copies, findings)
 
 
@@ -37,7 +46,7 @@ def _check_kept(ledger: Ledger, covered: Flags, findings: Findings) -> None:
     missing = ~covered & ~ledger.may_be_gone()
     acknowledged = np.zeros(len(covered), bool)
     for seen in reversed(ledger.seen[: -len(ledger.history.dumps)]):
-        rows = np.flatnonzero(missing[seen.at] & (seen.id != LOST_ID) & ~acknowledged[seen.at])
+        rows = np.flatnonzero(missing[seen.at] & ~np.isin(seen.id, (LOST_ID, EMPTY_ID)) & ~acknowledged[seen.at])
         if seen.who == RECEIPT:
             acknowledged[seen.at[rows]] = True
         findings.each(

@@ -15,30 +15,28 @@ def check_ranges(ledger: Ledger, matching: Matcher, findings: Findings) -> None:
     """Judge each range by what the positions hold."""
     ranges, rows = ledger.history.ranges, ledger.history.rows
     edges = np.searchsorted(rows.range, np.arange(len(ranges) + 1))
-    holes = ledger.holes()
     for number, bounds in enumerate(ranges):
         has = rows.pos[edges[number] : edges[number + 1]]
-        for problem in _problems(bounds, has, holes, matching):
+        for problem in _problems(bounds, has, ledger, matching):
             name = "all" if bounds.filter is None else bounds.filter
             findings.add("range-whole", f"the range of {name} that returned at {bounds.ret} {problem}")
 
 
-def _problems(bounds: Bounds, has: Ints, holes: Ints, matching: Matcher) -> list[str]:
+def _problems(bounds: Bounds, has: Ints, ledger: Ledger, matching: Matcher) -> list[str]:
     problems = []
     if (np.diff(has) <= 0).any():
         row = int(np.flatnonzero(np.diff(has) <= 0)[0])
         problems.append(f"has position {has[row + 1]} after {has[row]}")
     outside = has[(has < bounds.start) | (has >= bounds.stop)]
     if bounds.filter is None:
-        width = max(0, bounds.stop - bounds.start)
-        empty = int(np.searchsorted(holes, bounds.stop) - np.searchsorted(holes, bounds.start)) if width else 0
-        if len(has) != width - empty:
-            problems.append(f"has {len(has)} of the {width - empty} records from {bounds.start} to {bounds.stop}")
+        due = int(ledger.due(*np.array([[bounds.start], [max(bounds.start, bounds.stop)]]))[0])
+        if len(has) != due:
+            problems.append(f"has {len(has)} of the {due} records from {bounds.start} to {bounds.stop}")
         strange: Ints = outside
     else:
         certain, possible = matching(bounds.filter)
-        due = certain[np.searchsorted(certain, bounds.start) : np.searchsorted(certain, bounds.stop)]
-        missing = np.setdiff1d(due, has)
+        wanted = certain[np.searchsorted(certain, bounds.start) : np.searchsorted(certain, bounds.stop)]
+        missing = np.setdiff1d(wanted, has)
         if len(missing):
             problems.append(f"(from {bounds.start} to {bounds.stop}) has left out {_some(missing)}")
         strange = np.union1d(np.setdiff1d(has, possible), outside)

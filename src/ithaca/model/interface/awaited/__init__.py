@@ -1,4 +1,4 @@
-"""The public interface, asynchronous: the source of the synchronous one. `log` first, then `records`, `parts`, `admin`.
+"""The public interface, asynchronous: the source of the synchronous one. `log` first, then `records` and the others.
 
 Same names, same parameters. What may wait is a coroutine. `read_range` and `subscribe` are plain calls that
 give asynchronous iterators: arguments of a wrong kind are refused by the call, whereas the start, the tail
@@ -10,6 +10,7 @@ from ithaca.model.interface.awaited.admin import Admin
 from ithaca.model.interface.awaited.log import ClusterLog, Log, Pending, Session
 from ithaca.model.interface.awaited.parts import PartWriter, PreparedAppends
 from ithaca.model.interface.awaited.records import Records, Subscription
+from ithaca.model.interface.awaited.speculation import Speculation
 
 __all__ = [
     "Admin",
@@ -20,5 +21,6 @@ __all__ = [
     "PreparedAppends",
     "Records",
     "Session",
+    "Speculation",
     "Subscription",
 ]

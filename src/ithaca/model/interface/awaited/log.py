@@ -1,17 +1,18 @@
 """The log, awaited: its appends, its sessions, and what a cluster's log has besides."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, NoReturn, overload
 
 from ithaca.model.engine import Feature
+from ithaca.model.errors import InvalidInput
 from ithaca.model.interface.awaited.admin import Admin
 from ithaca.model.interface.awaited.parts import PreparedAppends
-from ithaca.model.interface.awaited.records import Records, Subscription
+from ithaca.model.interface.awaited.records import Closing, Records, Subscription
 from ithaca.model.interface.shared import ClusterStatus, ShardPolicy
-from ithaca.model.interface.unsupported import unsupported
-from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+from ithaca.model.interface.unsupported import refuses, unsupported
+from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
+from ithaca.model.units import Duration
 
 
 class Pending(ABC):
@@ -27,7 +28,7 @@ class Pending(ABC):
     """
 
     @abstractmethod
-    async def result(self, timeout: float | None = None) -> Receipt:
+    async def result(self, timeout: Duration | None = None) -> Receipt:
         """Wait for the receipt; raises what the append raised, or `DeadlineExceeded`."""
 
     @abstractmethod
@@ -69,25 +70,20 @@ class Session(ABC):
     def next_seq(self) -> int:
         """The number that the next new record must have; 1 at first."""
 
-    @abstractmethod
     async def append(
-        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: Duration | None = None
     ) -> Receipt:
         """Append one record under `seq` (default: the next number)."""
+        return await self.append_many([value], keys=None if key is None else [key], seq=seq, timeout=timeout)
 
     @abstractmethod
     async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        seq: int | None = None,
-        timeout: float | None = None,
+        self, values: Values, *, keys: Keys | None = None, seq: int | None = None, timeout: Duration | None = None
     ) -> Receipt:
         """Append one atomic batch whose first record has the number `seq` (default: the next number)."""
 
 
-class Log(PreparedAppends, ABC):
+class Log(PreparedAppends, Closing):
     """A totally ordered log of records. `ithaca.aio.open` gives one; `close` is idempotent.
 
     >>> import asyncio, ithaca.aio
@@ -100,12 +96,12 @@ class Log(PreparedAppends, ABC):
     """
 
     @abstractmethod
-    async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
+    async def append(self, value: Buffer, *, key: Buffer | None = None, timeout: Duration | None = None) -> Receipt:
         """Append one record; returns once it is durable and ordered."""
 
     @abstractmethod
     async def append_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
+        self, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None
     ) -> Receipt:
         """Append one atomic batch with consecutive positions; `BatchTooLarge`, never split."""
 
@@ -114,20 +110,27 @@ class Log(PreparedAppends, ABC):
         """Append without waiting for the receipt; waits only while too many bytes are in flight."""
 
     @abstractmethod
-    async def submit_many(self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None) -> Pending:
+    async def submit_many(self, values: Values, *, keys: Keys | None = None) -> Pending:
         """`append_many` without waiting for the receipt."""
 
     @abstractmethod
-    async def flush(self, *, timeout: float | None = None) -> None:
+    async def flush(self, *, timeout: Duration | None = None) -> None:
         """Wait for everything submitted before; raises the first failure since the last flush."""
 
     @abstractmethod
-    async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
-        """The record at `position`; `NotWritten` unless it appears within `wait` seconds."""
+    async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
+        """The record at `position`; `NotWritten` unless it appears within `wait` seconds.
+
+        `EmptyPosition` where there is none and never will be, which some engines have.
+        """
 
     @abstractmethod
-    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> Records:
-        """The records of `[start, stop)`, by default up to the tail at the time of the call."""
+    def read_range(self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None) -> Records:
+        """The records of `[start, stop)`, by default up to the tail at the time of the call.
+
+        Either is a position, "earliest", "latest" or an aware datetime, which stands for the first position of that
+        time or a later one.
+        """
 
     @abstractmethod
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> Subscription:
@@ -153,13 +156,30 @@ class Log(PreparedAppends, ABC):
     async def close(self) -> None:
         """Flush, release everything; raises what failed. Idempotent."""
 
-    async def __aenter__(self) -> Self:
-        return self
+    @overload
+    def __getitem__(self, at: int) -> Awaitable[Record]: ...
+    @overload
+    def __getitem__(self, at: slice) -> Records: ...
+    def __getitem__(self, at: int | slice) -> "Awaitable[Record] | Records":
+        """`log[5]` is `read(5)`, and `log[5:9]` is `read_range(5, 9)`: positions begin with 1."""
+        if not isinstance(at, slice):
+            return self.read(at)
+        if at.step is not None:
+            raise InvalidInput(f"log[{at.start}:{at.stop}:{at.step}] leaves records out: filter what read_range gives")
+        return self.read_range("earliest" if at.start is None else at.start, at.stop)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()
+    def __iter__(self) -> NoReturn:
+        raise InvalidInput('a log is not iterated itself: use log.read_range("earliest"), or log.subscribe("earliest")')
+
+    def __len__(self) -> NoReturn:
+        raise InvalidInput("a log has no length that stays: use log.tail() - log.first()")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __dir__(self) -> list[str]:
+        """Without what this log cannot do."""
+        return [name for name in super().__dir__() if not refuses(type(self), name, (Log, PreparedAppends))]
 
 
 class ClusterLog(Log):
@@ -177,7 +197,7 @@ class ClusterLog(Log):
         return Admin()
 
     async def append_to_shard(
-        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
+        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: Duration | None = None
     ) -> Receipt:
         """Append one record to this shard, whatever the policy says.
 

@@ -9,7 +9,8 @@ from ithaca.model.engine import Feature
 from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
-from ithaca.model.records import Buffer
+from ithaca.model.records import Keys, Values
+from ithaca.model.units import Duration
 
 
 class PartWriter(ABC):
@@ -29,16 +30,14 @@ class PartWriter(ABC):
         """Records that were written so far."""
 
     @abstractmethod
-    async def append_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
-    ) -> None:
+    async def append_many(self, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None) -> None:
         """Write the next records, at most one batch of them; waits only while too much is under way.
 
         Raises what an earlier call failed with: `PartGone`, after which the part is to be prepared again.
         """
 
     @abstractmethod
-    async def finish(self, *, timeout: float | None = None) -> Part:
+    async def finish(self, *, timeout: Duration | None = None) -> Part:
         """Wait until all of it is durable on as many replicas as an append needs. It may be called again."""
 
     @abstractmethod
@@ -71,12 +70,12 @@ class PreparedAppends:
 
     async def prepare(
         self,
-        values: Iterable[Buffer],
+        values: Values,
         *,
-        keys: Iterable[Buffer | None] | None = None,
+        keys: Keys | None = None,
         shard: int | None = None,
-        ttl: float = PART_TTL_S,
-        timeout: float | None = None,
+        ttl: Duration = PART_TTL_S,
+        timeout: Duration | None = None,
     ) -> Part:
         """Make records durable without ordering them: one part of at most one batch; `open_part` takes more.
 
@@ -85,13 +84,13 @@ class PreparedAppends:
         raise unsupported(Feature.PREPARED)
 
     async def open_part(
-        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+        self, *, shard: int | None = None, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
     ) -> PartWriter:
         """Begin a part of any size, to be written piece by piece."""
         raise unsupported(Feature.PREPARED)
 
     async def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
     ) -> Published:
         """Give all records of all parts consecutive positions, in this order, or none of them any.
 
@@ -101,7 +100,7 @@ class PreparedAppends:
         """
         raise unsupported(Feature.PREPARED)
 
-    async def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+    async def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
         """The same without a writer, for whoever does not come back: the log remembers no name.
 
         The same parts again are where they were the first time, for as long as they are not trimmed: no part is ever
@@ -109,7 +108,9 @@ class PreparedAppends:
         """
         raise unsupported(Feature.PREPARED)
 
-    async def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+    async def renew(
+        self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
+    ) -> None:
         """Have finished parts wait for so many seconds from now on; never for less than before.
 
         A part that is being written is renewed by its writer. `PartGone` when one of them expired or was aborted.

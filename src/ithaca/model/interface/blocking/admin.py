@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ithaca.model.engine import Feature
 from ithaca.model.interface.shared import OrdererInfo, SessionInfo, ShardInfo, WriterInfo
 from ithaca.model.interface.unsupported import unsupported
+from ithaca.model.units import Duration
 
 
 class Admin:
@@ -30,7 +31,7 @@ class Admin:
         raise unsupported(Feature.SHARDS)
 
     def finalize_shard(
-        self, shard: int, *, grace_cuts: int = 0, grace: float = 0.0, wait: bool = True, force: bool = False
+        self, shard: int, *, grace_cuts: int = 0, grace: Duration = 0.0, wait: bool = True, force: bool = False
     ) -> None:
         """Let the shard take nothing more: at once, or after so many cuts and so many seconds.
 
@@ -49,7 +50,7 @@ class Admin:
         """
         raise unsupported(Feature.REPLICAS)
 
-    def add_replica(self, shard: int, address: str, *, timeout: float | None = None) -> int:
+    def add_replica(self, shard: int, address: str, *, timeout: Duration | None = None) -> int:
         """Have the spare that waits at this address copy the shard and become a replica of it; returns its number.
 
         For a shard that is short of a replica, or a finalized one that shall have more copies to read from. It takes
@@ -58,7 +59,7 @@ class Admin:
         """
         raise unsupported(Feature.REPLICAS)
 
-    def replace_replica(self, shard: int, replica: int, address: str, *, timeout: float | None = None) -> int:
+    def replace_replica(self, shard: int, replica: int, address: str, *, timeout: Duration | None = None) -> int:
         """Have the spare at this address take the place of a replica; returns the new one's number.
 
         Where the old one is still there the spare copies first, and the shard stops for a moment only. Otherwise as

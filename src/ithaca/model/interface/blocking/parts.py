@@ -12,7 +12,8 @@ from ithaca.model.engine import Feature
 from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
-from ithaca.model.records import Buffer
+from ithaca.model.records import Keys, Values
+from ithaca.model.units import Duration
 
 
 class PartWriter(ABC):
@@ -32,16 +33,14 @@ class PartWriter(ABC):
         """Records that were written so far."""
 
     @abstractmethod
-    def append_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
-    ) -> None:
+    def append_many(self, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None) -> None:
         """Write the next records, at most one batch of them; waits only while too much is under way.
 
         Raises what an earlier call failed with: `PartGone`, after which the part is to be prepared again.
         """
 
     @abstractmethod
-    def finish(self, *, timeout: float | None = None) -> Part:
+    def finish(self, *, timeout: Duration | None = None) -> Part:
         """Wait until all of it is durable on as many replicas as an append needs. It may be called again."""
 
     @abstractmethod
@@ -72,12 +71,12 @@ class PreparedAppends:
 
     def prepare(
         self,
-        values: Iterable[Buffer],
+        values: Values,
         *,
-        keys: Iterable[Buffer | None] | None = None,
+        keys: Keys | None = None,
         shard: int | None = None,
-        ttl: float = PART_TTL_S,
-        timeout: float | None = None,
+        ttl: Duration = PART_TTL_S,
+        timeout: Duration | None = None,
     ) -> Part:
         """Make records durable without ordering them: one part of at most one batch; `open_part` takes more.
 
@@ -86,13 +85,13 @@ class PreparedAppends:
         raise unsupported(Feature.PREPARED)
 
     def open_part(
-        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+        self, *, shard: int | None = None, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
     ) -> PartWriter:
         """Begin a part of any size, to be written piece by piece."""
         raise unsupported(Feature.PREPARED)
 
     def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
     ) -> Published:
         """Give all records of all parts consecutive positions, in this order, or none of them any.
 
@@ -102,7 +101,7 @@ class PreparedAppends:
         """
         raise unsupported(Feature.PREPARED)
 
-    def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+    def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
         """The same without a writer, for whoever does not come back: the log remembers no name.
 
         The same parts again are where they were the first time, for as long as they are not trimmed: no part is ever
@@ -110,7 +109,7 @@ class PreparedAppends:
         """
         raise unsupported(Feature.PREPARED)
 
-    def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+    def renew(self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None) -> None:
         """Have finished parts wait for so many seconds from now on; never for less than before.
 
         A part that is being written is renewed by its writer. `PartGone` when one of them expired or was aborted.
