@@ -22,6 +22,7 @@ _PACKAGES = (
     "protocol",
     "wire",
     "model",
+    "objects",
 )
 
 _FORBIDDEN = {
@@ -41,6 +42,8 @@ _ALLOWED = {
     "runtime/group_commit.py": "the embedded engine's writer, which works for threads",
     "client/portal.py": "the thread of the synchronous client's loop",
     "storage/directory_lock.py": "about other processes of this machine",
+    "objects/blocking/waiting.py": "the threads in which synchronous replicas follow the log",
+    "objects/context.py": "chance that a position seeds, the same on every replica",
 }
 
 
@@ -140,6 +143,16 @@ def test_a_pure_core_waits_for_nothing_and_asks_nobody(core: str) -> None:
             name for name in _imports(path.read_text()) if name.startswith(("ithaca.runtime", "ithaca.storage"))
         }
         assert not modules, path
+
+
+@pytest.mark.parametrize(
+    "core", ["agreement", "machine", "retaining", "snapshot", "store_state", "transaction", "version_index", "view"]
+)
+def test_the_cores_of_objects_are_pure(core: str) -> None:
+    names = set(_imports((_SOURCE / "objects" / f"{core}.py").read_text()))
+    tops = {name.split(".")[0] for name in names}
+    assert not tops & {"asyncio", "logging", "threading", "time"}
+    assert not [name for name in names if name.startswith(("ithaca.runtime", "ithaca.storage", "ithaca.client"))]
 
 
 def _imports(source: str) -> Iterator[str]:

@@ -89,8 +89,8 @@ WAITING = {
     "PreparedAppends": "prepare open_part publish publish_once renew abort",
     "Session": "append append_many",
     "Pending": "result",
-    "Records": "close take_batches",
-    "Subscription": "close poll take_batches",
+    "Records": "close take_batches to_arrow to_pandas to_polars",
+    "Subscription": "close poll take_batches to_arrow to_pandas to_polars",
 }
 
 

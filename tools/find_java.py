@@ -1,6 +1,7 @@
 """Spark needs Java 17 or newer: look for it, install it where that is allowed, else say in one line what to install.
 
-Everything but `ithaca.spark` works without, so this never fails the set-up.
+Whoever sits at a terminal is asked before anything is installed. Everything but `ithaca.spark` works without, so this
+never fails the set-up.
 """
 
 import os
@@ -40,11 +41,22 @@ def found_version() -> int:
         return 0
 
 
+def is_wanted(installer: str) -> bool:
+    """Whether it may be installed: whoever sits at a terminal is asked, as it changes the machine."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return True
+    try:
+        said = input(f"Spark needs Java {NEEDED}. Install it on this machine with {installer}? [Y/n] ")
+    except EOFError:
+        return False
+    return said.strip().lower() in ("", "y", "yes")
+
+
 def main() -> None:
     if found_version() >= NEEDED:
         return
     installer = next((name for name, _ in INSTALLERS if shutil.which(name)), None)
-    if installer is not None and os.geteuid() == 0:
+    if installer is not None and os.geteuid() == 0 and is_wanted(installer):
         print(f"Installing Java {NEEDED} with {installer} ...")
         for name, command in INSTALLERS:
             if name == installer:

@@ -3,7 +3,8 @@
     python tools/generate_sync.py           write the files
     python tools/generate_sync.py --check   say whether they are up to date, by the exit status
 
-`model/interface/blocking` is the text of `model/interface/awaited` without what is awaited. In `client/sync_log.py`
+`model/interface/blocking` is the text of `model/interface/awaited` without what is awaited, and `objects/blocking` that
+of `objects/awaited`. In `client/sync_log.py`
 every member of a class of the awaited interface is one line through the portal, unless a hand-written base class has it
 already.
 """
@@ -17,7 +18,12 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ithaca"
 INTERFACE = PACKAGE / "model" / "interface"
-SOURCES = [INTERFACE / "awaited" / f"{name}.py" for name in ("records", "parts", "admin", "log")]
+SOURCES = [INTERFACE / "awaited" / f"{name}.py" for name in ("records", "speculation", "parts", "admin", "log")]
+OBJECTS = PACKAGE / "objects"
+OBJECT_SOURCES = [
+    OBJECTS / "awaited" / f"{name}.py"
+    for name in ("catalogue", "follower", "replica", "snapshots", "store", "versions")
+]
 BY_HAND = PACKAGE / "client" / "sync_appends.py"
 FACE = PACKAGE / "client" / "sync_log.py"
 
@@ -42,13 +48,16 @@ from ithaca.model.interface import awaited
 
 WORDS = [
     (r"import asyncio, ithaca\.aio", "import ithaca"),
+    (r"import ithaca, ithaca\.objects\.aio", "import ithaca, ithaca.objects"),
+    (r"\bithaca\.objects\.aio\b", "ithaca.objects"),
     (r"\bithaca\.aio\b", "ithaca"),
     (r"\(await ([^()]*(?:\([^()]*\))?)\)\.", r"\1."),
     (r"\b(async|await) ", ""),
     (r"\banext\(", "next("),
     (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAwaitable\[(\w+)\]", r"\1"),
     (r"\b__a(enter|exit)__\b", r"__\1__"),
-    (r"interface\.awaited", "interface.blocking"),
+    (r"\b(interface|objects)\.awaited", r"\1.blocking"),
     (r", awaited(?=[.:])", ""),
     # Words of which the synchronous caller has others.
     (r": `await` it, or its `result`, for the receipt\.", ": its `result` is the receipt."),
@@ -68,7 +77,7 @@ def blocking(source: Path) -> str:
     text = unwrapped("\n".join(lines))
     for pattern, word in WORDS:
         text = re.sub(pattern, word, text)
-    notice = NOTICE.format(source=f"model/interface/awaited/{source.name}")
+    notice = NOTICE.format(source=source.relative_to(PACKAGE))
     summary, rest = text.split('"""\n', 1)
     return f'{summary}\n\n{notice}\n"""\n{rest}\n'
 
@@ -117,6 +126,7 @@ WRAPPED = {
 }
 """What the twin gives, and what is given for it."""
 
+ITERABLE = re.compile(r"(Iterable\[|Values\b|Keys\b)")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -199,7 +209,8 @@ def passed_on(arguments: ast.arguments) -> str:
 def iterables(arguments: ast.arguments) -> list[str]:
     """What may be a generator of the caller's, and so is run through in its thread, not on the loop."""
     every = arguments.posonlyargs + arguments.args + arguments.kwonlyargs
-    return [each.arg for each in every if each.annotation is not None and "Iterable[" in ast.unparse(each.annotation)]
+    said = {each.arg: "" if each.annotation is None else ast.unparse(each.annotation) for each in every}
+    return [name for name, kind in said.items() if ITERABLE.match(kind)]
 
 
 # Files
@@ -220,6 +231,7 @@ def formatted(text: str, target: Path) -> str:
 def generated() -> dict[Path, str]:
     """What each file has to say."""
     texts = {INTERFACE / "blocking" / source.name: blocking(source) for source in SOURCES}
+    texts |= {OBJECTS / "blocking" / source.name: blocking(source) for source in OBJECT_SOURCES}
     texts[FACE] = face()
     return {target: formatted(text, target) for target, text in texts.items()}
 
@@ -230,7 +242,7 @@ def main() -> int:
         if "--check" not in sys.argv[1:]:
             target.write_text(text, encoding="utf-8")
         elif not target.exists() or target.read_text(encoding="utf-8") != text:
-            print(f"{target} does not say what model/interface/awaited says: run `make generate`", file=sys.stderr)
+            print(f"{target} does not say what its awaited twin says: run `make generate`", file=sys.stderr)
             stale = 1
     return stale
 

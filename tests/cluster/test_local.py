@@ -12,6 +12,7 @@ from ithaca.cluster.local import Wanted, cluster_file, locked_cluster, programs_
 from ithaca.cluster.ports import free_ports, refuse_taken
 from ithaca.model.config.cluster import ClusterFile, load_cluster
 from ithaca.model.errors import ConfigError, InvalidInput, LogInUse, NoSuchLog, Unavailable
+from ithaca.model.records import Retention
 from ithaca.model.view import Address
 
 
@@ -151,3 +152,34 @@ def test_free_ports_are_different_and_free() -> None:
     ports = free_ports(20)
     assert len(set(ports)) == 20
     refuse_taken([Address("127.0.0.1", port) for port in ports])
+
+
+def test_a_taken_port_leaves_nothing_behind(tmp_path: Path, small: Wanted) -> None:
+    assert small.port is not None
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", small.port + 1))
+        taken.listen()
+        with pytest.raises(Unavailable, match=str(small.port + 1)):
+            make(tmp_path / "new", small)
+    assert not (tmp_path / "new").exists()
+
+
+def test_masking_and_retention_are_written_into_the_file(tmp_path: Path) -> None:
+    wanted = Wanted(
+        shards=1, replicas=3, orderers=1, port=free_base(4), masking=True, retention_age_s=7 * 86_400.0,
+        retention_bytes=100 << 30,
+    )  # fmt: skip
+    make(tmp_path, wanted)
+    file = cluster_file(tmp_path)
+    assert (file.shards[0].masking, file.shards[0].f) == (True, 1)
+    assert file.retention == Retention("7d", "100GB")
+    make(tmp_path, wanted)
+    with pytest.raises(InvalidInput, match=r"change \[retention\] there"):
+        make(tmp_path, Wanted(retention_age_s=60.0))
+    for wrong, said in [
+        (Wanted(masking=True, replicas=2), "works by majority"),
+        (Wanted(retention_age_s=0.5), "at least 1s"),
+        (Wanted(retention_bytes=5), "at least 65536"),
+    ]:
+        with pytest.raises(InvalidInput, match=said):
+            make(tmp_path / "other", wrong)

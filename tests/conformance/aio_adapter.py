@@ -14,6 +14,7 @@ from ithaca.model.interface import Batch, awaited
 from ithaca.model.limits import PART_TTL_S, POLL_RECORDS_MAX
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+from ithaca.model.units import Duration
 
 Result = TypeVar("Result")
 
@@ -50,7 +51,7 @@ class AdaptedPending(interface.Pending):
         self._thread = thread
         self._twin = twin
 
-    def result(self, timeout: float | None = None) -> Receipt:
+    def result(self, timeout: Duration | None = None) -> Receipt:
         if timeout is not None:
             return self._thread.run(self._twin.result(timeout))
 
@@ -75,6 +76,9 @@ class AdaptedRecords(interface.Records):
 
         self._records = thread.run(enter())
 
+    def __repr__(self) -> str:
+        return repr(self._records)
+
     def __next__(self) -> Record:
         return self._step(self._records)
 
@@ -91,7 +95,7 @@ class AdaptedRecords(interface.Records):
                 return
             yield batch
 
-    def take_batches(self, timeout: float | None = None) -> list[Batch]:
+    def take_batches(self, timeout: Duration | None = None) -> list[Batch]:
         return self._thread.run(self._records.take_batches(timeout))
 
     def close(self) -> None:
@@ -116,7 +120,7 @@ class AdaptedSubscription(AdaptedRecords, interface.Subscription):
         assert isinstance(self._records, awaited.Subscription)
         self._subscription = self._records
 
-    def poll(self, timeout: float | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+    def poll(self, timeout: Duration | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
         return self._thread.run(self._subscription.poll(timeout, max_records))
 
 
@@ -136,7 +140,7 @@ class AdaptedSession(interface.Session):
         *,
         key: Buffer | None = None,
         seq: int | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> Receipt:
         return self._thread.run(self._twin.append(value, key=key, seq=seq, timeout=timeout))
 
@@ -146,7 +150,7 @@ class AdaptedSession(interface.Session):
         *,
         keys: Iterable[Buffer | None] | None = None,
         seq: int | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> Receipt:
         return self._thread.run(self._twin.append_many(values, keys=keys, seq=seq, timeout=timeout))
 
@@ -169,11 +173,11 @@ class AdaptedPartWriter(interface.PartWriter):
         values: Iterable[Buffer],
         *,
         keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> None:
         self._thread.run(self._twin.append_many(values, keys=keys, timeout=timeout))
 
-    def finish(self, *, timeout: float | None = None) -> Part:
+    def finish(self, *, timeout: Duration | None = None) -> Part:
         return self._thread.run(self._twin.finish(timeout=timeout))
 
     def abort(self) -> None:
@@ -187,7 +191,10 @@ class AdaptedLog(interface.Log):
         self._thread = thread
         self._twin = twin
 
-    def append(self, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None) -> Receipt:
+    def __repr__(self) -> str:
+        return repr(self._twin)
+
+    def append(self, value: Buffer, *, key: Buffer | None = None, timeout: Duration | None = None) -> Receipt:
         return self._thread.run(self._twin.append(value, key=key, timeout=timeout))
 
     def append_many(
@@ -195,7 +202,7 @@ class AdaptedLog(interface.Log):
         values: Iterable[Buffer],
         *,
         keys: Iterable[Buffer | None] | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> Receipt:
         return self._thread.run(self._twin.append_many(values, keys=keys, timeout=timeout))
 
@@ -207,13 +214,15 @@ class AdaptedLog(interface.Log):
     ) -> interface.Pending:
         return AdaptedPending(self._thread, self._thread.run(self._twin.submit_many(values, keys=keys)))
 
-    def flush(self, *, timeout: float | None = None) -> None:
+    def flush(self, *, timeout: Duration | None = None) -> None:
         self._thread.run(self._twin.flush(timeout=timeout))
 
-    def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+    def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         return self._thread.run(self._twin.read(position, shard=shard, wait=wait))
 
-    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> interface.Records:
+    def read_range(
+        self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None
+    ) -> interface.Records:
         return AdaptedRecords(self._thread, lambda: self._twin.read_range(start, stop, where=where))
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> interface.Subscription:
@@ -237,26 +246,26 @@ class AdaptedLog(interface.Log):
         *,
         keys: Iterable[Buffer | None] | None = None,
         shard: int | None = None,
-        ttl: float = PART_TTL_S,
-        timeout: float | None = None,
+        ttl: Duration = PART_TTL_S,
+        timeout: Duration | None = None,
     ) -> Part:
         return self._thread.run(self._twin.prepare(values, keys=keys, shard=shard, ttl=ttl, timeout=timeout))
 
     def open_part(
-        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+        self, *, shard: int | None = None, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
     ) -> AdaptedPartWriter:
         twin = self._thread.run(self._twin.open_part(shard=shard, ttl=ttl, timeout=timeout))
         return AdaptedPartWriter(self._thread, twin)
 
     def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
     ) -> Published:
         return self._thread.run(self._twin.publish(key, parts, writer=writer, owner=owner, timeout=timeout))
 
-    def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+    def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
         return self._thread.run(self._twin.publish_once(parts, timeout=timeout))
 
-    def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+    def renew(self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None) -> None:
         self._thread.run(self._twin.renew(parts, ttl=ttl, timeout=timeout))
 
     def abort(self, parts: Iterable[Part]) -> None:

@@ -1,20 +1,21 @@
 """The engines that the conformance suite judges: those of the registry, and the embedded log.
 
 Each test gets a fresh deployment; the tests are relative to the tail they find, and assume neither one shard nor that
-the log starts empty. What a test needs of what not every engine has, it says (`Engine.require`).
+the log starts empty. So those of modules with the mark `shared_log` share one cluster of each engine: they neither trim
+nor use names. What a test needs of what not every engine has, it says (`Engine.require`).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
 import pytest
 from tests.conformance.aio_adapter import AdaptedLog, LoopThread
-from tests.engines import toy
+from tests.engines import sparse_toy, toy
 
 import ithaca
 import ithaca.aio
@@ -55,6 +56,27 @@ class Engine:
     deploy: Callable[[Path], Deployment]
     features: frozenset[Feature]
     durability: Durability = "fsync"
+    attach: Callable[[Cluster], Deployment] | None = None
+    """The same on a cluster that runs; None where there is none."""
+    cluster: EngineName = ""
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every position below the tail holds a record: nothing else may subtract positions."""
+        return Feature.DENSE in self.features
+
+    def check_next(self, positions: Iterable[int], tail: int) -> None:
+        """Those of records that were appended one after the other, the first of them at this tail."""
+        found = list(positions)
+        assert found[0] >= tail
+        assert all(low < high for low, high in pairwise(found))
+        if self.is_dense:
+            assert found == list(range(tail, tail + len(found)))
+
+    def check_passed(self, position: int, last: int) -> None:
+        """Where somebody stands who had this record last."""
+        assert position > last
+        assert position == last + 1 or not self.is_dense
 
     def require(self, feature: Feature) -> None:
         """Skip the test on an engine that lacks the feature."""
@@ -104,12 +126,17 @@ class EmbeddedAio(Deployment):
         self._handles.close()
 
 
-class Clustered(Deployment):
-    """Two shards of two replicas, their servers in this process, over real sockets and files."""
+def new_cluster(directory: Path, engine: EngineName) -> Cluster:
+    """Two shards of two replicas, their servers in this process, over real sockets and files; not started."""
+    return Cluster(directory / "cluster", shards=2, engine=engine)
 
-    def __init__(self, directory: Path, engine: EngineName) -> None:
+
+class Clustered(Deployment):
+    """A cluster, of its own if it is not started yet."""
+
+    def __init__(self, cluster: Cluster, *, is_own: bool = False) -> None:
         self._handles = ExitStack()
-        self._cluster = self._handles.enter_context(Cluster(directory / "cluster", shards=2, engine=engine))
+        self._cluster = self._handles.enter_context(cluster) if is_own else cluster
 
     def open(self, *, compression: Compression = "none") -> Log:
         return self._handles.enter_context(ithaca.connect(self._cluster.bootstrap, compression=compression))
@@ -124,9 +151,9 @@ class Clustered(Deployment):
 class ClusteredAio(Deployment):
     """The same through `ithaca.aio`, on a loop of its own."""
 
-    def __init__(self, directory: Path, engine: EngineName) -> None:
+    def __init__(self, cluster: Cluster, *, is_own: bool = False) -> None:
         self._handles = ExitStack()
-        self._cluster = self._handles.enter_context(Cluster(directory / "cluster", shards=2, engine=engine))
+        self._cluster = self._handles.enter_context(cluster) if is_own else cluster
         self._thread = LoopThread()
         self._handles.callback(self._thread.stop)
 
@@ -146,11 +173,15 @@ class ClusteredAio(Deployment):
 def clustered(name: EngineName) -> list[Engine]:
     """An engine of the registry, through both interfaces."""
     features = registry.engine(name).features
-    durability: Durability = "os" if name == toy.Toy.name else "fsync"
-    return [
-        Engine(name, partial(Clustered, engine=name), features, durability),
-        Engine(f"{name}-aio", partial(ClusteredAio, engine=name), features, durability),
-    ]
+    durability: Durability = "os" if name in (toy.Toy.name, sparse_toy.SparseToy.name) else "fsync"
+
+    def through(face: type[Clustered] | type[ClusteredAio], suffix: str) -> Engine:
+        def deploy(directory: Path) -> Deployment:
+            return face(new_cluster(directory, name), is_own=True)
+
+        return Engine(f"{name}{suffix}", deploy, features, durability, attach=face, cluster=name)
+
+    return [through(Clustered, ""), through(ClusteredAio, "-aio")]
 
 
 ENGINES = [

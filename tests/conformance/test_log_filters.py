@@ -12,6 +12,8 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import Log
 from ithaca.model.records import HASH_SPACE, KeyFilter, Record
 
+pytestmark = pytest.mark.shared_log
+
 KEYS = [
     None,
     b"",

@@ -148,6 +148,7 @@ class LogMachine(RuleBasedStateMachine):
 def test_the_log_behaves_as_a_list(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> None:
     engine.require(Feature.SESSIONS)
     engine.require(Feature.TRIM)
+    engine.require(Feature.DENSE)  # the model is a list, and a position an index
 
     class Machine(LogMachine):
         def __init__(self) -> None:

@@ -1,6 +1,9 @@
 """Which engine a cluster has is asked of its servers, and whoever answers first decides."""
 
 import asyncio
+import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,7 +11,7 @@ import pytest
 from tests.engines import toy
 
 from ithaca.cluster.ports import free_ports
-from ithaca.engines.connecting import connect, engine_at
+from ithaca.engines.connecting import connect, connect_awaited, engine_at
 from ithaca.model.errors import EngineMismatch, ProtocolError, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import VERSION_MAX, Welcome
@@ -105,3 +108,46 @@ def test_the_time_is_bounded() -> None:
     (port,) = free_ports(1)
     with pytest.raises(Unavailable, match=rf"nobody answers at 127.0.0.1:{port} within 0.1 s"):
         connect(f"127.0.0.1:{port}", timeout=0.1)
+
+
+async def test_who_waits_is_told_for_what(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    (port,) = free_ports(1)
+    monkeypatch.setattr("ithaca.engines.connecting.WAITING_TOLD_S", 0.05)
+    with pytest.raises(Unavailable):
+        await connect_awaited(f"127.0.0.1:{port}", timeout="300ms")
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith(f"waiting for the cluster at 127.0.0.1:{port}, for up to 0.3 s: nobody answers at")
+
+
+async def test_a_name_that_nobody_knows_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    asked: list[object] = []
+
+    async def unknown(host: object, port: object, **options: object) -> list[object]:
+        asked.append(host)
+        if len(asked) > 1:  # the second question is never answered
+            await asyncio.sleep(3600)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(loop, "getaddrinfo", unknown)
+    with pytest.raises(Unavailable, match=r"within 0.3 s: the host nosuch.invalid of nosuch.invalid:7600 is not known"):
+        await connect_awaited("nosuch.invalid:7600", timeout=0.3)
+    assert len(asked) > 1
+
+
+async def test_a_name_stands_for_all_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    async with server("scalog") as one:
+
+        async def known(host: object, port: int, **options: object) -> list[tuple[object, ...]]:
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in ("127.0.0.2", "127.0.0.1")]
+
+        monkeypatch.setattr(loop, "getaddrinfo", known)
+        assert (await engine_at([Address("somebody", one.address.port)], PATIENCE_S)).name == "scalog"
+
+
+def test_a_look_up_that_was_given_up_leaves_no_complaint() -> None:
+    """At the end of the process, when the loop is collected."""
+    code = "import ithaca\ntry: ithaca.connect('nosuchhost.invalid:7600', timeout=0.001)\nexcept Exception: pass"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert done.stderr == b""

@@ -38,7 +38,7 @@ class ToyTrim(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ToyFetch(msgspec.Struct, frozen=True, array_like=True):
-    """The batch that holds this position, once it is there."""
+    """The batch that holds this position, or the next one, once it is there."""
 
     position: int
     wait_s: float = 0
@@ -56,12 +56,12 @@ register({200: ToyAppend, 201: ToyTrim, 202: ToyFetch, 203: ToyLogIs})
 
 
 class ToyServer(AnsweringServer):
-    """The log: batches, and where each starts."""
+    """The log: batches, and where each ends."""
 
     def __init__(self, file: ClusterFile, place: ServerPlace, listen_at: Address | None) -> None:
         super().__init__(file, place, listen_at)
         self._batches: list[Batch] = []
-        self._starts: list[int] = []
+        self._ends: list[int] = []
         self._first = self._tail = 1
         self._grown = asyncio.Event()
 
@@ -71,12 +71,12 @@ class ToyServer(AnsweringServer):
     async def answer(self, message: Message, payload: Buffer) -> Answer:
         match message:
             case ToyAppend():
-                self._batches.append(parse(payload))
-                self._starts.append(self._tail)
-                self._tail += self._batches[-1].count
+                self._batches.append(batch := parse(payload))
+                start, self._tail = self.place(batch.count)
+                self._ends.append(start + batch.count)
                 self._grown.set()
                 self._grown = asyncio.Event()
-                return Answer(ToyLogIs(self._first, self._tail, self._starts[-1]))
+                return Answer(ToyLogIs(self._first, self._tail, start))
             case ToyTrim(before):
                 if before > self._tail:
                     raise InvalidInput(f"cannot trim before {before}: the tail is {self._tail}")
@@ -89,11 +89,16 @@ class ToyServer(AnsweringServer):
                             await self._grown.wait()
                 if position < self._first:
                     raise trimmed(position, self._first)
-                if position < self._tail:
-                    at = bisect_right(self._starts, position) - 1
-                    return Answer(ToyLogIs(self._first, self._tail, self._starts[at]), self._batches[at].buffers())
+                at = bisect_right(self._ends, position)
+                if at < len(self._ends):
+                    start = self._ends[at] - self._batches[at].count
+                    return Answer(ToyLogIs(self._first, self._tail, start), self._batches[at].buffers())
                 return Answer(ToyLogIs(self._first, self._tail))
         raise ProtocolError(f"a toy does not know {type(message).__name__}")
+
+    def place(self, count: int) -> tuple[int, int]:
+        """Where the next so many records go, and where the tail is then."""
+        return self._tail, self._tail + count
 
 
 class ToyLog(FetchingLog):
@@ -118,7 +123,9 @@ class ToyLog(FetchingLog):
 
     async def fetch(self, position: int, wait_s: float) -> Fetched:
         found, payload = await self._ask(ToyFetch(position, wait_s), wait_s=wait_s)
-        return Fetched.of_payload(payload, found.start, shard=0) if found.start else Fetched([], position)
+        if not found.start:
+            return Fetched([], max(position, found.tail))
+        return Fetched.of_payload(payload, found.start, shard=0)
 
     async def trim(self, before: int) -> None:
         self.check()
@@ -136,7 +143,7 @@ class Toy(Engine):
     """All of it under one name."""
 
     name = "toy"
-    features = frozenset({Feature.TRIM})
+    features = frozenset({Feature.TRIM, Feature.DENSE})
     roles = frozenset({"orderer"})
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, **options: Any) -> ToyServer:

@@ -11,7 +11,6 @@ from tests.wire.batches import Row, data_of, rows_of
 from tests.wire.test_frame import cut, decode, wire
 
 from ithaca.engines.scalog.messages import appending, copying, reading
-from ithaca.engines.scalog.server.replica.streams import key_filter
 from ithaca.model.cut import lane_key
 from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError, ProtocolError, UnknownCompression
 from ithaca.model.limits import BATCH_BYTES_MAX, FRAME_BYTES_MAX, MIB, RECEIVE_BLOCK_BYTES
@@ -21,6 +20,7 @@ from ithaca.model.view import Address
 from ithaca.protocol import greeting
 from ithaca.protocol.codec import Received, decode_message, encode_message
 from ithaca.protocol.failures import error_of
+from ithaca.protocol.filters import Filter, key_filter
 from ithaca.wire import compression, keys
 from ithaca.wire.batch import CONTROL, DATA, KEYS, MARK, Batch, parse, sealed
 from ithaca.wire.build import bookkeeping, build, noops
@@ -61,7 +61,7 @@ def _used(message: object) -> None:
     match message:
         case greeting.Failure():
             assert isinstance(error_of(message), IthacaError)
-        case reading.Subscribe(where=reading.Filter() as where):
+        case reading.Subscribe(where=Filter() as where):
             assert isinstance(key_filter(where), KeyFilter)
         case copying.RunsReply(runs):
             np.array(runs, np.int64)

@@ -132,3 +132,15 @@ def test_it_never_falls_and_always_passes(looks: list[tuple[int, int]], applied_
         slew_us = (elapsed_us + CLOCK_LOOK_US) * CLOCK_SLEW_PERCENT // 100
         assert elapsed_us - slew_us <= time_us - before_us <= elapsed_us + slew_us
         before_us = time_us
+
+
+def test_clocks_are_looked_at_again_only_after_a_while() -> None:
+    """Else many calls would each be rounded, and cost a look at all clocks."""
+    clock = clock_that_leads(now_us=HOUR)
+    assert clock.lead(EPOCH, VOTERS, HOUR) == EPOCH
+    for server in (2, 3):
+        clock.heard(server, EPOCH + YEAR, 0, HOUR, leads=False)
+    soon = CLOCK_LOOK_US - 1
+    assert clock.lead(EPOCH, VOTERS, HOUR + soon) == EPOCH + soon
+    later = 1000 * CLOCK_LOOK_US
+    assert clock.lead(EPOCH, VOTERS, HOUR + later) == EPOCH + later + later * CLOCK_SLEW_PERCENT // 100

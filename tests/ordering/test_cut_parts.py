@@ -1,12 +1,13 @@
 """A cut as an aggregator is told of it: the shards that it asks for, as they are in the whole."""
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from ithaca.engines.scalog.ordering.cut_slices import CutPart, shard_vector
-from ithaca.engines.scalog.ordering.outcomes import OrderedCut
-from ithaca.model.cut import lane_key, pack
+from ithaca.engines.scalog.ordering.outcomes import OrderedCut, PackedCut
+from ithaca.model.cut import followed, lane_key, pack
 from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
 
@@ -63,3 +64,43 @@ def test_a_part_may_be_empty() -> None:
 def test_what_cannot_be_is_refused(name: str, value: bytes, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         replace(CutPart.of(CUT), **{name: value})
+
+
+SPARSE_POSITIONS = vector(20, 31, 41, 60)
+SPARSE = OrderedCut(
+    9, 111, 5, CUT.keys, CUT.lsns, CUT.counts, SPARSE_POSITIONS, followed(SPARSE_POSITIONS, CUT.counts, 12)
+)
+"""The same in a log with empty positions, in which the record before the cut ends at 12."""
+
+
+def test_what_runs_follow_goes_with_them() -> None:
+    assert SPARSE.follows is not None
+    assert SPARSE.follows.tolist() == [12, 21, 33, 44]
+    assert [run.follows for shard in (0, 3, 7) for run in SPARSE.of_shard(shard).runs] == [12, 21, 33, 44]
+    part = CutPart.of(SPARSE, shard_vector({3, 7})).unpacked()
+    kept = msgspec.msgpack.decode(msgspec.msgpack.encode(PackedCut.of(SPARSE)), type=PackedCut).unpacked()
+    for shard in (3, 7):
+        assert part.of_shard(shard) == kept.of_shard(shard) == SPARSE.of_shard(shard)
+
+
+def test_in_a_dense_order_each_run_follows_its_own_start() -> None:
+    assert followed(CUT.positions, CUT.counts, 101) is None
+    assert [run.follows for shard in (0, 3, 7) for run in CUT.of_shard(shard).runs] == [0] * 4
+    assert followed(vector(110, 108, 105, 101), vector(1, 2, 3, 4), 101) is None  # in another order than the lanes'
+
+
+def test_what_older_versions_kept_says_nothing_of_it() -> None:
+    older = msgspec.msgpack.encode(msgspec.structs.astuple(PackedCut.of(CUT))[:-1])
+    cut = msgspec.msgpack.decode(older, type=PackedCut).unpacked()
+    assert cut.follows is None
+    assert cut.of_shard(3) == CUT.of_shard(3)
+
+
+@pytest.mark.parametrize(
+    ("follows", "message"),
+    [(vector(1, 2), "of 2 runs what they follow"), (vector(12, 21, 42, 44), "behind"), (vector(-1, 0, 0, 0), "behind")],
+)
+def test_what_no_run_can_follow_is_refused(follows: "np.typing.NDArray[np.int64]", message: str) -> None:
+    for packed in (CutPart.of(SPARSE), PackedCut.of(SPARSE)):
+        with pytest.raises(InvalidInput, match=message):
+            replace(packed, follows=pack(follows))

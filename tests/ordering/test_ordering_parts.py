@@ -393,3 +393,18 @@ def test_a_learner_needs_the_sealed_parts_too() -> None:
     assert not leader.has_caught_up(0, 2)
     leader.receive(report(0, 2, lengths | {part[0]: 2}, epoch=2))
     assert leader.has_caught_up(0, 2)
+
+
+def test_a_renewal_that_says_no_time_counts_from_the_time_that_the_order_has() -> None:
+    driver = Parted()
+    part = driver.open(driver.lanes[0])
+    driver.apply(RenewParts((part,), 2 * TTL_US))
+    assert driver.state.parts.by_lane[part[0]].until_us == driver.state.time_us + 2 * TTL_US
+
+
+def test_how_many_numbers_of_parts_a_replica_has_used() -> None:
+    driver = Parted()
+    assert driver.state.parts.numbers_most == 0
+    for home in (driver.lanes[0], driver.lanes[1], driver.lanes[0]):
+        driver.open(home)
+    assert driver.state.parts.numbers_most == 2

@@ -36,8 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _hunt(bug: Bug, known: int | None, seeds: range, *, only_known: bool) -> Caught:
     """First the seed that caught it last."""
-    first = Caught(None, None, 0, "") if known is None else hunt(bug, range(known, known + 1))
-    return first if first.seed is not None or only_known else hunt(bug, seeds)
+    first = Caught(None, None, 0, "") if known is None else hunt(bug, [known])
+    return first if first.seed is not None or only_known else hunt(bug, [seed for seed in seeds if seed != known])
 
 
 def _seeds(text: str) -> range:

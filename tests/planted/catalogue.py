@@ -9,6 +9,7 @@ from tests.planted.names import NAMES
 from tests.planted.order import ORDER
 from tests.planted.parts import PARTS
 from tests.planted.raft import RAFT
+from tests.planted.raft_log import RAFT_LOG
 from tests.planted.replacing import REPLACING
 from tests.planted.replica import REPLICA
 from tests.planted.shards import SHARDS
@@ -18,4 +19,5 @@ from tests.planted.told import TOLD
 BUGS: tuple[Bug, ...] = (
     *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
     *LANES,
+    *RAFT_LOG,
 )

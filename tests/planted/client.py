@@ -61,8 +61,9 @@ CLIENT = (
         "client-no-watermark",
         "a filtered subscription passes on what it has without waiting for the other shards",
         "ithaca.client.merge",
-        "return best if start < self._watermark() else None",
-        "return best",
+        "return piece.start < self._watermark()\n",
+        "return True\n",
+        needs=lambda drawn: drawn.shards > 1,
     ),
     Bug(
         "client-watermark-of-one",
@@ -84,6 +85,7 @@ CLIENT = (
         "ithaca.engines.scalog.client.read.stream",
         "self._position = max(message.up_to, after)",
         "self._position = pieces[0].start if pieces else message.up_to",
+        needs=lambda drawn: drawn.replicas > 1 and bool({"kill", "stop", "crash-loop"} & {*drawn.faults}),
     ),
     Bug(
         "client-not-sent-again",
@@ -108,5 +110,6 @@ CLIENT = (
 """,
         """        return 0 if self._sent else None
 """,
+        needs=lambda drawn: drawn.window > 1,
     ),
 )

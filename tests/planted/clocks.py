@@ -9,6 +9,7 @@ CLOCKS = (
         "ithaca.engines.scalog.ordering.clock",
         "return clocks[most - 1] if len(clocks) >= most else None",
         "return wall_us if len(clocks) >= most else None",
+        needs=lambda drawn: bool({"step-clocks", "leap-clocks", "clock"} & {*drawn.faults}),
     ),
     Bug(
         "clock-order-leaps",
@@ -16,6 +17,7 @@ CLOCKS = (
         "ithaca.engines.scalog.ordering.clock",
         "time_us += min(max(agreed_us - time_us, -most_us), most_us)",
         "time_us = max(time_us, agreed_us)",
+        needs=lambda drawn: bool({"step-clocks", "leap-clocks", "clock"} & {*drawn.faults}),
     ),
     Bug(
         "clock-stands-still",
@@ -23,6 +25,7 @@ CLOCKS = (
         "ithaca.engines.scalog.ordering.clock",
         "time_us += min(max(agreed_us - time_us, -most_us), most_us)",
         "time_us += min(max(agreed_us - time_us, self._at_us - now_us), most_us)",
+        needs=lambda drawn: bool({"leap-clocks", "clock"} & {*drawn.faults}),
     ),
     Bug(
         "retention-largest-clock",
@@ -30,6 +33,7 @@ CLOCKS = (
         "ithaca.engines.scalog.server.orderer.time",
         "return None if agreed_us is None else min(agreed_us, self.lead())",
         "return max(self._clock.clocks_us(wall_us(), self._voters(), _now_us()).values())",
+        needs=lambda drawn: drawn.retention_age_s > 0,
     ),
     Bug(
         "retention-beyond-order-time",
@@ -37,6 +41,7 @@ CLOCKS = (
         "ithaca.engines.scalog.server.orderer.time",
         "return None if agreed_us is None else min(agreed_us, self.lead())",
         "return agreed_us",
+        needs=lambda drawn: drawn.retention_age_s > 0,
     ),
     Bug(
         "retention-does-not-wait",
@@ -44,5 +49,6 @@ CLOCKS = (
         "ithaca.model.trim_pace",
         "if self._looked_us - announced.since_us < RETENTION_WAIT_S * 1e6:",
         "if self._looked_us < announced.since_us:",
+        needs=lambda drawn: drawn.retention_age_s > 0 and "leap-clocks" in drawn.faults,
     ),
 )

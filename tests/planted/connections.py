@@ -9,6 +9,7 @@ CONNECTIONS = (
         "ithaca.runtime.admission",
         'if role == "client" and (len(self._clients) >= capacity.clients or admitted >= capacity.connections):',
         'if role == "client" and admitted >= capacity.connections:',
+        needs=lambda drawn: drawn.flood > 0,
     ),
     Bug(
         "connections-not-given-back",
@@ -23,6 +24,7 @@ CONNECTIONS = (
         "ithaca.runtime.frame_budget",
         "self._release(connection)\n        wanted = self._wanted.pop(connection, None)",
         "wanted = self._wanted.pop(connection, None)",
+        needs=lambda drawn: drawn.flood > 0,
     ),
     Bug(
         "frames-nobody-let-in",
@@ -30,5 +32,6 @@ CONNECTIONS = (
         "ithaca.runtime.frame_budget",
         "                self._wait(connection, side, length, received)\n        self._serve()",
         "                self._wait(connection, side, length, received)",
+        needs=lambda drawn: drawn.flood > 0,
     ),
 )

@@ -16,6 +16,7 @@ LANES = (
         "ithaca.engines.scalog.storage.pack",
         "        self._file.sync()\n        self._disk.rename",
         "        self._disk.rename",
+        needs=lambda drawn: drawn.limits["PACK_LANES_MIN"] == 1 and bool({"power", "blackout"} & {*drawn.faults}),
     ),
     Bug(
         "pack-name-not-synced",
@@ -23,6 +24,7 @@ LANES = (
         "ithaca.engines.scalog.storage.pack",
         "self._disk.rename(self._path + NEW_SUFFIX, self._path)\n        self._disk.sync_directory(self._directory)",
         "self._disk.rename(self._path + NEW_SUFFIX, self._path)",
+        needs=lambda drawn: bool({"power", "blackout"} & {*drawn.faults}),
     ),
     Bug(
         "pack-says-longer",
@@ -37,6 +39,7 @@ LANES = (
         "ithaca.engines.scalog.replica.lanes",
         "if not (self.is_closed and self.is_ready and self.runs_end == self.ordered):",
         "if not (self.is_closed and self.is_ready):",
+        needs=lambda drawn: drawn.limits["PACK_LANES_MIN"] == 1,
     ),
     Bug(
         "pack-merged-in-part",
@@ -53,6 +56,7 @@ LANES = (
         "ithaca.engines.scalog.storage.settled",
         'stop = int(np.searchsorted(self._starts, position, "right"))',
         'stop = int(np.searchsorted(self._starts, position, "left"))',
+        needs=lambda drawn: drawn.limits["PACK_LANES_MIN"] == 1,
     ),
     Bug(
         "stream-misses-lane",
@@ -60,6 +64,7 @@ LANES = (
         "ithaca.engines.scalog.storage.shard_reader",
         "self._look_ahead(self._next_start)",
         "self._look_ahead(self._next_start + 1)",
+        needs=lambda drawn: drawn.limits["PACK_LANES_MIN"] == 1,
     ),
     Bug(
         "empty-lane-of-a-session-vanishes",
@@ -74,5 +79,6 @@ LANES = (
         "ithaca.engines.scalog.storage.held_lane",
         "            if self.is_written:\n                return False",
         "            if self._runs is not None and not self._runs.is_synced:\n                return False",
+        needs=lambda drawn: drawn.limits["LANES_OPEN_MAX"] == 1,
     ),
 )

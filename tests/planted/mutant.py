@@ -1,6 +1,6 @@
 """Runs seeds with one module of the product changed: a script, in an interpreter of its own.
 
-`python -P mutant.py` reads one JSON object, `{"name", "module", "old", "new", "first", "last"}`, and writes one line
+`python -P mutant.py` reads one JSON object, `{"name", "module", "old", "new", "engine", "seeds"}`, and writes one line
 of JSON for each seed until one is violated: `{"seed", "rule", "text"}`. The module is changed while it is imported,
 so nothing in the product knows of it, and nothing of the product is imported before. The text `old` must occur in it
 exactly once, and the module must be imported by what is run: everything else ends the script with an error.
@@ -70,9 +70,9 @@ def main() -> None:
     sys.meta_path.insert(0, finder)
     from ithaca.sim.run import run_seed
 
-    for seed in range(task["first"], task["last"] + 1):
+    for seed in task["seeds"]:
         try:
-            result = run_seed(seed)
+            result = run_seed(seed, task["engine"])
             rule, text = result.rule, result.violation
         except Exception as error:  # of the simulator or the checker, which the bug has led astray
             rule, text = "crashed", f"crashed: {error!r}"

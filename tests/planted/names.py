@@ -16,6 +16,7 @@ NAMES = (
         "ithaca.storage.sessions",
         "return end_lsn <= self._listed_lsn and producer_id not in self._at_home",
         "return end_lsn <= self._listed_lsn",
+        needs=lambda drawn: drawn.session_churners > 0,
     ),
     Bug(
         "names-expired-though-opened-again",
@@ -31,6 +32,7 @@ NAMES = (
         "ithaca.engines.scalog.ordering.sessions",
         "return name.startswith(ANONYMOUS) or self.named < ORDERING_NAMED_SESSIONS_MAX",
         "return self.named < ORDERING_NAMED_SESSIONS_MAX",
+        needs=lambda drawn: drawn.session_churners > 0,
     ),
     Bug(
         "names-make-room",
@@ -38,6 +40,7 @@ NAMES = (
         "ithaca.engines.scalog.ordering.sessions",
         "        if session.is_anonymous:\n            self._push_idle(session)",
         "        self._push_idle(session)",
+        needs=lambda drawn: drawn.session_churners > 0,
     ),
     Bug(
         "names-active-ones-expire",
@@ -45,6 +48,7 @@ NAMES = (
         "ithaca.engines.scalog.ordering.decisions.names",
         "        if next_seq != session.seen_seq:",
         "        if session.seen_seq == 0:",
+        needs=lambda drawn: drawn.session_idle_s > 0,
     ),
     Bug(
         "parts-once-not-known-again",
@@ -52,13 +56,15 @@ NAMES = (
         "ithaca.engines.scalog.ordering.prepared.parts",
         "known = self.writers.answer(entry) if entry.writer else self._published_before(entry)",
         "known = self.writers.answer(entry)",
+        needs=lambda drawn: drawn.publishers > 0,
     ),
     Bug(
         "parts-published-and-kept",
         "a part that was published still waits, and expires",
         "ithaca.engines.scalog.ordering.prepared.parts",
-        "            length = self._take(lane).length\n",
-        "            length = self.by_lane[lane].length\n",
+        "parts = [self._take(lane) for lane, _ in entry.parts]",
+        "parts = [self.by_lane[lane] for lane, _ in entry.parts]",
+        needs=lambda drawn: drawn.publishers > 0,
     ),
     Bug(
         "parts-not-renewed",
@@ -66,5 +72,6 @@ NAMES = (
         "ithaca.engines.scalog.ordering.prepared.parts",
         "until_us = max(part.until_us, time_us + entry.ttl_us)",
         "until_us = part.until_us",
+        needs=lambda drawn: drawn.publishers > 0,
     ),
 )

@@ -55,8 +55,8 @@ ORDER = (
         "order-closed-one-too-long",
         "a lane is closed one record behind what is ordered of it",
         "ithaca.engines.scalog.ordering.lanes",
-        "closed = ClosedLane(int(self.lengths[row]), int(self._ends[row]))",
-        "closed = ClosedLane(int(self.lengths[row]) + 1, int(self._ends[row]))",
+        "closed = ClosedLane(int(self.lengths[row]), max(",
+        "closed = ClosedLane(int(self.lengths[row]) + 1, max(",
     ),
     Bug(
         "order-trim-one-too-far",
@@ -64,6 +64,7 @@ ORDER = (
         "ithaca.engines.scalog.ordering.state",
         "self.first = max(self.first, entry.position)",
         "self.first = max(self.first, min(entry.position + 1, self.tail))",
+        needs=lambda drawn: drawn.trims,
     ),
     Bug(
         "order-time-falls",
@@ -71,6 +72,7 @@ ORDER = (
         "ithaca.engines.scalog.ordering.clock",
         "time_us = max(time_us, agreed_us)",
         "time_us = agreed_us",
+        needs=lambda drawn: bool({"step-clocks", "leap-clocks", "clock"} & {*drawn.faults}),
     ),
     Bug(
         "order-snapshot-without-sessions",
@@ -78,6 +80,7 @@ ORDER = (
         "ithaca.engines.scalog.ordering.sessions",
         "        for session in packed.sessions:\n",
         "        for session in packed.sessions[:0]:\n",
+        needs=lambda drawn: drawn.snapshot_entries == 20,
     ),
     Bug(
         "order-producer-ids-again",
@@ -85,6 +88,7 @@ ORDER = (
         "ithaca.engines.scalog.ordering.sessions",
         "table._next_producer_id = packed.next_producer_id",
         "table._next_producer_id = 1",
+        needs=lambda drawn: drawn.snapshot_entries == 20,
     ),
     Bug(
         "order-epoch-not-raised",
@@ -92,6 +96,7 @@ ORDER = (
         "ithaca.engines.scalog.ordering.sessions",
         "msgspec.structs.replace(known, epoch=known.epoch + 1, active_us=time_us)",
         "msgspec.structs.replace(known, active_us=time_us)",
+        needs=lambda drawn: drawn.takes_over,
     ),
     Bug(
         "order-move-from-open-lane",
@@ -104,8 +109,9 @@ ORDER = (
         "order-refused-too-late",
         "the state takes one more when it is full already, and refuses only then",
         "ithaca.engines.scalog.ordering.room",
-        "return size_bytes(state) + added > ORDERING_STATE_BYTES_MAX + reserve",
-        "return size_bytes(state) > ORDERING_STATE_BYTES_MAX + reserve",
+        "return state.size_bytes + added > ORDERING_STATE_BYTES_MAX + reserve",
+        "return state.size_bytes > ORDERING_STATE_BYTES_MAX + reserve",
+        needs=lambda drawn: "ORDERING_STATE_BYTES_MAX" in drawn.limits,
     ),
     Bug(
         "order-tail-by-anyone",
@@ -119,13 +125,15 @@ ORDER = (
 
         answer(0)
 """,
+        needs=lambda drawn: drawn.orderers > 1 and drawn.delay_ns[1] > 1_000_000,
     ),
     Bug(
         "order-joined-without-cuts",
         "a replica that joins is not told the cuts that it missed",
-        "ithaca.engines.scalog.server.orderer.joins",
+        "ithaca.engines.scalog.server.orderer.telling",
         "cuts = tuple(state.cuts_since(message.shard, 0))",
         "cuts = ()",
+        needs=lambda drawn: bool({"kill", "stop", "crash-loop", "pause"} & {*drawn.faults}),
     ),
     Bug(
         "order-cut-let-go-early",

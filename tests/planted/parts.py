@@ -9,13 +9,14 @@ PARTS = (
         "ithaca.engines.scalog.ordering.prepared.writers",
         "if known is None or entry.key > known.key:",
         "if known is None or entry.key >= known.key:",
+        needs=lambda drawn: drawn.publishers > 0 and "client" in drawn.faults,
     ),
     Bug(
         "parts-in-lane-order",
         "parts are published in the order of their lanes, and not in the caller's",
         "ithaca.engines.scalog.ordering.prepared.parts",
-        "        for lane, _ in entry.parts:\n            length = self._take(lane).length",
-        "        for lane, _ in sorted(entry.parts):\n            length = self._take(lane).length",
+        "parts = [self._take(lane) for lane, _ in entry.parts]",
+        "parts = [self._take(lane) for lane, _ in sorted(entry.parts)]",
     ),
     Bug(
         "parts-sealed-too-early",
@@ -30,6 +31,7 @@ PARTS = (
         "ithaca.engines.scalog.ordering.prepared.parts",
         "return self._drop(name[0] for name in entry.parts if self.find(name) is not None)",
         "return []",
+        needs=lambda drawn: drawn.publishers > 0,
     ),
     Bug(
         "parts-dropped-when-sealed",
@@ -37,5 +39,6 @@ PARTS = (
         "ithaca.engines.scalog.replica.joining",
         "listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts}",
         "listed = {lane for lane, _ in summary.lengths} | {part.lane for part in summary.parts if part.length is None}",
+        needs=lambda drawn: drawn.publishers > 0 and bool({"kill", "stop", "crash-loop"} & {*drawn.faults}),
     ),
 )

@@ -1,6 +1,15 @@
 """Planted bugs of consensus, and of the disk under it."""
 
+from ithaca.sim.configuration import Configuration
 from tests.planted.bug import Bug
+
+
+def changes_leaders(drawn: Configuration) -> bool:
+    """Whether leaders are cut off or die, with something on its way, and others follow them."""
+    breaks = {"usurp", "split", "isolate", "kill", "pause", "reset-orderers"} & {*drawn.faults}
+    is_slow = drawn.delay_ns[1] > 1_000_000
+    return drawn.orderers > 1 and drawn.focus in ("everybody", "orderers") and bool(breaks) and is_slow
+
 
 RAFT = (
     Bug(
@@ -16,6 +25,7 @@ RAFT = (
         "ithaca.raft.election",
         "granted = up_to_date and node.vote in (None, request.sender)",
         "granted = up_to_date",
+        needs=changes_leaders,
     ),
     Bug(
         "raft-old-log-elected",
@@ -23,6 +33,7 @@ RAFT = (
         "ithaca.raft.election",
         "return (request.last_term, request.last_index) >= (log.last_term, log.last_index)",
         "return request.last_index >= self._node.snapshot.index",
+        needs=changes_leaders,
     ),
     Bug(
         "raft-conflict-kept",
@@ -34,6 +45,7 @@ RAFT = (
 """,
         """            return
 """,
+        needs=changes_leaders,
     ),
     Bug(
         "raft-no-consistency-check",
@@ -41,6 +53,7 @@ RAFT = (
         "ithaca.raft.follower",
         "return node.log.term_at(message.previous_index) == message.previous_term",
         "return node.log.term_at(message.previous_index) is not None",
+        needs=changes_leaders,
     ),
     Bug(
         "raft-reply-before-sync",
@@ -56,6 +69,7 @@ RAFT = (
         "ithaca.raft.leader",
         "index = node.membership.majority_value(self._durable_index)",
         "index = node.log.last_index",
+        needs=changes_leaders,
     ),
     Bug(
         "raft-wall-clock",
@@ -82,6 +96,7 @@ RAFT = (
         """            zeroed = False
             file.write(self._end, group)
 """,
+        needs=lambda drawn: drawn.orderers > 1 and bool({"power", "blackout"} & {*drawn.faults}),
     ),
     Bug(
         "raft-log-sync-retried",
@@ -106,6 +121,7 @@ RAFT = (
         "ithaca.storage.raftlog",
         "self._rewrite(DurableState(effect.hard_state, effect.snapshot, effect.entries))",
         "self._rewrite(DurableState(effect.hard_state, effect.snapshot, ()))",
+        needs=lambda drawn: drawn.snapshot_entries == 20,
     ),
     Bug(
         "raft-read-without-majority",
@@ -118,6 +134,7 @@ RAFT = (
 """,
         """        return True
 """,
+        needs=changes_leaders,
     ),
     Bug(
         "raft-last-chunk-missing",
@@ -125,6 +142,7 @@ RAFT = (
         "ithaca.raft.chunks",
         "if len(self._data) < chunk.size:",
         "if len(self._data) + len(chunk.data) < chunk.size:",
+        needs=lambda drawn: drawn.orderers > 1 and drawn.snapshot_entries == 20,
     ),
     Bug(
         "raft-chunk-joined-twice",
@@ -132,6 +150,7 @@ RAFT = (
         "ithaca.raft.chunks",
         "if chunk.offset == len(self._data):",
         "if chunk.offset <= len(self._data):",
+        needs=lambda drawn: drawn.orderers > 1 and drawn.mischief > 0 and drawn.snapshot_entries == 20,
     ),
     Bug(
         "raft-vote-forgotten",
@@ -146,6 +165,7 @@ RAFT = (
         "ithaca.raft.follower",
         "node.commit(min(message.commit_index, agreed))",
         "node.commit(min(message.commit_index, node.log.last_index))",
+        needs=lambda drawn: drawn.mischief > 0 and bool({"usurp", "split", "isolate"} & {*drawn.faults}),
     ),
     Bug(
         "raft-leader-ignores-terms",
@@ -155,5 +175,6 @@ RAFT = (
         "if isinstance(message, AppendReply) and message.term > node.term:\n"
         "            return\n"
         "        if message.term > node.term and not _is_hypothetical(message):",
+        needs=changes_leaders,
     ),
 )

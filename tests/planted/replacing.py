@@ -9,6 +9,7 @@ REPLACING = (
         "ithaca.engines.scalog.ordering.decisions.spares",
         "if not has_room or not leader.has_caught_up(number, replica):",
         "if not has_room:",
+        needs=lambda drawn: drawn.pool > 0,
     ),
     Bug(
         "replace-known-by-present-name",
@@ -16,6 +17,7 @@ REPLACING = (
         "ithaca.engines.scalog.server.replica.identity",
         "self.address = meta.address",
         "self.address = enlisted_as",
+        needs=lambda drawn: "rename" in drawn.faults,
     ),
     Bug(
         "replace-given-up-learns-on",
@@ -23,6 +25,7 @@ REPLACING = (
         "ithaca.engines.scalog.ordering.decisions.spares",
         "return [each for each in self._learners.items() if _left_s(each[1], now_s) <= 0]",
         "return []",
+        needs=lambda drawn: drawn.pool > 0,
     ),
     Bug(
         "replace-started-as-nobody",
@@ -30,6 +33,7 @@ REPLACING = (
         "ithaca.engines.scalog.server.replica.spare",
         "known = replica_meta.identity(self._disk, self._directory)",
         "known = None",
+        needs=lambda drawn: drawn.pool > 0,
     ),
     Bug(
         "replace-lanes-of-removed-dropped",
@@ -37,5 +41,6 @@ REPLACING = (
         "ithaca.engines.scalog.replica.core",
         "            if lane not in listed:\n",
         "            if lane not in listed or summary.shard.find(lane.replica) is None:\n",
+        needs=lambda drawn: drawn.pool > 0,
     ),
 )

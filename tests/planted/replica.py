@@ -16,6 +16,7 @@ REPLICA = (
         "ithaca.engines.scalog.replica.reporting",
         "elif not self._unsynced and not self._is_syncing:",
         "else:",
+        needs=lambda drawn: drawn.limits["RUNS_SYNC_CUTS"] > 1 and bool({"power", "lose-runs"} & {*drawn.faults}),
     ),
     Bug(
         "replica-reads-beyond-held",
@@ -23,6 +24,7 @@ REPLICA = (
         "ithaca.engines.scalog.replica.readable",
         "limit = min((copy.limit(self.first) for copy in self._behind.values()), default=self.tail)",
         "limit = self.tail",
+        needs=lambda drawn: drawn.replicas > 1 and bool({"wipe", "failed-sync", "bereave"} & {*drawn.faults}),
     ),
     Bug(
         "replica-repeat-accepted",
@@ -37,6 +39,7 @@ REPLICA = (
         "ithaca.sessions.continuing",
         "if epoch < session.epoch:",
         "if epoch < 0:",
+        needs=lambda drawn: drawn.takes_over,
     ),
     Bug(
         "replica-answer-by-lsn",
@@ -51,6 +54,7 @@ REPLICA = (
         "ithaca.engines.scalog.replica.facts",
         "return copy.is_settled and not copy.has_holes",
         "return copy.is_present",
+        needs=lambda drawn: "bereave" in drawn.faults,
     ),
     Bug(
         "replica-closed-lane-not-cut",
@@ -58,6 +62,7 @@ REPLICA = (
         "ithaca.engines.scalog.server.replica.disk",
         "await asyncio.to_thread(self._store.truncate, lane, length)",
         "await asyncio.to_thread(self._store.lanes[lane].lane.close)",
+        needs=lambda drawn: bool({"kill", "power", "die-writing", "crash-loop"} & {*drawn.faults}),
     ),
     Bug(
         "replica-boot-again",
@@ -76,6 +81,7 @@ REPLICA = (
                 return
             moved = self._taker.received(wanted.lane) > start
 """,
+        needs=lambda drawn: "bereave" in drawn.faults,
     ),
     Bug(
         "replica-trims-by-lsn",
@@ -83,6 +89,7 @@ REPLICA = (
         "ithaca.engines.scalog.server.replica.disk",
         "lsn = min(held.runs.floor_position(first), held.lane.length)",
         "lsn = min(first, held.lane.length)",
+        needs=lambda drawn: drawn.trims,
     ),
     Bug(
         "replica-runs-of-first-lane",
@@ -101,7 +108,7 @@ REPLICA = (
     Bug(
         "replica-waiter-not-woken",
         "whoever waits for the very position that a cut reaches is not woken",
-        "ithaca.engines.scalog.server.replica.position_waits",
+        "ithaca.server.position_waits",
         "while heap and heap[0][0] < limit:",
         "while heap and heap[0][0] < limit - 1:",
     ),
@@ -111,6 +118,7 @@ REPLICA = (
         "ithaca.sessions.continuing",
         "if first_seq == session.next_seq:",
         "if first_seq >= session.next_seq:",
+        needs=lambda drawn: drawn.pause_between_appends_s < 0.1,
     ),
     Bug(
         "replica-runs-not-counted",
@@ -118,6 +126,7 @@ REPLICA = (
         "ithaca.engines.scalog.replica.reporting",
         "copy.runs_unsynced += 1",
         "copy.runs_unsynced += 0",
+        needs=lambda drawn: "RUNS_UNSYNCED_MAX" in drawn.limits,
     ),
     Bug(
         "replica-runs-counted-too-early",
@@ -126,6 +135,7 @@ REPLICA = (
         "for copy in self._syncing.values():\n            copy.runs_syncing = 0",
         "for copy in (*self._syncing.values(), *self._counted.values()):\n"
         "            copy.runs_syncing = copy.runs_unsynced = 0",
+        needs=lambda drawn: drawn.limits.get("RUNS_UNSYNCED_MAX", 99) < 20 and "slow-disk" in drawn.faults,
     ),
     Bug(
         "replica-runs-refused-are-known",
@@ -133,6 +143,7 @@ REPLICA = (
         "ithaca.engines.scalog.replica.positions",
         "self._runs.refuse(copy)",
         "copy.runs_end = copy.ordered",
+        needs=lambda drawn: "RUNS_UNSYNCED_MAX" in drawn.limits,
     ),
     Bug(
         "replica-runs-not-taken-again",
@@ -140,5 +151,6 @@ REPLICA = (
         "ithaca.engines.scalog.replica.core",
         "if self._runs.take_again() and self._is_joined:",
         "if not self._is_joined and self._runs.take_again():",
+        needs=lambda drawn: "RUNS_UNSYNCED_MAX" in drawn.limits,
     ),
 )

@@ -9,6 +9,7 @@ SHARDS = (
         "ithaca.engines.scalog.ordering.shards",
         "outcomes: list[Outcome] = [self._close(lane) for lane in shard.open_lanes()]\n        replicas",
         "outcomes: list[Outcome] = [self._close(lane) for lane in list(shard.open_lanes())[1:]]\n        replicas",
+        needs=lambda drawn: "finalize" in drawn.faults,
     ),
     Bug(
         "shard-ordered-after-final",
@@ -23,6 +24,7 @@ SHARDS = (
         "ithaca.engines.scalog.replica.appends",
         "if copy is None or lane != copy.lane or not copy.is_open:\n            self._effects",
         "if copy is None or lane != copy.lane:\n            self._effects",
+        needs=lambda drawn: "finalize" in drawn.faults,
     ),
     Bug(
         "shard-leaving-is-home",
@@ -30,6 +32,7 @@ SHARDS = (
         "ithaca.engines.scalog.ordering.sessions",
         'return None if self._shards.is_live(lane.shard) else "the shard is finalizing"',
         "return None",
+        needs=lambda drawn: "finalize-unheard" in drawn.faults,
     ),
     Bug(
         "shard-view-not-awaited",
@@ -37,6 +40,7 @@ SHARDS = (
         "ithaca.client.merge",
         "if view <= self._view:\n            state.up_to",
         "if view >= 0:\n            state.up_to",
+        needs=lambda drawn: "add-shard" in drawn.faults,
     ),
     Bug(
         "shard-reclaimed-too-early",
@@ -44,6 +48,7 @@ SHARDS = (
         "ithaca.engines.scalog.ordering.state",
         "gone = self.lanes.forget(self.first, pinned=self.sessions.homes())",
         "gone = self.lanes.forget(self.first, pinned=set())",
+        needs=lambda drawn: drawn.trims and "finalize" in drawn.faults,
     ),
     Bug(
         "shard-grace-cut-short",
@@ -51,6 +56,7 @@ SHARDS = (
         "ithaca.engines.scalog.ordering.shards",
         "return cut >= self.cut and time_us >= self.until_us",
         "return cut >= self.cut or time_us >= self.until_us",
+        needs=lambda drawn: "finalize" in drawn.faults,
     ),
     Bug(
         "shard-grace-not-ended",
@@ -58,6 +64,7 @@ SHARDS = (
         "ithaca.engines.scalog.ordering.shards",
         "self.graces.pop(shard.shard, None)\n",
         "pass\n",
+        needs=lambda drawn: "finalize" in drawn.faults,
     ),
     Bug(
         "shard-not-streamed",
@@ -65,5 +72,6 @@ SHARDS = (
         "ithaca.client.merge",
         "return added, removed\n",
         "return (added if len(added) == len(self._shards) else []), removed\n",
+        needs=lambda drawn: "add-shard" in drawn.faults,
     ),
 )

@@ -24,6 +24,7 @@ STORAGE = (
                 raise _translated(error, self._writer.segment.path) from error
             self._writer.file.sync()
 """,
+        needs=lambda drawn: "failed-sync" in drawn.faults,
     ),
     Bug(
         "lane-full-disk-acknowledged",
@@ -34,6 +35,7 @@ STORAGE = (
 """,
         """            return _Written(group[-1].end_lsn, monotonic_s() - started_s, len(group), size_bytes)
 """,
+        needs=lambda drawn: bool({"full-disk", "fill-disk"} & {*drawn.faults}),
     ),
     Bug(
         "lane-segment-name-not-synced",
@@ -41,6 +43,7 @@ STORAGE = (
         "ithaca.storage.lane",
         "    _synced(lambda: disk.sync_directory(directory))\n",
         "",
+        needs=lambda drawn: bool({"power", "blackout"} & {*drawn.faults}),
     ),
     Bug(
         "lane-tail-dropped",
@@ -56,6 +59,7 @@ STORAGE = (
         "ithaca.wire.batch",
         "if _crc_of(batch.head, batch.body) != batch.body_crc:",
         "if batch.body_crc < 0:",
+        needs=lambda drawn: bool({"flip", "flip-running", "flip-tail"} & {*drawn.faults}),
     ),
     Bug(
         "lane-cut-one-batch-short",
@@ -75,5 +79,6 @@ STORAGE = (
 """,
         """    disk.rename(path + ".new", path)
 """,
+        needs=lambda drawn: bool({"power", "blackout"} & {*drawn.faults}),
     ),
 )

@@ -7,23 +7,23 @@ TOLD = (
         "range-ends-early",
         "a range that ends just before the tail leaves out its last record",
         "ithaca.engines.scalog.client.read.records",
-        "stop = tail.tail if self._stop is None else min(self._stop, tail.tail)",
-        "stop = tail.tail if self._stop is None else min(self._stop, tail.tail - 1)",
+        "min(await self._meant(self._until, tail, deadline), tail.tail)",
+        "min(await self._meant(self._until, tail, deadline), tail.tail - 1)",
     ),
     Bug(
         "filter-stream-stops",
         "a filtered stream sends nothing more after its first watermark, and goes on to say how far it is",
         "ithaca.engines.scalog.server.replica.streams",
-        "                    items, payload = await self._select(entries, self._where, view)\n",
-        """                    items, payload = await self._select(entries, self._where, view)
-                    if self._told[0]:
-                        items, payload = [], []
+        "            items, payload = await self._select(entries, self._where, view)\n",
+        """            items, payload = await self._select(entries, self._where, view)
+            if self._told[0]:
+                items, payload = [], []
 """,
     ),
     Bug(
         "filter-hash-inclusive",
         "a range of hashes has its upper end in it",
-        "ithaca.engines.scalog.client.read.records",
+        "ithaca.protocol.filters",
         "return Filter(where.kind, where.key, where.low, where.high - 1)",
         "return Filter(where.kind, where.key, where.low, min(where.high, (1 << 64) - 1) if where.high else -1)",
     ),
@@ -45,10 +45,12 @@ TOLD = (
         "poll-cancelled-loses",
         "a poll that is cancelled takes along the records that it had",
         "ithaca.client.ahead_records",
-        """            found = self._ahead.take(max_records, self._read_on)
+        """        if not found and self._closed:
+            raise closed_subscription()
         return found
 """,
-        """            found = self._ahead.take(max_records, self._read_on)
+        """        if not found and self._closed:
+            raise closed_subscription()
         await __import__("asyncio").sleep(0.001)
         return found
 """,
@@ -72,6 +74,7 @@ TOLD = (
         """
         def take(received: Received) -> int | None:
 """,
+        needs=lambda drawn: drawn.edge_readers > 0,
     ),
     Bug(
         "seek-one-cut-late",
@@ -86,6 +89,7 @@ TOLD = (
         "ithaca.engines.scalog.client.read.scan",
         "self.position, self._local = self._local.position, None",
         "self.position, self._local = self._local.position + 1, None",
+        needs=lambda drawn: drawn.files_end,
     ),
     Bug(
         "scan-wrong-row",
@@ -100,13 +104,15 @@ TOLD = (
         "ithaca.engines.scalog.client.append.producer",
         "                self._settle(index, position, shard)\n",
         "                self._settle(index, position, self.session.home.shard)\n",
+        needs=lambda drawn: "finalize-unheard" in drawn.faults,
     ),
     Bug(
         "retry-certainly-failed",
         "a batch that was sent again and refused then is said to have failed for certain",
-        "ithaca.engines.scalog.client.append.producer",
+        "ithaca.client.outgoing",
         "return error if certainly or error.outcome_unknown else unknown_copy(error)",
         "return error",
+        needs=lambda drawn: drawn.takes_over and drawn.window > 1,
     ),
     Bug(
         "ends-when-refused",
@@ -121,6 +127,7 @@ TOLD = (
         "ithaca.raft.node",
         "self.snapshot = Snapshot(index, term, self.membership.at(index), data)",
         "self.snapshot = Snapshot(index, term, self.membership.current, data)",
+        needs=lambda drawn: drawn.spare_orderers > 0 and drawn.snapshot_entries == 20,
     ),
     Bug(
         "lane-damaged-tail-cut",
@@ -128,6 +135,7 @@ TOLD = (
         "ithaca.storage.recovery",
         "    if _mark_behind(segment, found.end_offset, found.state.length):\n",
         "    if False:\n",
+        needs=lambda drawn: "flip-tail" in drawn.faults,
     ),
     Bug(
         "reader-after-crash",
@@ -135,5 +143,6 @@ TOLD = (
         "ithaca.storage.recovery",
         "            notes.append((entry.base_lsn, offset, times[entry.base_lsn]))\n",
         "            notes.append((entry.base_lsn, offset + entry.total_bytes, times[entry.base_lsn]))\n",
+        needs=lambda drawn: "die-unsynced" in drawn.faults,
     ),
 )

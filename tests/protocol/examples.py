@@ -43,6 +43,7 @@ from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, Orderers, Replica, Shard, View
 from ithaca.protocol import greeting, members
+from ithaca.protocol.filters import Filter
 from ithaca.raft import messages as raft
 
 LOG = UUID(int=7)
@@ -134,6 +135,9 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     reporting.Join(1, 2, 3, (AT,), 1, AT),
     reporting.Joined(LOG, LANE, SUMMARY, (CUT,)),
     reporting.Joined(LOG, None, SUMMARY, ()),
+    reporting.Join(1, 2, 3, takes_pieces=True),
+    reporting.JoinedLanes(((LANE, 22), (OTHER, 0))),
+    reporting.Joined(LOG, LANE, SUMMARY, (), gone=(OTHER,)),
     reporting.BootIsKnown(7),
     reporting.News(NEWS),
     reporting.ReportIs(Report(1, 2, 0, 3, 9, ((LANE, 22), (OTHER, 8)))),
@@ -171,8 +175,8 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     reading.Elsewhere(),
     reading.Behind(90),
     reading.Subscribe(1),
-    reading.Subscribe(1, 100, reading.Filter("hash", low=0, last=(1 << 64) - 1)),
-    reading.Subscribe(1, None, reading.Filter("prefix", b"user-")),
+    reading.Subscribe(1, 100, Filter("hash", low=0, last=(1 << 64) - 1)),
+    reading.Subscribe(1, None, Filter("prefix", b"user-")),
     reading.Deliver(
         (reading.Delivered(LANE, 100, 2, 9), reading.Delivered(OTHER, 112, 0, 2, b"\0\0\0\0\3\0\0\0")), 120, 6
     ),

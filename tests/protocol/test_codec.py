@@ -24,6 +24,7 @@ from ithaca.model.limits import (
 )
 from ithaca.protocol import greeting, messages
 from ithaca.protocol.codec import Message, Received, decode_message, encode_message, known_types, register
+from ithaca.protocol.filters import Filter
 from ithaca.raft.messages import AnyMessage
 from ithaca.wire.frame import Frame, FrameDecoder
 
@@ -124,7 +125,7 @@ def test_large_summaries_fit() -> None:
         (reading.Read(0), ">= 1"),
         (reading.Read(1, READ_WAIT_MS_MAX + 1), "<= 60000"),
         (reading.Subscribe(0), ">= 1"),
-        (reading.Subscribe(1, None, reading.Filter("regex")), "Invalid enum"),  # type: ignore[arg-type]
+        (reading.Subscribe(1, None, Filter("regex")), "Invalid enum"),  # type: ignore[arg-type]
         (reporting.Join(1, 0, 0), ">= 1"),
         (reporting.Join(1, 0, 1, (AT,) * 65), "<= 64"),
         (Attach(0, AT), ">= 1"),

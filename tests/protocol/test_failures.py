@@ -30,6 +30,9 @@ DETAIL: dict[type[IthacaError], dict[str, Any]] = {
     errors.FormatTooNew: {"found": 9, "supported": 1},
     errors.Corrupt: {"file": "0.seg", "offset": 64},
     errors.EngineMismatch: {"engine": "corfu"},
+    errors.WrongVersion: {"found": 3, "supported": "1, 2"},
+    errors.TaskFailed: {"position": 7, "step": "publish"},
+    errors.UndoFailed: {"position": 7, "step": "undo"},
     errors.PublishConflict: {"writer": "w", "key": 7, "owner": "me", "position": 3, "count": 2},
 }
 

@@ -54,7 +54,10 @@ class DurableModel:
         if effect.snapshot is not None:
             self.snapshot = effect.snapshot
             self._entries = list(effect.entries)
-        elif effect.entries:
+            return
+        if effect.cut_from is not None:
+            del self._entries[effect.cut_from - self.snapshot.index - 1 :]
+        if effect.entries:
             del self._entries[effect.entries[0].index - self.snapshot.index - 1 :]
             self._entries.extend(effect.entries)
 

@@ -35,7 +35,7 @@ class Swarm(msgspec.Struct, frozen=True):
     conditions: Conditions
 
 
-def draw(random: Random, chunk_bytes: int) -> Swarm:
+def draw(random: Random, chunk_bytes: int, *, fetches: bool) -> Swarm:
     def maybe(high: float) -> float:
         return random.choice((0, 0, high * random.random()))
 
@@ -52,6 +52,7 @@ def draw(random: Random, chunk_bytes: int) -> Swarm:
         uncommitted_entries_max=random.choice((10, 1000)),
         learner_lag_entries_max=random.choice((0, 5, 100)),
         snapshot_chunk_bytes=chunk_bytes,
+        fetches=fetches,
     )
     conditions = Conditions(
         settings=settings,
@@ -99,7 +100,8 @@ class _Run(World):
 
     def __init__(self, seed: int) -> None:
         random = Random(seed)
-        self.swarm = draw(random, Random(f"{seed} snapshot chunks").choice((1, 5, 1000)))
+        chunk_bytes = Random(f"{seed} snapshot chunks").choice((1, 5, 1000))
+        self.swarm = draw(random, chunk_bytes, fetches=seed % 8 == 7)
         super().__init__(random, self.swarm.conditions)
         self._request = 0
         self._goal_index: int | None = None

@@ -21,6 +21,7 @@ from ithaca.raft.events import (
     Apply,
     Effect,
     Event,
+    FetchSnapshot,
     Persist,
     Persisted,
     Proposed,
@@ -32,6 +33,7 @@ from ithaca.raft.events import (
     RoleChanged,
     Send,
     Settings,
+    SnapshotFetched,
     SnapshotTaken,
     TakeSnapshot,
     Tick,
@@ -54,6 +56,7 @@ COUNTERS = (
     "logs rewritten",
     "snapshots sent",
     "snapshots restored",
+    "snapshots fetched",
     "messages lost",
     "messages duplicated",
     "full partitions",
@@ -225,6 +228,10 @@ class World:
                 self._restore(server, effect.snapshot.data)
                 self.checker.restored(server.id, effect.snapshot, server.digest)
                 self.note("snapshots restored", server.id)
+            case FetchSnapshot():
+                snapshot = effect.snapshot
+                done = SnapshotFetched(snapshot.index, snapshot.term)
+                self.at(self.random.randint(1, 300), self._fetched, server, server.boot, done)
             case TakeSnapshot():
                 self.at(self.random.randint(1, 100), self._take_snapshot, server, server.boot)
             case ReadReady():
@@ -281,6 +288,11 @@ class World:
     def _take_snapshot(self, server: Server, boot: int) -> None:
         data = _STATE.pack(server.applied_index, server.digest)
         self.step(server, boot, SnapshotTaken(server.applied_index, data))
+
+    def _fetched(self, server: Server, boot: int, done: SnapshotFetched) -> None:
+        if boot == server.boot:
+            self.note("snapshots fetched", server.id)
+        self.step(server, boot, done)
 
     def _restore(self, server: Server, data: bytes) -> None:
         server.applied_index, server.digest = _STATE.unpack(data) if data else (0, 0)

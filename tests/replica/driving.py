@@ -131,3 +131,19 @@ def one(kind: type[E], effects: list[Effect]) -> E:
     found = only(kind, effects)
     assert len(found) == 1, effects
     return found[0]
+
+
+def joined(*, f: int = 1, masking: bool = False) -> Driven:
+    driven = Driven(f=f, masking=masking)
+    driven.joined()
+    return driven
+
+
+def behind_a_trim(*lengths: int, held_length: int = 0) -> tuple[Driven, list[LaneRun]]:
+    """A replica that was away while its peer's lane was ordered up to each of these, and all but the last forgotten."""
+    driven = Driven(masking=True)
+    runs = [driven.order.cut({driven.peer: length}).of_shard(SHARD).runs[0] for length in lengths]
+    for number in range(1, len(lengths)):
+        driven.order.state.kept.pop(number)
+    driven.start({driven.peer: held(held_length)})
+    return driven, runs

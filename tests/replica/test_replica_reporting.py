@@ -1,10 +1,29 @@
 """When a replica reports, and when it syncs runs (invariants 3 and 7)."""
 
-from tests.replica.driving import Driven, one, only
+import pytest
+from msgspec.structs import replace
+from tests.ordering.building import CONFIGURATION
+from tests.replica.driving import SHARD, Driven, one, only
 
-from ithaca.engines.scalog.replica.events import Effect, OrderLost, RunsSynced, SendReport, Synced, SyncRuns, Tick
-from ithaca.engines.scalog.replica.reporting import Timer
+from ithaca.engines.scalog.ordering.entries import OpenLane
+from ithaca.engines.scalog.ordering.reports import Reports
+from ithaca.engines.scalog.replica import reporting
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.replica.events import (
+    Effect,
+    OrderJoined,
+    OrderLost,
+    RunsSynced,
+    SendReport,
+    Synced,
+    SyncRuns,
+    Tick,
+)
+from ithaca.engines.scalog.replica.lanes import LaneCopy
+from ithaca.engines.scalog.replica.reporting import Reporting, RunsSync, Timer
+from ithaca.engines.scalog.replica.settled import SettledCopies
 from ithaca.model.limits import REPORT_INTERVAL_S, REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS, RUNS_SYNC_S
+from ithaca.model.positions import LaneId
 
 INTERVAL_US = int(REPORT_INTERVAL_S * 1e6)
 RUNS_US = int(RUNS_SYNC_S * 1e6)
@@ -138,3 +157,44 @@ def test_runs_that_are_not_durable_are_not_reported_so() -> None:
     driven.step(RunsSynced(1))
     driven.cut({driven.own: 2})
     assert one(SendReport, synced(driven)).report.runs_cut == 1
+
+
+def test_a_learner_reports_more_lanes_than_one_message_takes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reporting, "REPORT_LANES_MAX", 3)
+    order = Driven().order
+    for boot in range(1, 9):
+        order.cut({LaneId(SHARD, 1, boot): 2})
+        order.apply(OpenLane(SHARD, 1, boot + 1))
+    summary = order.state.summary(SHARD)
+    assert summary is not None
+    due = [(lane, length, False) for lane, length in summary.lengths if length]
+    assert len(due) == 8
+    core = ReplicaCore(SHARD, 9, 2, {}, settled=SettledCopies(due))
+    sent = only(SendReport, core.step(OrderJoined(CONFIGURATION.log, None, summary, ())))
+    assert [len(each.report.lengths) for each in sent[:-1]] == [3] * (len(sent) - 1)
+    reports = Reports(order.state)
+    for each in sent:
+        assert not reports.has_caught_up(SHARD, 9)
+        assert reports.receive(replace(each.report, runs_cut=order.state.cut_number))
+    assert reports.has_caught_up(SHARD, 9)
+
+
+def test_what_is_said_in_pieces_is_said_whole_as_much_less_often_and_between_that_only_what_has_grown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reporting, "REPORT_LANES_MAX", 1)
+    effects: list[Effect] = []
+    copies = {LaneId(SHARD, each, 1): LaneCopy(LaneId(SHARD, each, 1)) for each in (0, 1)}
+    learner = Reporting(9, 1, copies, SettledCopies(()), RunsSync(effects), effects)
+    learner.follow(Driven().order.state.shards.by_number[SHARD], 0)
+    assert [len(each.report.lengths) for each in only(SendReport, effects)] == [1, 1]
+    assert learner.due_us == 2 * INTERVAL_US
+    effects.clear()
+    lane = LaneId(SHARD, 1, 1)
+    copies[lane].durable = 5
+    learner.moved(0)
+    assert one(SendReport, effects).report.lengths == ((lane, 5),)
+    effects.clear()
+    learner.tick(1)
+    learner.tick(1 + 2 * INTERVAL_US)
+    assert [each.report.lengths for each in only(SendReport, effects)] == [((LaneId(SHARD, 0, 1), 0),), ((lane, 5),)]

@@ -1,11 +1,10 @@
 """Aggregators between replicas and orderers, on real sockets: joining, reports, news, what happens when one goes."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.protocol.examples import LOG, SUMMARY
+from tests.server.above import Above
 from tests.server.aggregators import aggregating, carried
 from tests.server.orderers import (
     DEADLINE_S,
@@ -14,7 +13,6 @@ from tests.server.orderers import (
     ask,
     client,
     cluster_file,
-    free_addresses,
     joined,
     orderers,
     propose,
@@ -30,17 +28,14 @@ from ithaca.engines.scalog.ordering.decisions import reporting as orderer_aggreg
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.outcomes import TrimmedLog
 from ithaca.engines.scalog.ordering.reports import Report
-from ithaca.engines.scalog.server import watch
 from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
-from ithaca.engines.scalog.server.replica.order import OrderLink
 from ithaca.model.cut import ShardCut
-from ithaca.model.errors import ConfigError, IthacaError, NoSuchReplica, ProtocolError, Unavailable
+from ithaca.model.errors import ConfigError, ProtocolError, Unavailable
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received, encode_message
-from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
-from ithaca.runtime.connection import Connection, dial
-from ithaca.runtime.listener import Listener, listen
+from ithaca.protocol.codec import encode_message
+from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello
+from ithaca.runtime.connection import dial
 
 # Placing
 
@@ -258,45 +253,6 @@ def encoded(message: ReportIs) -> list[bytes]:
     return [bytes(part) for part in encode_message(message)]
 
 
-class Above:
-    """Stands in for the leader, and keeps what an aggregator sends."""
-
-    joined = Joined(LOG, None, SUMMARY, ())
-
-    def __init__(self) -> None:
-        self._received: asyncio.Queue[tuple[Connection, Received]] = asyncio.Queue()
-
-    async def listen(self, address: Address) -> Listener:
-        return await listen(
-            address,
-            accept=lambda connection, hello: self,
-            welcome=lambda: Welcome(VERSION_MAX, "orderer", "1", (), LOG),
-            http=lambda path: None,
-        )
-
-    async def attached(self) -> Connection:
-        async with asyncio.timeout(DEADLINE_S):
-            connection, received = await self._received.get()
-        assert isinstance(received.message, Attach)
-        connection.answer(received, Attached(LOG))
-        return connection
-
-    async def next(self, kind: type) -> Received:
-        return (await self.next_from(kind))[1]
-
-    async def next_from(self, kind: type) -> tuple[Connection, Received]:
-        async with asyncio.timeout(DEADLINE_S):
-            connection, received = await self._received.get()
-        assert isinstance(received.message, kind), received.message
-        return connection, received
-
-    def on_message(self, connection: Connection, received: Received) -> None:
-        self._received.put_nowait((connection, received))
-
-    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        pass
-
-
 async def test_aggregators_of_aggregators(tmp_path: Path) -> None:
     async with aggregating(tmp_path, 1, 2) as (group, leader, servers):
         await until(lambda: servers[2].status()["aggregators"] == [1])
@@ -405,92 +361,3 @@ async def test_a_report_of_who_has_not_joined_is_refused(tmp_path: Path) -> None
         async with client(leader, "aggregator", "9") as other:  # from an aggregator it may have been on its way
             other.send(ReportsAre((Report(0, 1, 0, 1, 0, ()),)))
             assert isinstance((await other.request(Probe())).message, Alive)
-
-
-# Silence
-
-
-class Nobody:
-    """Accepts connections, and never says a word."""
-
-    def __init__(self) -> None:
-        self.joins = 0
-
-    def on_message(self, connection: Connection, received: Received) -> None:
-        self.joins += isinstance(received.message, Join)
-
-    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        pass
-
-
-class Ignoring:
-    """A follower to whom nothing happens."""
-
-    def __init__(self) -> None:
-        self.joined = 0
-
-    def order_joined(self, joined: Joined) -> None:
-        self.joined += 1
-
-    def order_knows(self, boot: int) -> None: ...
-
-    def order_gone(self, error: object) -> None: ...
-
-    def order_removed(self, error: NoSuchReplica) -> None: ...
-
-    def order_news(self, items: Sequence[object]) -> None: ...
-
-    def order_lost(self) -> None: ...
-
-    def is_complete(self) -> bool:
-        return True
-
-
-async def test_whoever_does_not_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ORDER_PROBE_S", "ORDER_SILENT_S"):
-        monkeypatch.setattr(watch, name, 0.05)
-    nobody = Nobody()
-    listener = await listen(
-        Address("127.0.0.1", 0),
-        accept=lambda connection, hello: nobody,
-        welcome=lambda: Welcome(VERSION_MAX, "orderer", "1"),
-        http=lambda path: None,
-    )
-    hello = Hello(VERSION_MIN, VERSION_MAX, "replica", "0/0")
-    link = OrderLink((listener.address,), Join(0, 0, 1), lambda: hello, Ignoring())
-    task = asyncio.create_task(link.run())
-    try:
-        await until(lambda: nobody.joins >= 3)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await listener.close()
-
-
-async def test_who_is_told_to_move_stays_unless_somebody_answers_there() -> None:
-    above = Above()
-    listener, other = await above.listen(Address("127.0.0.1", 0)), await above.listen(Address("127.0.0.1", 0))
-    nowhere = free_addresses(1)[0]
-    follower = Ignoring()
-    hello = Hello(VERSION_MIN, VERSION_MAX, "replica", "0/0")
-    link = OrderLink((listener.address,), Join(0, 0, 1), lambda: hello, follower)
-    task = asyncio.create_task(link.run())
-    try:
-        connection, request = await above.next_from(Join)
-        connection.answer(request, above.joined)
-        await until(lambda: follower.joined == 1)
-        connection.send(Assigned(nowhere))
-        moving = asyncio.create_task(above.next_from(Join))
-        while not moving.done():  # what is told during an attempt is not heeded
-            connection.send(Assigned(other.address))
-            await asyncio.wait({moving}, timeout=0.01)
-        second, request = moving.result()
-        assert (listener.connection_count, other.connection_count) == (0, 1)
-        assert request.message == Join(0, 0, 1), "it suspects nobody"
-        second.answer(request, above.joined)
-        await until(lambda: follower.joined == 2)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await listener.close()
-        await other.close()

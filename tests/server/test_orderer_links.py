@@ -9,6 +9,7 @@ from tests.server.orderers import free_addresses, until
 from tests.server.raft_members import nowhere, raft_member
 
 from ithaca.model.errors import IthacaError, NoSuchOrderer
+from ithaca.model.records import Buffer
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
@@ -53,7 +54,10 @@ class One:
         self.heard: list[RaftMessage] = []
         self.link_lost = self.unreachable.append
         self.told_removed = self.removed_by.append
-        self.hear = self.heard.append
+
+    def hear(self, says: RaftMessage, payload: Buffer) -> None:
+        assert not len(payload)
+        self.heard.append(says)
 
     def hello(self) -> Hello:
         return Hello(VERSION_MIN, VERSION_MAX, "orderer", "1")

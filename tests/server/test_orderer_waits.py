@@ -7,9 +7,9 @@ import pytest
 from tests.server.orderers import DEADLINE_S, client, cluster_file, orderers
 
 from ithaca.engines.scalog.messages.order import GetTail, TailReply
-from ithaca.engines.scalog.server.orderer import waits
 from ithaca.protocol.greeting import Redirect
 from ithaca.raft.events import Settings
+from ithaca.server import leader_waits
 
 PATIENT = Settings(election_timeout_ms=int(DEADLINE_S * 3000), heartbeat_ms=50, succession_ms=100)
 """An election because of silence would be too late for every test."""
@@ -37,7 +37,7 @@ async def test_a_request_during_an_election_is_answered_by_who_wins_it(tmp_path:
 
 
 async def test_whoever_waits_in_vain_is_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits, "LEADER_WAIT_S_MAX", 0.05)
+    monkeypatch.setattr(leader_waits, "LEADER_WAIT_S_MAX", 0.05)
     async with orderers(cluster_file(orderers=3), tmp_path) as group:
         await group.leader()
         await group.stop(1, 2)
@@ -47,8 +47,8 @@ async def test_whoever_waits_in_vain_is_turned_away(tmp_path: Path, monkeypatch:
 
 
 async def test_too_many_are_turned_away_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waits, "LEADER_WAITS_MAX", 1)
-    monkeypatch.setattr(waits, "LEADER_WAIT_S_MAX", 3 * DEADLINE_S)
+    monkeypatch.setattr(leader_waits, "LEADER_WAITS_MAX", 1)
+    monkeypatch.setattr(leader_waits, "LEADER_WAIT_S_MAX", 3 * DEADLINE_S)
     async with orderers(cluster_file(orderers=3), tmp_path, PATIENT) as group:
         await group.stop(1, 2)
         async with client(group.address(3)) as asking, asyncio.timeout(DEADLINE_S):

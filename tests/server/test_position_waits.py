@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ithaca.engines.scalog.server.replica.position_waits import PositionWaits
+from ithaca.server.position_waits import PositionWaits
 
 
 async def let_run() -> None:

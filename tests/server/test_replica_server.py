@@ -15,7 +15,6 @@ from ithaca.engines.scalog.messages.reading import (
     Behind,
     Deliver,
     Elsewhere,
-    Filter,
     Found,
     Read,
     SeekTime,
@@ -36,6 +35,7 @@ from ithaca.model.errors import (
     WrongLane,
 )
 from ithaca.model.positions import LaneId
+from ithaca.protocol.filters import Filter
 from ithaca.protocol.greeting import Failure, Finished
 from ithaca.storage.disk import OsDisk
 from ithaca.testing import Cluster

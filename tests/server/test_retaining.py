@@ -13,7 +13,7 @@ import pytest
 from ithaca.engines.scalog.messages.reading import SeekTime, TimeIs
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.server.orderer.retention import Retaining
+from ithaca.engines.scalog.server.orderer.retention import OrderRetention
 from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.records import Retention
 from ithaca.model.view import Shard
@@ -37,13 +37,13 @@ class _Clock:
 
 @pytest.mark.parametrize(("shown_us", "trimmed"), [(_NOW_US, [TrimTo(5)]), (_NOW_US - 60_000_000, [])])
 async def test_retaining_clock_set_back(shown_us: int, trimmed: list[TrimTo], monkeypatch: pytest.MonkeyPatch) -> None:
-    async def answer(self: Retaining, shard: Shard, question: SeekTime) -> Message:
+    async def answer(self: OrderRetention, shard: Shard, question: SeekTime) -> Message:
         return TimeIs(5)
 
-    monkeypatch.setattr(Retaining, "_ask", answer)
+    monkeypatch.setattr(OrderRetention, "_ask", answer)
     submitted: list[object] = []
     state = SimpleNamespace(first=0, tail=0, shards=SimpleNamespace(by_number={0: None}))
-    retaining = Retaining(
+    retaining = OrderRetention(
         Retention(age=timedelta(seconds=10)),
         cast(OrderingState, state),
         cast(Any, None),
@@ -58,13 +58,13 @@ async def test_retaining_clock_set_back(shown_us: int, trimmed: list[TrimTo], mo
 async def test_a_leader_that_begins_trims_nothing_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However little it is, and without a warning for that: the order's time may have leapt under the leader before."""
 
-    async def answer(self: Retaining, shard: Shard, question: SeekTime) -> Message:
+    async def answer(self: OrderRetention, shard: Shard, question: SeekTime) -> Message:
         return TimeIs(5)
 
-    monkeypatch.setattr(Retaining, "_ask", answer)
+    monkeypatch.setattr(OrderRetention, "_ask", answer)
     submitted: list[object] = []
     state = SimpleNamespace(first=0, tail=1000, shards=SimpleNamespace(by_number={0: None}))
-    retaining = Retaining(
+    retaining = OrderRetention(
         Retention(age=timedelta(seconds=10)),
         cast(OrderingState, state),
         cast(Any, None),

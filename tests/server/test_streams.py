@@ -6,15 +6,17 @@ import tracemalloc
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from tests.server.test_replica_server import records_of
 
-from ithaca.engines.scalog.messages.reading import Deliver, Filter, Subscribe
+from ithaca.engines.scalog.messages.reading import Deliver, Found, Subscribe
 from ithaca.engines.scalog.server.replica.streams import ReadView, Stream
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.cut import LaneRun
-from ithaca.model.errors import Unavailable
+from ithaca.model.errors import Lost, Unavailable
 from ithaca.model.limits import BATCH_BYTES_MAX, DECOMPRESSED_BYTES_MAX, DELIVER_BYTES_MAX, KIB, MIB
 from ithaca.model.positions import LaneId
+from ithaca.protocol.filters import Filter
 from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
 from ithaca.storage.disk import OsDisk
@@ -32,8 +34,10 @@ class Order:
         self.first = 1
         self.view_version = 1
 
+        self.ranges: tuple[tuple[int, int], ...] = ()
+
     def lost(self, lane: LaneId) -> tuple[tuple[int, int], ...]:
-        return ()
+        return self.ranges
 
 
 class Sent:
@@ -175,3 +179,71 @@ async def test_a_stream_says_when_another_view_holds_though_nothing_was_ordered(
     await sent.said.wait()
     assert [message.view for message, _ in sent.messages] == [1, 2]
     streaming.cancel()
+
+
+def scattered(directory: Path, runs: list[LaneRun], written: int, readable: int) -> ReadView:
+    """A replica's store with so many records, of which these runs are ordered, in a log with empty positions."""
+    store = LaneStore(OsDisk(), str(directory), durability="os", is_dense=False)
+    held = store.create(LANE)
+    for row in range(written):
+        held.lane.commit(held.lane.prepare([build([b"%d" % row], timestamp_us=1)]))
+    for time_us, run in enumerate(runs, 1):
+        store.note((run,), time_us)
+    return ReadView(store, Order(readable))
+
+
+async def streamed(read_view: ReadView, start: int, stop: int) -> list[Any]:
+    sent = Sent()
+    try:
+        await Stream(read_view, cast(Connection, sent), Subscribe(start, stop), lambda _: None).run()
+    except Lost as error:
+        return [*(message for message, _ in sent.messages), error]
+    return [message for message, _ in sent.messages]
+
+
+async def test_deliveries_say_what_they_follow(tmp_path: Path) -> None:
+    runs = [LaneRun(LANE, 0, 3, 2, 1), LaneRun(LANE, 2, 9, 2, 7), LaneRun(LANE, 4, 11, 1)]
+    read_view = scattered(tmp_path, runs, 5, 20)
+    (deliver, finished) = await streamed(read_view, 1, 20)
+    assert [(item.position + item.low, item.follows) for item in deliver.items] == [
+        *((3, 1), (4, 0)),  # the second record follows the first
+        *((9, 7), (10, 0), (11, 0)),
+    ]
+    assert (deliver.up_to, finished) == (20, Finished())
+    (deliver, _) = await streamed(read_view, 10, 20)
+    assert [(item.position + item.low, item.follows) for item in deliver.items] == [(10, 0), (11, 0)]
+
+
+async def test_what_is_lost_is_no_more_than_what_is_lost(tmp_path: Path) -> None:
+    """The LSNs 1 and 2 are lost; between their positions, 2 and 5, there are records of other lanes."""
+    read_view = scattered(tmp_path, [LaneRun(LANE, 0, 1, 2), LaneRun(LANE, 2, 5, 2, 4)], 4, 7)
+    cast(Order, read_view.order).ranges = ((1, 3),)
+    for position in (2, 5):
+        with pytest.raises(Lost) as caught:
+            await read_view.read(position, 0)
+        assert (caught.value.start, caught.value.stop) == (position, position + 1)
+    for position in (1, 6):
+        found, _ = await read_view.read(position, 0)
+        assert isinstance(found, Found)
+
+
+async def test_what_precedes_a_loss_is_said_first(tmp_path: Path) -> None:
+    read_view = scattered(tmp_path, [LaneRun(LANE, 0, 1, 2), LaneRun(LANE, 2, 5, 2, 4)], 4, 7)
+    cast(Order, read_view.order).ranges = ((1, 3),)
+    deliver, lost = await streamed(read_view, 1, 7)
+    assert ([item.position for item in deliver.items], deliver.up_to) == ([1], 2)
+    assert (lost.start, lost.stop) == (2, 3)
+    watermark, lost = await streamed(read_view, 3, 7)
+    assert (watermark.items, watermark.up_to) == ((), 5)
+    assert (lost.start, lost.stop) == (5, 6)
+    deliver, finished = await streamed(read_view, 6, 7)
+    assert ([item.position for item in deliver.items], finished) == ([6], Finished())
+
+
+async def test_what_is_only_on_its_way_is_not_called_lost(tmp_path: Path) -> None:
+    """Of a run of ten nothing is here: the first three are lost, and the others will come."""
+    read_view = scattered(tmp_path, [LaneRun(LANE, 0, 1, 10)], 0, 4)
+    cast(Order, read_view.order).ranges = ((0, 3),)
+    watermark, lost = await streamed(read_view, 1, 11)
+    assert (watermark.items, watermark.up_to) == ((), 1)
+    assert (lost.start, lost.stop) == (1, 4)

@@ -11,7 +11,7 @@ from ithaca.sim.configuration import configuration_of
 from ithaca.sim.engine import simulated
 from ithaca.sim.run import run_seed
 
-SEEDS = 200
+SEEDS = 100
 AT_ONCE = 5
 
 
@@ -23,14 +23,17 @@ def test_nothing_is_violated(first: int) -> None:
         assert result.acknowledged > 0
 
 
-@pytest.mark.parametrize("seed", [440, 474, 504, 1005, 1268, 1421, 1485, 1493, 1935])
+@pytest.mark.parametrize("seed", [440, 474, 504, 698, 914, 1005, 1206, 1268, 1421, 1485, 1493, 1935])
 def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     """What each has found:
 
     440: a connection of a flood was lost before it could send half a frame, and the flood ended the run.
     474: batches of a part that were refused went again out of turn, and hardly ever came through.
     504: a lane was dropped that lacked space, and its replica took the disk for full ever after.
+    698: a leader had said a time that was never ordered, and the judge overlooked the leap of the next one.
+    914: a shard was finalized before it had a record and was gone, which the judge took for unexplained.
     1005: a learner joined under the number of a replica that another leader had added, and pushed it out.
+    1206: as 914, when the answer to a silent replica finalized the shard.
     1268: all copies of a lane were made after it was trimmed, and none could say what a session had done in it.
     1421: a spare that stood in for one replica was taken for the successor of another, which left its shard short.
     1485: a receipt named the shard that a session had moved to, and the record was in the one that it came from.

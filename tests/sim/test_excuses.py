@@ -63,6 +63,18 @@ def test_space_is_missed_where_there_was_none(world: World) -> None:
     assert is_allowed(world, full, "append")
 
 
+def test_what_is_only_ordered_misses_space_where_an_orderer_has_none(world: World) -> None:
+    full = StorageFull("no space")
+    _replica(world).disk.lacked_space = True
+    assert not is_allowed(world, full, "trim")
+    assert not is_allowed(world, full, "session")
+    world.hosts["orderer-1"].disk.lacked_space = True
+    assert is_allowed(world, full, "trim")
+    assert is_allowed(world, full, "session")
+    assert is_allowed(world, full, "append")
+    assert not is_allowed(world, full, "read")
+
+
 def test_nothing_explains_the_rest(world: World) -> None:
     host = _replica(world)
     for error in (Unavailable("not now"), OSError(errno.EMFILE, "too many files"), NoSuchShard("which")):

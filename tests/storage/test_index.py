@@ -67,3 +67,17 @@ def test_a_damaged_index_is_used_up_to_the_damage() -> None:
     cut, problem = index.load(data, segment_bytes=250_000)
     assert (cut.blocks, cut.synced_offset) == (built.blocks[:2], 300_064)
     assert "does not fit" in problem
+
+
+def test_a_block_holds_nothing_behind_its_end() -> None:
+    """A segment may be cut there, and go on with other batches: what the block says must hold for both."""
+    file = disk_of().open("/lane/0.idx", create=True)
+    built = Index()
+    for lsn, offset in ((0, 0), (5, 100_000), (9, 200_000)):
+        built.note(lsn, offset, lsn)
+    built.store_block(file, 150_000, 7)
+    loaded, _ = index.load(file.read(0, 1 << 20), segment_bytes=150_000)
+    assert list(loaded.entries()) == [(0, 0), (5, 100_000)]
+    built.store_block(file, 250_000, 12)
+    loaded, wrong = index.load(file.read(0, 1 << 20), segment_bytes=250_000)
+    assert (list(loaded.entries()), wrong) == ([(0, 0), (5, 100_000), (9, 200_000)], "")

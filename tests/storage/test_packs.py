@@ -9,12 +9,12 @@ import pytest
 from tests.storage.cluster_lanes import ClusterSource, append, lengths, table_of
 from tests.storage.lanes import Row, read_rows
 
-from ithaca.engines.scalog.storage import pack, packing, packs
+from ithaca.engines.scalog.storage import lane_store, pack, packing, packs
 from ithaca.engines.scalog.storage import settled as settled_lanes
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.cut import LaneRun
-from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError, StorageFull
+from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError, StorageFull, WrongLane
 from ithaca.model.limits import DESCRIPTORS_PER_LANE, PACKS_MERGED, SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.runtime.machine import descriptors_open
@@ -353,3 +353,76 @@ def test_lanes_that_are_written_stay_open_and_are_closed_once_they_are_not(tmp_p
         held.is_written = False
     store.close_unneeded()
     assert sum(held.is_open for held in written) == 2
+
+
+def test_lanes_that_are_forgotten_are_found_no_more() -> None:
+    store = opened(new_disk())
+    fill(store, LANES)
+    assert store.pack() is None
+    store._packs.forget(LANES[:2])
+    assert [lane for lane in LANES if store._packs.settled.find(lane) is None] == LANES[:2]
+    assert [lane for lane in LANES if store._packs.lane(lane) is None] == LANES[:2]
+
+
+def test_no_change_of_the_lanes_brings_back_an_earlier_version() -> None:
+    """Cursors begin again when it differs from the one that they know."""
+    store = opened(new_disk())
+    versions = [store.version]
+    fill(store, LANES)
+    for change in (store.pack, lambda: store.forget(LANES[:1]), lambda: store.forget(LANES[1:2])):
+        change()
+        versions.append(store.version)
+    lane = LaneId(0, 7, 1)
+    append(store.create(lane).lane, ClusterSource(Random(3)), 4)
+    store.truncate(lane, 0)
+    versions.append(store.version)
+    assert versions == sorted(set(versions))
+
+
+def test_a_pack_takes_no_more_than_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened(new_disk())
+    expected = fill(store, LANES)
+    sizes = [packing.bytes_of(store.lanes[lane].lane) for lane in sorted(LANES)]
+    monkeypatch.setattr(lane_store, "PACK_BYTES_MAX", sum(sizes[:2]))
+    assert store.pack() is None
+    assert sorted(store.lanes) == sorted(LANES)[2:]
+    check(store, expected)
+
+
+def test_whoever_holds_a_lane_reads_on_when_it_is_packed_and_is_told_when_it_goes() -> None:
+    store = opened(new_disk())
+    expected = fill(store, LANES)
+    held = {lane: store.lanes[lane] for lane in LANES}
+    assert store.pack() is None
+    for lane, (length, rows, runs, _, _) in expected.items():
+        assert held[lane].lane.length == length
+        assert read_rows(held[lane].lane, 0, length) == rows
+        assert held[lane].runs.all() == runs
+    store.forget(LANES[:1])
+    with pytest.raises(WrongLane, match=str(LANES[0])):
+        _ = held[LANES[0]].lane
+
+
+def test_the_files_of_the_shortest_lane_there_is_may_be_closed() -> None:
+    store = opened(new_disk())
+    held = store.create(LANES[0])
+    length = lengths(append(held.lane, ClusterSource(Random(4)), 1))[-1]
+    store.note((LaneRun(LANES[0], 0, 7, 1),), 5)
+    held.runs.sync()
+    held.is_written = False
+    assert held.close_files()
+    assert held.runs.all() == [Run(0, 7, 1, 5)]
+    assert held.lane.length == length
+
+
+def test_what_an_attempt_at_a_pack_has_left_behind_is_no_part_of_the_next() -> None:
+    """A pack ends with its second head, which is needed when the first is damaged."""
+    disk = new_disk()
+    store = opened(disk)
+    expected = fill(store, LANES)
+    left = disk.open(f"/store/{pack.name_of(store._packs._next)}{pack.NEW_SUFFIX}", create=True)
+    left.write(0, [bytes(1 << 17)])
+    assert store.pack() is None
+    (path,) = (path for path in disk.files() if pack.number_of(path.removeprefix("/store/")) is not None)
+    disk.flip_bit(path, 3, 1)
+    check(opened(disk), expected)

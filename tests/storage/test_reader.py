@@ -3,11 +3,11 @@
 from random import Random
 
 import pytest
-from tests.storage.lanes import DIRECTORY, LANE, Source, make_lane, open_lane, write
+from tests.storage.lanes import DIRECTORY, LANE, Source, make_lane, open_lane, read_rows, write
 
 from ithaca.sim.disk import SimDisk, SimFile
 from ithaca.storage import reader
-from ithaca.storage.reader import Cursor
+from ithaca.storage.reader import Cursor, LaneReader
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 
@@ -50,3 +50,14 @@ def test_as_many_segments_stay_open_as_the_bound_says(monkeypatch: pytest.Monkey
     assert read(kept) == 0, "the newest that were read are still open"
     assert read(firsts[:1]) == 1, "and the oldest of them was closed"
     assert read(kept[1:]) == 0
+
+
+def test_a_reader_that_is_told_of_no_trim_reads_from_the_first_record_on() -> None:
+    disk = SimDisk()
+    make_lane(disk)
+    lane = open_lane(disk)
+    written = [Source(Random(2)).records(3)]
+    write(lane, written)
+    other = LaneReader(disk, DIRECTORY, LANE)
+    other.first_lsns, other.length = lane.first_lsns, lane.length
+    assert read_rows(other, 0, lane.length) == list(written[0].rows)

@@ -5,6 +5,7 @@ import pytest
 from ithaca.engines.scalog.storage.runs_file import RunsFile
 from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.errors import Corrupt
+from ithaca.model.limits import RUNS_FILE_PAGES
 from ithaca.sim.disk import SimDisk
 
 PAGE = 2
@@ -56,5 +57,15 @@ def test_runs_may_follow_each_other_without_a_gap_and_at_one_time() -> None:
 
 
 def test_a_file_with_pages_of_another_size_is_refused() -> None:
-    with pytest.raises(Corrupt, match="pages hold 2 runs, not 3"):
+    with pytest.raises(Corrupt, match="pages hold 2 runs, not 3") as error:
         RunsFile(stored(end_lsn=0), "/lane", PAGE + 1)
+    assert error.value.offset == 12
+
+
+def test_opening_takes_no_longer_however_many_files_are_said_to_be_dead() -> None:
+    disk = stored(end_lsn=0)
+    pages = RUNS_FILE_PAGES << 40
+    file = RunsFile(disk, "/lane", PAGE)
+    file.store(pages, [], dead_pages=pages, end_lsn=0)
+    opened = RunsFile(disk, "/lane", PAGE)
+    assert opened.last.dead_pages == pages

@@ -19,6 +19,14 @@ def test_another_shape(ithaca_cluster):
 
 def test_a_log(ithaca_log):
     assert ithaca_log.read(ithaca_log.append(b"hello").position).value == b"hello"
+
+@pytest.mark.parametrize("ithaca_log", [{"timeout": "600s"}], indirect=True)
+def test_that_leaves_something_behind(ithaca_cluster, ithaca_log):
+    ithaca_log.append(b"there")
+    for name in ithaca_cluster.names[1:]:
+        ithaca_cluster.kill_server(name)
+    with pytest.raises(TimeoutError):
+        ithaca_log.append(b"late", timeout="100ms")
 """
 
 
@@ -31,7 +39,7 @@ def test_the_fixtures_work_in_a_run_of_users(tmp_path: Path) -> None:
         cwd=tmp_path,
         env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
-    assert b"3 passed" in done.stdout, done.stdout.decode()
+    assert b"4 passed" in done.stdout, done.stdout.decode()
 
 
 def test_loading_the_plugin_loads_little() -> None:

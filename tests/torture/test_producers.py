@@ -10,6 +10,7 @@ import pytest
 from ithaca.model.errors import Corrupt, IthacaError, SequenceGap, StorageFull
 from ithaca.model.interface.awaited import Session
 from ithaca.model.records import Buffer, Receipt
+from ithaca.model.units import Duration
 from ithaca.proof.history import HistoryWriter
 from ithaca.proof.payload import decode
 from ithaca.torture.clients.batches import COUNTS, KEYS, batch_of
@@ -78,7 +79,7 @@ class Refusing(Session):
         return 1
 
     async def append(
-        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
+        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: Duration | None = None
     ) -> Receipt:
         raise AssertionError("producers append batches")
 
@@ -88,7 +89,7 @@ class Refusing(Session):
         *,
         keys: Iterable[Buffer | None] | None = None,
         seq: int | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> Receipt:
         assert seq is not None
         outcome = self._outcomes[seq]

@@ -6,8 +6,9 @@ Pipelines to read are packages: `marketplace`, `intrusion`, `fraud`, `trading`; 
 how they are made.
 
 `demo_cluster` tells of crashes in real processes: a cluster, producers, followers, a killed replica, its return.
-`demo_cluster_processes` are its processes, `demo_cluster_checks` its claims, `demo_cast` and `demo_display` how
-processes are run and what one sees, `transactions` the records. `demo_embedded` is the same without servers: a producer
+`demo_cluster_processes` are its processes, `demo_cluster_checks` its claims, `demo_story`, `demo_cast` and
+`demo_display` how it is told, how processes are run and what one sees, `demo_follower` who reads along, `transactions`
+the records. `demo_embedded` is the same without servers: a producer
 that is killed, and the log recovered.
 
 Invariants, each checked at the end of every run:

@@ -22,6 +22,10 @@ class DemoFailed(Exception):
     """A claim did not hold; the message says what differs."""
 
 
+class Ready(NamedTuple):
+    """A process says that it is connected; it goes on when it is told to."""
+
+
 class Actor(NamedTuple):
     """A process and our end of its pipe."""
 

@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 import ithaca
-from ithaca.apps.running_hash import RunningHash
+from ithaca.apps.demo_cast import Ready
+from ithaca.apps.demo_follower import follow_along
 from ithaca.apps.transactions import origin, transaction
-from ithaca.model.records import Record
 
 STEADY_RECORDS_PER_S = 2_500
 """A producer's pace while lag is measured: at full speed, lag would only say how busy the cores are."""
 STEADY_BATCH = 50
 FAST_BATCH = 500
-POLL_S = 0.25
-POLL_RECORDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,6 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A process is connected; it goes on when it is told to."""
-
-
-@dataclass(frozen=True, slots=True)
 class Acknowledged:
     """`count` transactions from number `first` on are durable and ordered, the first at `position`."""
 
@@ -49,16 +42,6 @@ class Acknowledged:
     shard: int
     began_s: float
     done_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """A follower has seen everything up to `position`; at the end it says what it computed."""
-
-    position: int
-    digest: str = ""
-    lags_ms: tuple[float, ...] = ()
-    problem: str = ""
 
 
 def produce(parent: Connection, errand: Errand) -> None:
@@ -92,41 +75,12 @@ def produce(parent: Connection, errand: Errand) -> None:
             first = last + 1
 
 
-def follow(parent: Connection, bootstrap: str, last_position: int, steady: int) -> None:
-    """Follow the log from its beginning to `last_position`, hashing; note the lag of each steady batch."""
-    running = RunningHash()
-    lags_ms: list[float] = []
-    position, newest_us = 0, 0
+def follow(parent: Connection, bootstrap: str, count: int, steady: int) -> None:
+    """Follow the log from its beginning; transactions up to number `steady` come at a steady pace."""
     with (
         suppress(BrokenPipeError),
         ithaca.connect(bootstrap) as log,
         log.subscribe("earliest") as subscription,
     ):
         parent.send(Ready())
-        while position < last_position:
-            if parent.poll():  # nothing is ever sent: the other end is gone
-                return
-            records = subscription.poll(POLL_S, max_records=POLL_RECORDS)
-            if not records:
-                continue
-            now_us = time.time_ns() / 1e3
-            if problem := _gap(position, records):
-                parent.send(Followed(position, problem=problem))
-                return
-            for record in records:
-                if record.timestamp_us != newest_us:
-                    newest_us = record.timestamp_us
-                    if origin(record.value)[1] <= steady:
-                        lags_ms.append((now_us - newest_us) / 1e3)
-            running.add(records)
-            position = records[-1].position
-            parent.send(Followed(position))
-        parent.send(Followed(position, running.hexdigest(), tuple(lags_ms)))
-
-
-def _gap(position: int, records: list[Record]) -> str:
-    """Why the records do not continue what was seen up to `position`; empty when they do."""
-    for expected, record in enumerate(records, position + 1):
-        if record.position != expected:
-            return f"after position {expected - 1} came {record.position}"
-    return ""
+        follow_along(parent, subscription, count, lambda record: origin(record.value)[1] <= steady)

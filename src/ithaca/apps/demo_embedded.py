@@ -13,11 +13,12 @@ from ithaca.apps.demo_embedded_processes import (
     SESSION_NAME,
     STEADY_RECORDS_PER_S,
     Acknowledged,
-    Followed,
     follow,
     produce,
 )
+from ithaca.apps.demo_follower import Followed
 from ithaca.apps.demo_home import demo_home
+from ithaca.apps.demo_story import told
 from ithaca.apps.running_hash import RunningHash
 from ithaca.apps.transactions import transaction
 from ithaca.model.records import Record
@@ -31,24 +32,20 @@ def run_embedded_demo(records: int, directory: Path | None, keep: bool) -> bool:
     """Tell the story; True when every claim held."""
     with demo_home(directory, keep) as home:
         display = Display(dict.fromkeys([PRODUCER, *FOLLOWERS, CHECKER], records))
-        try:
-            with Cast() as cast, display:
-                story = Story(records, home / "log", display, cast)
-                story.tell()
-        except DemoFailed as failure:
-            display.say(f"FAILED: {failure}")
-            return False
-        display.table("every claim held", story.figures())
+        path = home / "log"
+        with Cast() as cast:
+            if not told(EmbeddedStory(records, path, display, cast), display):
+                return False
         if keep:
-            display.say(f"the log is kept; look at it with: ithaca read -p {story.path} -n 3")
+            display.say(f"the log is kept; look at it with: ithaca read -p {path} -n 3")
     return True
 
 
-class Story:
+class EmbeddedStory:
     """The chapters in order, what the processes have said, and the figures at the end."""
 
     def __init__(self, records: int, path: Path, display: Display, cast: Cast) -> None:
-        self.path = path
+        self._path = path
         self._records = records
         self._steady = records // 2
         self._crash_at = max(1, records * 6 // 10)
@@ -63,11 +60,11 @@ class Story:
 
     def tell(self) -> None:
         """Everything, until the last check."""
-        ithaca.open(self.path).close()  # followers need a log to open
+        ithaca.open(self._path).close()  # followers need a log to open
         for name in FOLLOWERS:
-            self._cast.start(name, follow, str(self.path), self._records, self._steady)
+            self._cast.start(name, follow, str(self._path), self._records, self._steady)
         self._display.say(f"1. a producer appends {self._records} transactions; two followers read along")
-        self._cast.start(PRODUCER, produce, str(self.path), 1, self._records, self._steady)
+        self._cast.start(PRODUCER, produce, str(self._path), 1, self._records, self._steady)
         self._listen(until=lambda: self._acknowledged >= self._crash_at)
         repeated = self._crash()
         self._recover()
@@ -89,7 +86,7 @@ class Story:
             self._newest = message
             self._display.advance(name, message.last_seq)
             return
-        self._display.advance(name, message.position)
+        self._display.advance(name, message.count)
         if message.digest:
             self._endings[name] = message
 
@@ -105,7 +102,7 @@ class Story:
 
     def _recover(self) -> None:
         started = time.perf_counter()
-        log = ithaca.open(self.path)
+        log = ithaca.open(self._path)
         self._recovery_s = time.perf_counter() - started
         with log:
             found = log.tail() - 1
@@ -121,7 +118,7 @@ class Story:
 
     def _go_on(self, repeated: Acknowledged) -> None:
         """Start the producer where its own notes end: at its last batch, as if the answer had been missed."""
-        self._cast.start(PRODUCER, produce, str(self.path), repeated.first_seq, self._records, 0)
+        self._cast.start(PRODUCER, produce, str(self._path), repeated.first_seq, self._records, 0)
         self._newest = None
         self._listen(until=lambda: self._newest is not None)
         assert self._newest is not None
@@ -140,7 +137,7 @@ class Story:
         self._fast_records += self._newest.fast_records
         self._fast_s += self._newest.fast_s
         running = RunningHash()
-        with ithaca.open(self.path, mode="r") as log:
+        with ithaca.open(self._path, mode="r") as log:
             if log.tail() != self._records + 1:
                 raise DemoFailed(f"{self._records} transactions were sent, and the log holds {log.tail() - 1}")
             for batch in log.read_range(1).batches():

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 import ithaca
-from ithaca.apps.running_hash import RunningHash
+from ithaca.apps.demo_follower import follow_along
 from ithaca.apps.transactions import transaction
 
 SESSION_NAME = "demo-producer"
 BATCH_RECORDS = 250
 STEADY_RECORDS_PER_S = 25_000
 """The producer's pace while lag is measured: at full speed, lag would only say how busy the cores are."""
-POLL_S = 0.25
-POLL_RECORDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +31,6 @@ class Acknowledged:
     position: int
     fast_records: int
     fast_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """A follower has seen everything up to `position`; at the end it says what it computed."""
-
-    position: int
-    digest: str = ""
-    lags_ms: tuple[float, ...] = ()
 
 
 def produce(parent: Connection, path: str, first_seq: int, last_seq: int, steady_seq: int) -> None:
@@ -70,28 +59,11 @@ def produce(parent: Connection, path: str, first_seq: int, last_seq: int, steady
             seq = batch_last + 1
 
 
-def follow(parent: Connection, path: str, last_position: int, steady_position: int) -> None:
-    """Follow the log from its beginning to `last_position`, hashing; note the lag of each steady batch."""
-    running = RunningHash()
-    lags_ms: list[float] = []
-    position, newest_us = 0, 0
+def follow(parent: Connection, path: str, count: int, steady_position: int) -> None:
+    """Follow the log from its beginning; what is up to `steady_position` comes at a steady pace."""
     with (
         suppress(BrokenPipeError),
         ithaca.open(path, mode="r") as log,
         log.subscribe("earliest") as subscription,
     ):
-        while position < last_position:
-            if parent.poll():  # nothing is ever sent: the other end is gone
-                return
-            records = subscription.poll(POLL_S, max_records=POLL_RECORDS)
-            if not records:
-                continue
-            now_us = time.time_ns() / 1e3
-            for record in records:
-                if record.timestamp_us != newest_us and record.position <= steady_position:
-                    newest_us = record.timestamp_us
-                    lags_ms.append((now_us - newest_us) / 1e3)
-            running.add(records)
-            position = records[-1].position
-            parent.send(Followed(position))
-        parent.send(Followed(position, running.hexdigest(), tuple(lags_ms)))
+        follow_along(parent, subscription, count, lambda record: record.position <= steady_position)

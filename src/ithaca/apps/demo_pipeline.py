@@ -2,22 +2,25 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from ithaca.apps.demo_cast import Cast, DemoFailed, is_running
+from ithaca.apps.demo_cast import Cast, DemoFailed, Ready, is_running
 from ithaca.apps.demo_home import demo_home
 from ithaca.apps.demo_pipeline_plot import Picture, check_can_plot, draw
-from ithaca.apps.demo_pipeline_processes import Appended, Errand, Ready, produce
+from ithaca.apps.demo_pipeline_processes import Appended, Errand, produce
 from ithaca.apps.demo_pipeline_view import PipelineView
+from ithaca.apps.demo_story import check_engine
 from ithaca.apps.fraud.payments import SCHEMA, SOURCES, decode, events
 from ithaca.apps.fraud.plain import hourly
 from ithaca.apps.pipelines.events import read_all, share
 from ithaca.apps.pipelines.spark import check_can_run_spark, local_spark
 from ithaca.cluster.shards import add_local_shard
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
+from ithaca.model.engine import EngineName, Feature
 
 if TYPE_CHECKING:
     from ithaca.apps.fraud.store import FraudStore
@@ -33,15 +36,18 @@ BATCH_RECORDS = 20_000
 """A micro-batch takes no more."""
 
 
-def run_pipeline_demo(records: int, seed: int, directory: Path | None, keep: bool, plot: Path | None) -> bool:
+def run_pipeline_demo(
+    records: int, seed: int, directory: Path | None, keep: bool, plot: Path | None, engine: EngineName
+) -> bool:
     """Tell the story; True when every claim held."""
+    check_engine(engine, Feature.SESSIONS, Feature.SHARDS)
     check_can_run_spark()
     if plot is not None:
         check_can_plot()
     view = PipelineView(records)
     with demo_home(directory, keep) as home:
         try:
-            story = PipelineStory(records, seed, home, view)
+            story = PipelineStory(records, seed, home, view, engine)
             story.tell(plot)
         except DemoFailed as failure:
             view.say(f"FAILED: {failure}")
@@ -58,10 +64,11 @@ def run_pipeline_demo(records: int, seed: int, directory: Path | None, keep: boo
 class PipelineStory:
     """The chapters in order, and the figures at the end."""
 
-    def __init__(self, records: int, seed: int, home: Path, view: PipelineView) -> None:
+    def __init__(self, records: int, seed: int, home: Path, view: PipelineView, engine: EngineName) -> None:
         self._records = records
         self._seed = seed
         self._home = home
+        self._shape = replace(SHAPE, engine=engine)
         self._view = view
         self._ready = 0
         self._pids: set[int] = set()
@@ -73,7 +80,7 @@ class PipelineStory:
         started = time.perf_counter()
         say = self._view.say
         say(f"1. a cluster: {SHAPE.orderers} orderers, {SHAPE.shards} shards of {SHAPE.replicas} replicas; and Spark")
-        with temporary_cluster(self._home / "cluster", SHAPE, lambda text: None) as cluster:
+        with temporary_cluster(self._home / "cluster", self._shape, lambda text: None) as cluster:
             say(f"   the cluster is up after {time.perf_counter() - started:.1f} s")
             with local_spark(self._home / "spark") as spark:
                 say(f"   Spark is up after {time.perf_counter() - started:.1f} s")

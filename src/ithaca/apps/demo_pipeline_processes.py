@@ -11,6 +11,7 @@ from itertools import islice
 from multiprocessing.connection import Connection
 
 import ithaca
+from ithaca.apps.demo_cast import Ready
 from ithaca.apps.fraud.payments import events
 
 BATCH_RECORDS = 100
@@ -26,11 +27,6 @@ class Errand:
     records: int
     records_per_s: float
     hold_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """The gateway is connected; it goes on when it is told to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,17 @@ from collections import deque
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+
+from ithaca.apps.demo_display import PLAIN_STEPS, Lines
 
 if TYPE_CHECKING:
     from ithaca.apps.fraud.plain import Alert
     from ithaca.apps.fraud.stream import Judged
 
-PLAIN_STEPS = 4
-"""Without a terminal, progress is told so often."""
 ALERTS_SHOWN = 5
 RATE_S = 5.0
 """Throughput is that of the last seconds."""
@@ -46,11 +46,11 @@ class Course:
         return self.done * PLAIN_STEPS // self.total
 
 
-class PipelineView:
+class PipelineView(Lines):
     """Told by the story what was appended, and by Spark's thread what was judged."""
 
     def __init__(self, total: int) -> None:
-        self._console = Console(highlight=False)
+        super().__init__()
         self.appended_course, self.judged_course = Course(total), Course(total)
         self.batches: list[Judged] = []
         self._last: deque[Alert] = deque(maxlen=ALERTS_SHOWN)
@@ -64,10 +64,6 @@ class PipelineView:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._live.stop()
-
-    def say(self, text: str) -> None:
-        """A line of the story, which stays above the live view."""
-        self._console.print(text, markup=False, soft_wrap=True)
 
     def appended(self, count: int, at_s: float) -> None:
         """So many more payments are in the log, since `at_s`."""
@@ -86,15 +82,6 @@ class PipelineView:
         if course.step() > before and not self._console.is_terminal:
             alerts = f", {self._alerts} alerts" if what == "judged" else ""
             self.say(f"   {what} {course.done:,} of {course.total:,}{alerts}")
-
-    def table(self, title: str, rows: list[tuple[str, str]]) -> None:
-        """Figures, one per row."""
-        table = Table(title=title, title_justify="left", show_header=False)
-        table.add_column()
-        table.add_column(justify="right")
-        for row in rows:
-            table.add_row(*row)
-        self._console.print(table)
 
     # The live view
 

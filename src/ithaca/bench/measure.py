@@ -7,14 +7,12 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from rich.table import Table
 
-from ithaca.model.interface import Pending
-from ithaca.model.records import Receipt
-
+Result = TypeVar("Result", covariant=True)
 Progress = Callable[[str], object]
 """Told what is being measured, before each measurement."""
 
@@ -95,17 +93,23 @@ def repeat(work: Callable[[int], None], records: int, record_bytes: int, budget:
     return Sample(turns * records, turns * turn_bytes, now - started, Latency.of(durations))
 
 
+class UnderWay(Protocol[Result]):
+    """What was begun and is waited for later: an append, a command."""
+
+    def result(self) -> Result: ...
+
+
 def repeat_ahead(
     window: int,
-    begin: Callable[[int], Pending],
-    finished: Callable[[Receipt], object],
+    begin: Callable[[int], UnderWay[Result]],
+    finished: Callable[[Result], object],
     records: int,
     record_bytes: int,
     budget: Budget,
 ) -> Sample:
     """`begin(turn)` until the budget is spent, waiting for the oldest only while `window` are under way."""
     durations: list[float] = []
-    under_way: deque[tuple[float, Pending]] = deque()
+    under_way: deque[tuple[float, UnderWay[Result]]] = deque()
     turn_bytes = records * record_bytes
     turns = 0
     started = now = time.perf_counter()

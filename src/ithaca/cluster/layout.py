@@ -8,9 +8,15 @@ from ithaca.engines import registry
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import SEGMENT_BYTES_MAX
-from ithaca.model.records import Durability
+from ithaca.model.quorum import shard_f
+from ithaca.model.records import Durability, Retention
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
+
+
+def has_shards(engine: EngineName) -> bool:
+    """Whether clusters of this engine have replicas in shards; `ConfigError` for an engine that is not there."""
+    return "replica" in registry.engine(engine).roles
 
 
 def servers_of(file: ClusterFile) -> list[ServerPlace]:
@@ -48,11 +54,14 @@ def local_cluster(
     durability: Durability,
     aggregators: int = 0,
     engine: EngineName = DEFAULT_ENGINE,
+    masking: bool = False,
+    retention: Retention | None = None,
 ) -> ClusterFile:
     """A cluster on the loopback interface; orderers get the first ports, then replicas, shard by shard, then
-    aggregators."""
+    aggregators. There are no shards if the engine has none."""
     assert len(ports) == orderers + shards * replicas + aggregators
-    registry.engine(engine)  # refuses one that is not there
+    if not has_shards(engine):
+        shards = aggregators = 0
     addresses = iter([Address(LOOPBACK, port) for port in ports])
     return ClusterFile(
         name="local",
@@ -63,10 +72,14 @@ def local_cluster(
         orderers=tuple(OrdererPlace(server, next(addresses)) for server in range(1, orderers + 1)),
         shards=tuple(
             ShardPlace(
-                shard, replicas - 1, False, tuple(ReplicaPlace(number, next(addresses)) for number in range(replicas))
+                shard,
+                shard_f(replicas, masking),
+                masking,
+                tuple(ReplicaPlace(number, next(addresses)) for number in range(replicas)),
             )
             for shard in range(shards)
         ),
+        retention=retention,
         aggregators=tuple(AggregatorPlace(number, next(addresses)) for number in range(1, aggregators + 1)),
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from ithaca.cluster import log_files, state
-from ithaca.cluster.layout import local_cluster, serve_command, servers_of, spares_of
+from ithaca.cluster.layout import has_shards, local_cluster, serve_command, servers_of, spares_of
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
@@ -19,7 +19,8 @@ from ithaca.model.config.cluster import ClusterFile, load_cluster
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchLog
-from ithaca.model.records import Durability
+from ithaca.model.limits import SEGMENT_BYTES_MIN
+from ithaca.model.records import Durability, Retention
 from ithaca.storage import directory_lock
 from ithaca.storage.directory_lock import is_locked, take_lock
 from ithaca.storage.disk import OsDisk
@@ -41,6 +42,16 @@ class Wanted:
     durability: Durability | None = None
     aggregators: int | None = None
     engine: EngineName | None = None
+    masking: bool | None = None
+    retention_age_s: float | None = None
+    retention_bytes: int | None = None
+    """Of a shard, on each of its replicas."""
+
+    @property
+    def retention(self) -> Retention | None:
+        if self.retention_age_s is None and self.retention_bytes is None:
+            return None
+        return Retention(self.retention_age_s, self.retention_bytes)
 
 
 SHARDS = 2
@@ -61,12 +72,15 @@ def cluster_file(directory: Path) -> ClusterFile:
 def locked_cluster(directory: Path, wanted: Wanted) -> Iterator[ClusterFile]:
     """Lock the directory and make the cluster unless it is there; every port is free when this returns."""
     _refuse_foreign(directory)
+    if not (directory / FILE).exists():
+        refuse_taken(_new_cluster(wanted).addresses())  # before anything is left behind
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = take_lock(OsDisk(), str(directory), f"stop it with ithaca down --dir {directory}")
     try:
         if (directory / FILE).exists():
             file = load_cluster(directory / FILE)
             refuse_difference(directory, file, wanted)
+            _refuse_other_retention(directory, file, wanted)
             _refuse_exposed(directory, file)
             refuse_taken(file.addresses())
         else:
@@ -108,9 +122,13 @@ def _refuse_foreign(directory: Path) -> None:
 
 
 def _new_cluster(wanted: Wanted) -> ClusterFile:
-    shards = wanted.shards or SHARDS
-    replicas = wanted.replicas or REPLICAS
-    orderers = wanted.orderers or ORDERERS
+    engine = wanted.engine or DEFAULT_ENGINE
+    if has_shards(engine):
+        shards, replicas, orderers = wanted.shards or SHARDS, wanted.replicas or REPLICAS, wanted.orderers or ORDERERS
+    else:
+        if wanted.shards is not None or wanted.aggregators is not None:
+            raise InvalidInput(f"the engine {engine} has neither shards nor aggregators: leave them out")
+        shards, replicas, orderers = 0, 0, wanted.orderers or wanted.replicas or ORDERERS
     port = wanted.port or PORT
     durability = wanted.durability or DURABILITY
     aggregators = wanted.aggregators or 0
@@ -119,6 +137,8 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
         raise InvalidInput(
             f"{orderers} orderers survive no more failures than {orderers - 1}: use {orderers - 1} or {orderers + 1}"
         )
+    if wanted.masking and (replicas < 3 or replicas % 2 == 0):
+        raise InvalidInput(f"masking works by majority, and there are {replicas} replicas: use --replicas 3, 5, 7, ...")
     if durability not in get_args(Durability):
         raise InvalidInput(f"durability is {durability!r}: use one of {', '.join(get_args(Durability))}")
     if port + count > 65536:
@@ -131,26 +151,51 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
         ports=ports,
         durability=durability,
         aggregators=aggregators,
-        engine=wanted.engine or DEFAULT_ENGINE,
+        engine=engine,
+        masking=bool(wanted.masking),
+        retention=_checked_retention(wanted.retention),
     )
+
+
+def _checked_retention(kept: Retention | None) -> Retention | None:
+    """What a cluster's file can say: whole seconds, and at least a segment."""
+    if kept is not None and kept.age is not None and kept.age.total_seconds() < 1:
+        raise InvalidInput(f"--retention-age is {kept.age.total_seconds():g} s: use at least 1s")
+    if kept is not None and kept.bytes is not None and kept.bytes < SEGMENT_BYTES_MIN:
+        raise InvalidInput(f"--retention-bytes is {kept.bytes}: use at least {SEGMENT_BYTES_MIN}")
+    return kept
 
 
 def refuse_difference(directory: Path, file: ClusterFile, wanted: Wanted) -> None:
     """`InvalidInput` says in what the cluster that is there differs from what is asked for."""
-    for option, there, asked in [
+    of_shards = [
         ("shards", str(len(file.shards)), wanted.shards),
         ("replicas", ", ".join(sorted({str(len(shard.replicas)) for shard in file.shards})), wanted.replicas),
+    ]
+    if not has_shards(file.engine):  # all its servers are orderers, and replicas another word for them
+        of_shards = [("replicas", str(len(file.orderers)), wanted.orderers or wanted.replicas)]
+    for option, there, asked in [
+        *of_shards,
         ("orderers", str(len(file.orderers)), wanted.orderers),
         ("port", str(min(address.port for address in file.addresses())), wanted.port),
         ("durability", file.durability, wanted.durability),
         ("aggregators", str(len(file.aggregators)), wanted.aggregators),
         ("engine", file.engine, wanted.engine),
+        ("masking", str(all(shard.masking for shard in file.shards)), wanted.masking),
     ]:
         if asked is not None and str(asked) != there:
             raise InvalidInput(
                 f"the cluster in {directory} was made with --{option} {there}, not {asked}: leave --{option} out to "
                 "start it as it is, or make another one in another --dir"
             )
+
+
+def _refuse_other_retention(directory: Path, file: ClusterFile, wanted: Wanted) -> None:
+    if wanted.retention not in (None, file.retention):
+        raise InvalidInput(
+            f"{directory / FILE} says otherwise how much is kept: change [retention] there, leave the options out, and "
+            "restart the cluster"
+        )
 
 
 def supervisor_pid(directory: Path) -> int | None:

@@ -47,6 +47,19 @@ async def run_cluster(
             await awaiting
 
 
+def changes_only(progress: Callable[[str], object]) -> Tell:
+    """A cluster is asked many times how it is; the same answer again tells nothing."""
+    newest = ""
+
+    def tell(text: str) -> None:
+        nonlocal newest
+        if text != newest:
+            newest = text
+            progress(text)
+
+    return tell
+
+
 async def healthy(places: Sequence[ServerPlace], progress: Tell) -> ClusterStatus:
     """Ask until nothing is wrong any more; `progress` is told what is still missing."""
     while (health := (status := await cluster_status(places)).health).problems:

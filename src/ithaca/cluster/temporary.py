@@ -17,7 +17,7 @@ from ithaca.cluster.layout import bootstrap_of, local_cluster
 from ithaca.cluster.local import FILE, supervisor_pid, take_down
 from ithaca.cluster.log_reader import LogReader
 from ithaca.cluster.ports import LOOPBACK, free_ports
-from ithaca.cluster.running import start_detached
+from ithaca.cluster.running import changes_only, start_detached
 from ithaca.cluster.state import SupervisorState, load_state
 from ithaca.cluster.supervisor import Tell
 from ithaca.model.config.cluster import ClusterFile, check_founders
@@ -116,23 +116,10 @@ def shaped(shape: Shape, ports: list[int]) -> ClusterFile:
 
 def _start(directory: Path, progress: Tell) -> None:
     try:
-        start_detached(directory, _changes_only(progress))
+        start_detached(directory, changes_only(progress))
     except Unavailable as error:  # the logs go with the directory, so their end is told here
         last = " | ".join(f"{line.name}: {line.text}" for line in LogReader(directory, None).last(LAST_WORDS))
         raise Unavailable(f"{error}. The servers' last words: {last}") from error
-
-
-def _changes_only(progress: Tell) -> Tell:
-    """The cluster is asked many times how it is; the same answer again tells nothing."""
-    newest = ""
-
-    def tell(text: str) -> None:
-        nonlocal newest
-        if text != newest:
-            newest = text
-            progress(text)
-
-    return tell
 
 
 def _end(directory: Path) -> None:

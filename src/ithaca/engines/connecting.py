@@ -4,13 +4,16 @@ Whoever answers first decides: the addresses are dialled at the same time, so th
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
 
 from ithaca.client.bootstrap import parse_bootstrap
 from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.portal import portal
-from ithaca.client.settings import ClientSettings
+from ithaca.client.settings import ClientSettings, client_settings
 from ithaca.client.sync_log import SyncClusterLog
 from ithaca.engines import registry
 from ithaca.engines.engine import Engine
@@ -18,27 +21,31 @@ from ithaca.model import interface
 from ithaca.model.engine import EngineName
 from ithaca.model.errors import EngineMismatch, IthacaError, ProtocolError, Unavailable
 from ithaca.model.interface import ShardPolicy, awaited
-from ithaca.model.limits import ATTEMPT_TIMEOUT_S, INFLIGHT_BYTES_MAX
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S, INFLIGHT_BYTES_MAX, WAITING_TOLD_S
 from ithaca.model.records import Compression
+from ithaca.model.units import Duration, Size
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import ANY_ENGINE, FEATURES, VERSION_MAX, VERSION_MIN, Hello
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.connection import OnlyAnswers, dial
 from ithaca.runtime.futures import Opening
 
+_log = logging.getLogger("ithaca.client")
+
 
 def connect(
     bootstrap: str | Sequence[str],
     *,
-    timeout: float = 30,
+    timeout: Duration = 30,
     compression: Compression = "none",
     shard_policy: ShardPolicy | None = None,
-    inflight_bytes_max: int = INFLIGHT_BYTES_MAX,
+    inflight_bytes_max: Size = INFLIGHT_BYTES_MAX,
 ) -> interface.ClusterLog:
     """Connect to a cluster.
 
-    `bootstrap` names one or more orderers; the others, and the replicas, are found through them. `timeout` bounds
-    every call that is not given one of its own. All handles of a process share one thread, which is started
+    `bootstrap` names one or more orderers; the others, and the replicas, are found through them. `timeout`, in
+    seconds or as text ("500ms"), bounds every call, `close` included; a call may be given a shorter one of its own. Not
+    bounded are waits for records that are yet to come. All handles of a process share one thread, which is started
     with the first of them. `EngineMismatch` when this version does not know the cluster's engine.
 
     >>> import ithaca
@@ -47,26 +54,26 @@ def connect(
         ...
     ithaca.model.errors.InvalidInput: '127.0.0.1' is not an address: write it as "host:port", IPv6 as "[::1]:7600"
     """
-    settings = ClientSettings(
-        timeout, compression, "sticky" if shard_policy is None else shard_policy, inflight_bytes_max
-    )
+    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max)
     way_in = portal()
     twin = way_in.run(lambda: connected(bootstrap, settings))
-    return SyncClusterLog(way_in, twin, twin, compression=compression, inflight_bytes_max=inflight_bytes_max)
+    return SyncClusterLog(way_in, twin, twin, compression=compression)
 
 
 def connect_awaited(
     bootstrap: str | Sequence[str],
     *,
-    timeout: float = 30,
+    timeout: Duration = 30,
     compression: Compression = "none",
     shard_policy: ShardPolicy | None = None,
-    inflight_bytes_max: int = INFLIGHT_BYTES_MAX,
+    inflight_bytes_max: Size = INFLIGHT_BYTES_MAX,
 ) -> Opening[awaited.ClusterLog]:
     """`ithaca.connect`, awaited: `log = await ithaca.aio.connect(...)` or `async with ithaca.aio.connect(...) as log`.
 
-    `bootstrap` names one or more orderers; the others, and the replicas, are found through them. `timeout` bounds
-    every call that is not given one of its own. `EngineMismatch` when this version does not know the cluster's engine.
+    `bootstrap` names one or more orderers; the others, and the replicas, are found through them. `timeout`, in
+    seconds or as text ("500ms"), bounds every call, `close` included; a call may be given a shorter one of its own. Not
+    bounded are waits for records that are yet to come. `EngineMismatch` when this version does not know the cluster's
+    engine.
 
     >>> import asyncio, ithaca.aio
     >>> async def main() -> None:
@@ -76,17 +83,21 @@ def connect_awaited(
         ...
     ithaca.model.errors.InvalidInput: '127.0.0.1' is not an address: write it as "host:port", IPv6 as "[::1]:7600"
     """
-    settings = ClientSettings(
-        timeout, compression, "sticky" if shard_policy is None else shard_policy, inflight_bytes_max
-    )
+    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max)
     return Opening(lambda: connected(bootstrap, settings))
 
 
 async def connected(bootstrap: str | Sequence[str], settings: ClientSettings) -> EngineLog:
     """A handle on the cluster, whatever its engine is."""
     addresses = parse_bootstrap(bootstrap)
-    engine = await engine_at(addresses, settings.timeout_s)
-    return await engine.connect(addresses, settings)
+    with _Waiting(addresses, settings.timeout_s) as waiting:
+        name = await _engine_name(addresses, Deadline(settings.timeout_s), patient=True, waiting=waiting)
+        waiting.reason = "a server answers, and nobody leads the others yet"
+        engine = _known(name, addresses)
+        log = await engine.connect(addresses, settings)
+    log.features = engine.features
+    log.bootstrap = ", ".join(map(str, addresses))
+    return log
 
 
 async def engine_at(addresses: Sequence[Address], timeout_s: float, *, patient: bool = True) -> Engine:
@@ -94,7 +105,10 @@ async def engine_at(addresses: Sequence[Address], timeout_s: float, *, patient: 
 
     Who is patient goes on asking until the time is up.
     """
-    name = await _engine_name(addresses, Deadline(timeout_s), patient)
+    return _known(await _engine_name(addresses, Deadline(timeout_s), patient), addresses)
+
+
+def _known(name: EngineName, addresses: Sequence[Address]) -> Engine:
     if name not in registry.names():
         known = ", ".join(registry.names())
         raise EngineMismatch(
@@ -105,13 +119,42 @@ async def engine_at(addresses: Sequence[Address], timeout_s: float, *, patient: 
     return registry.engine(name)
 
 
-async def _engine_name(addresses: Sequence[Address], deadline: Deadline, patient: bool) -> EngineName:
+class _Waiting:
+    """Says in the log what is waited for, once, when it takes long."""
+
+    def __init__(self, addresses: Sequence[Address], timeout_s: float) -> None:
+        self._where = _listed(addresses)
+        self._timeout_s = timeout_s
+        self.reason = "nobody has answered yet"
+
+    def __enter__(self) -> Self:
+        self._timer = asyncio.get_running_loop().call_later(WAITING_TOLD_S, self._tell)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._timer.cancel()
+
+    def _tell(self) -> None:
+        if self._timeout_s > WAITING_TOLD_S:
+            _log.warning(
+                "waiting for the cluster at %s, for up to %.3g s: %s", self._where, self._timeout_s, self.reason
+            )
+
+
+async def _engine_name(
+    addresses: Sequence[Address], deadline: Deadline, patient: bool, waiting: _Waiting | None = None
+) -> EngineName:
     pauses = Backoff()
+    problems: dict[Address, IthacaError] = {}
     while True:
-        name, problems = await _first_answer(addresses, deadline)
+        name, found = await _first_answer(addresses, deadline)
         if name is not None:
             return name
-        reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
+        # What an attempt found that ran out of time says little: what an earlier one found says more.
+        problems = found | problems if deadline.passed else found
+        reasons = "; ".join(dict.fromkeys(map(str, problems.values())))
+        if waiting is not None:
+            waiting.reason = reasons
         if all(isinstance(problem, ProtocolError) for problem in problems.values()):
             raise ProtocolError(f"no server of Ithaca is at {_listed(addresses)}: {reasons}")
         if deadline.passed or not patient:

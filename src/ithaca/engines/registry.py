@@ -13,7 +13,10 @@ from ithaca.server.directory import claim
 from ithaca.server.process import Server
 from ithaca.storage.disk import Disk, OsDisk
 
-_known: dict[EngineName, Engine | str] = {"scalog": "ithaca.engines.scalog.engine"}
+_known: dict[EngineName, Engine | str] = {
+    "scalog": "ithaca.engines.scalog.engine",
+    "raft": "ithaca.engines.raft.engine",
+}
 """Each is an engine, or the name of the module that has it as `ENGINE`."""
 _loaded: dict[EngineName, Engine] = {}
 

@@ -5,20 +5,67 @@ Each has a handle of its own, on a cluster of whatever engine.
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
-from ithaca.client.engine_log import BuiltPart
+from ithaca.client.engine_log import BuiltPart, EngineLog
+from ithaca.client.extents import Extent, dense_extents
 from ithaca.client.portal import portal
 from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
+from ithaca.client.sync_log import SyncClusterLog
 from ithaca.engines.connecting import connected
+from ithaca.model import interface
+from ithaca.model.engine import Feature
+from ithaca.model.interface import awaited
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part
 from ithaca.model.records import KeyFilter, Receipt
 from ithaca.wire.batch import Batch
 from ithaca.wire.positioned import PositionedRows
+
+Extents = Callable[..., list[Extent]]
+"""`EngineLog.extents`, waited for."""
+
+
+def extents_of(log: interface.Log) -> Extents | None:
+    """How the records of a log's ranges are counted; None where positions are dense, and so are subtracted."""
+    if not isinstance(log, SyncClusterLog):
+        return None
+
+    async def features(twin: awaited.ClusterLog) -> frozenset[Feature]:
+        assert isinstance(twin, EngineLog)
+        return twin.features
+
+    if Feature.DENSE in log.ask(features):
+        return None
+
+    def extents(
+        start: int, stop: int, *, records_max: int, count_max: int | None = None, shards: frozenset[int] | None = None
+    ) -> list[Extent]:
+        async def ask(twin: awaited.ClusterLog) -> list[Extent]:
+            assert isinstance(twin, EngineLog)
+            return await twin.extents(start, stop, records_max=records_max, count_max=count_max, shards=shards)
+
+        return log.ask(ask)
+
+    return extents
+
+
+def count_records(log: interface.Log, start: int, stop: int) -> int:
+    """How many records `[start, stop)` holds, all of which is ordered."""
+    extents = extents_of(log)
+    if extents is None:
+        return max(0, stop - start)
+    return sum(extent.records for extent in extents(start, stop, records_max=max(1, stop - start)))
+
+
+def position_behind(log: interface.Log, start: int, stop: int, records: int) -> int:
+    """Where so many records of `[start, stop)` end, counted from the start; `stop` if there are no more."""
+    extents = extents_of(log) or dense_extents
+    found = extents(start, stop, records_max=records, count_max=1) if records else [Extent(start, start, 0)]
+    return found[0].stop if found else stop
 
 
 class _Connected:
@@ -111,7 +158,7 @@ class BatchAppends(_Connected):
     async def _put(self, batch: Batch) -> None:
         while self._pending and self._pending[0].done():
             self._receipts.append(await self._pending.popleft())
-        if self._log.is_full:
+        if self._log.inflight.is_full:
             await self._log.wait_for_room()
         slot: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self._log.take_batch(batch, slot)

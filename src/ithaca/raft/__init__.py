@@ -17,6 +17,11 @@ list in its order:
    When it is synced, perform the rest of the list, then step `Persisted(sequence)`. A persist with nothing
    in it writes nothing, and only waits. Meanwhile the loop goes on stepping other events.
 
+A snapshot may refer to data outside of it (`Settings.fetches`). A follower then drops what is not committed, and asks
+the shell to fetch that data (`FetchSnapshot`, said once the drop is durable); the snapshot is installed, and answered,
+when the shell says `SnapshotFetched`. What an entry has outside of it is the shell's business: the core only counts it
+(`Settings.weigh`).
+
 A persist that fails for lack of space may be repeated; after any other failure the server stops for good,
 and none of what waited is ever performed. A server that lost its disk is a new server with a new number.
 

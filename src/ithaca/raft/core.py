@@ -17,6 +17,7 @@ from ithaca.raft.events import (
     RefusedRequest,
     Role,
     Settings,
+    SnapshotFetched,
     SnapshotTaken,
     Tick,
     TransferLeadership,
@@ -101,6 +102,9 @@ class RaftCore:
                 self._persisted(event.sequence)
             case SnapshotTaken():
                 self._compact(event)
+            case SnapshotFetched():
+                if self.leadership is None:
+                    follower.on_fetched(self.node, event.index, event.term)
             case Unreachable():
                 if self.leadership is not None:
                     self.leadership.on_unreachable(event.server)

@@ -11,6 +11,7 @@ import msgspec
 
 from ithaca.model import limits
 from ithaca.model.view import Address
+from ithaca.raft.log import Weigh, entry_bytes
 from ithaca.raft.messages import AnyMessage, Entry, HardState, ServerId, Snapshot
 
 
@@ -35,6 +36,13 @@ class Settings(msgspec.Struct, frozen=True):
     uncommitted_entries_max: int = limits.RAFT_UNCOMMITTED_ENTRIES_MAX
     uncommitted_bytes_max: int = limits.RAFT_UNCOMMITTED_BYTES_MAX
     learner_lag_entries_max: int = limits.RAFT_LEARNER_LAG_ENTRIES_MAX
+    commit_told_ms: int | None = None
+    """Followers hear of a commit within so much time, though nothing else is sent: for those who are read from. Else
+    the next append or heartbeat tells them."""
+    weigh: Weigh = entry_bytes
+    """What an entry counts against the bounds above."""
+    fetches: bool = False
+    """Whether a snapshot refers to data outside of it, which has to be fetched before it is installed."""
 
 
 class Role(Enum):
@@ -105,6 +113,13 @@ class SnapshotTaken(msgspec.Struct, frozen=True):
     data: bytes
 
 
+class SnapshotFetched(msgspec.Struct, frozen=True):
+    """All that the snapshot of a `FetchSnapshot` refers to is durable here."""
+
+    index: int
+    term: int
+
+
 class Unreachable(msgspec.Struct, frozen=True):
     """The connection to a server broke: what was in flight to it may be lost, and it has probably ended."""
 
@@ -120,6 +135,7 @@ Event = (
     | ChangeMembership
     | TransferLeadership
     | SnapshotTaken
+    | SnapshotFetched
     | Unreachable
 )
 
@@ -150,17 +166,18 @@ class Persist(msgspec.Struct, frozen=True):
     """Make this durable. Without anything to write it only waits for the persists before it.
 
     `entries` replace everything from their first index on. With a `snapshot`, then always beside a hard
-    state, snapshot and entries replace the whole log.
+    state, snapshot and entries replace the whole log. With `cut_from`, everything from that index on goes first.
     """
 
     sequence: int
     hard_state: HardState | None = None
     snapshot: Snapshot | None = None
     entries: tuple[Entry, ...] = ()
+    cut_from: int | None = None
 
     @property
     def is_barrier(self) -> bool:
-        return self.hard_state is None and self.snapshot is None and not self.entries
+        return self.hard_state is None and self.snapshot is None and not self.entries and self.cut_from is None
 
 
 class Apply(msgspec.Struct, frozen=True):
@@ -173,6 +190,17 @@ class Restore(msgspec.Struct, frozen=True):
     """Replace the state machine by this snapshot."""
 
     snapshot: Snapshot
+
+
+class FetchSnapshot(msgspec.Struct, frozen=True):
+    """Fetch what this snapshot of the leader refers to, then step `SnapshotFetched`; said again while it is missing.
+
+    Entries that are not committed are gone from the log, and from the disk once the persists so far are synced: what
+    belongs to them may be in the way.
+    """
+
+    snapshot: Snapshot
+    leader: ServerId
 
 
 class TakeSnapshot(msgspec.Struct, frozen=True):
@@ -215,5 +243,15 @@ class RoleChanged(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    Send | Persist | Apply | Restore | TakeSnapshot | Proposed | ReadReady | Transferring | RefusedRequest | RoleChanged
+    Send
+    | Persist
+    | Apply
+    | Restore
+    | FetchSnapshot
+    | TakeSnapshot
+    | Proposed
+    | ReadReady
+    | Transferring
+    | RefusedRequest
+    | RoleChanged
 )

@@ -5,6 +5,7 @@ answers are promises, and wait for the disk, but for those to chunks of a snapsh
 """
 
 from ithaca.raft.chunks import IncomingSnapshot
+from ithaca.raft.events import FetchSnapshot
 from ithaca.raft.messages import (
     AppendEntries,
     AppendReply,
@@ -65,6 +66,9 @@ def on_chunk(node: Node, message: SnapshotChunk) -> None:
             node, Snapshot(index, term, message.configuration), message.sender, 0
         )  # nothing of it is missing
         return
+    if node.offered is not None and (node.offered.index, node.offered.term) == (index, term):
+        _take_snapshot(node, node.offered, message.sender, 0)  # all of it is here, but for what it refers to
+        return
     if node.incoming is None or not node.incoming.is_of(message):
         node.incoming = IncomingSnapshot(message)
     snapshot = node.incoming.take(message)
@@ -79,10 +83,28 @@ def _take_snapshot(node: Node, snapshot: Snapshot, leader: ServerId, answered_ro
     if node.log.term_at(snapshot.index) == snapshot.term:
         node.commit(snapshot.index)  # the log holds all of it: only the commitment is news
     elif snapshot.index > node.commit_index:
+        if node.settings.fetches:
+            node.drop_uncommitted()
+            node.offered = snapshot
+            node.persistence.later.append(FetchSnapshot(snapshot, leader))
+            return
         node.install(snapshot)
     node.send_durably(
         leader, AppendReply(node.id, node.term, accepted=True, index=node.commit_index, round=answered_round)
     )
+
+
+def on_fetched(node: Node, index: int, term: int) -> None:
+    """What a snapshot refers to is here: install it, unless it is not wanted any more."""
+    snapshot = node.offered
+    if snapshot is None or (snapshot.index, snapshot.term) != (index, term):
+        return
+    node.offered = None
+    if index <= node.commit_index or node.log.term_at(index) == term:
+        return  # the entries came after all
+    node.install(snapshot)
+    if node.leader is not None and node.leader != node.id:
+        node.send_durably(node.leader, AppendReply(node.id, node.term, accepted=True, index=index))
 
 
 def _reject(node: Node, message: AppendEntries) -> None:

@@ -16,7 +16,6 @@ from ithaca.raft.events import (
     TransferLeadership,
     Transferring,
 )
-from ithaca.raft.log import entry_bytes
 from ithaca.raft.membership import changed
 from ithaca.raft.messages import (
     AppendEntries,
@@ -47,7 +46,7 @@ class LeaderTerm:
         self.first_index = node.log.last_index + 1
         """Where this term's entries begin: the first is a no-op, so that something can be committed."""
         self.heartbeat_due_ms = node.now_ms + node.settings.heartbeat_ms
-        self.uncommitted_bytes = sum(map(entry_bytes, node.log.slice(node.commit_index + 1, self.first_index)))
+        self.uncommitted_bytes = sum(map(node.settings.weigh, node.log.slice(node.commit_index + 1, self.first_index)))
         """What is proposed and not committed."""
         self._successor: ServerId | None = None
         self._transfer_deadline_ms = 0
@@ -197,8 +196,10 @@ class LeaderTerm:
         if index <= node.commit_index or not self.may_commit(index):
             return
         for entry in node.log.slice(node.commit_index + 1, index + 1):
-            self.uncommitted_bytes -= entry_bytes(entry)
-        node.commit(index)  # followers learn of it with the next append or heartbeat: nobody waits for them
+            self.uncommitted_bytes -= node.settings.weigh(entry)
+        node.commit(index)  # followers learn of it with the next append or heartbeat
+        if node.settings.commit_told_ms is not None:
+            self.heartbeat_due_ms = min(self.heartbeat_due_ms, node.now_ms + node.settings.commit_told_ms)
         if not node.is_voter and node.membership.index <= index:
             node.become(Role.FOLLOWER, None)  # it led until its own removal was committed (thesis §4.2.2)
             return
@@ -222,7 +223,7 @@ class LeaderTerm:
         return self.progress[server].match_index
 
     def _append(self, entries: tuple[Entry, ...]) -> None:
-        self.uncommitted_bytes += sum(map(entry_bytes, entries))
+        self.uncommitted_bytes += sum(map(self.node.settings.weigh, entries))
         if self.node.append(entries):
             self._follow_members()
         for server in self.progress:

@@ -1,7 +1,7 @@
 """The entries that a server holds in memory: a list with an offset, and where each term begins in it."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ithaca.raft.messages import Entry
 
@@ -13,6 +13,10 @@ def entry_bytes(entry: Entry) -> int:
     return ENTRY_OVERHEAD_BYTES + len(entry.data)
 
 
+Weigh = Callable[[Entry], int]
+"""What an entry counts in bytes: itself, and what belongs to it and lies or travels elsewhere."""
+
+
 class Log:
     """Entries `first_index..last_index`; of the entry before them only the term is known.
 
@@ -22,9 +26,10 @@ class Log:
     (1, 3, None, 5)
     """
 
-    __slots__ = ("_entries", "_run_starts", "_run_terms", "first_index", "last_index", "previous_term")
+    __slots__ = ("_entries", "_run_starts", "_run_terms", "_weigh", "first_index", "last_index", "previous_term")
 
-    def __init__(self, previous_index: int = 0, previous_term: int = 0) -> None:
+    def __init__(self, previous_index: int = 0, previous_term: int = 0, weigh: Weigh = entry_bytes) -> None:
+        self._weigh = weigh
         self.reset(previous_index, previous_term)
 
     def reset(self, previous_index: int, previous_term: int) -> None:
@@ -57,7 +62,7 @@ class Log:
         stop = min(self.last_index + 1, start + entries_max)
         total = 0
         for index in range(start, stop):
-            total += entry_bytes(self._entries[index - self.first_index])
+            total += self._weigh(self._entries[index - self.first_index])
             if total > bytes_max and index > start:
                 stop = index
                 break

@@ -30,7 +30,7 @@ class Node:
         self.leader: ServerId | None = None
         self.leader_heard_ms = 0
         self.snapshot = snapshot
-        self.log = Log(snapshot.index, snapshot.term)
+        self.log = Log(snapshot.index, snapshot.term, settings.weigh)
         self.log.append(durable.entries)
         self.membership = Membership(snapshot)
         self.membership.append(durable.entries)
@@ -41,6 +41,8 @@ class Node:
         self._snapshot_due = False
         self.incoming: IncomingSnapshot | None = None
         """What has come so far of the leader's snapshot."""
+        self.offered: Snapshot | None = None
+        """A leader's snapshot that waits for what it refers to."""
         self._reported = RoleChanged(self.role, self.term, self.leader)
         self.reset_election_timer()
 
@@ -108,8 +110,7 @@ class Node:
         waiting = self.persistence.later
         if waiting and isinstance(message, AppendReply):
             last = waiting[-1]
-            assert isinstance(last, Send)
-            if last.to == to and isinstance(last.message, AppendReply):
+            if isinstance(last, Send) and last.to == to and isinstance(last.message, AppendReply):
                 merged = _merged(last.message, message)
                 if merged is not None:
                     waiting[-1] = Send(to, merged)
@@ -118,6 +119,7 @@ class Node:
 
     def append(self, entries: tuple[Entry, ...]) -> bool:
         """Append to the log; tells whether the configuration changed."""
+        self.offered = None  # what is fetched for a snapshot would be in the way of what belongs to these
         self.log.append(entries)
         return self.membership.append(entries)
 
@@ -141,6 +143,18 @@ class Node:
         self.persistence.replace(snapshot)
         self.snapshot = self._restoring = snapshot
         self.commit_index = snapshot.index
+
+    def drop_uncommitted(self) -> None:
+        """Let go, durably, of what may contradict the leader's log: it is asked before it gives a snapshot.
+
+        Nobody counts on it: this server lacks the snapshot's last entry, so those who committed that are a majority
+        without it, and have every entry up to there.
+        """
+        index = self.commit_index + 1
+        if self.log.last_index >= index:
+            self.log.truncate(index)
+            self.membership.truncate(index)
+            self.persistence.cut(index)
 
     def compact(self, index: int, data: bytes, needed_after: int | None) -> None:
         """The state machine gave its snapshot at `index`: the log up to there is no longer needed (§7), but for what

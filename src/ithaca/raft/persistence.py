@@ -35,6 +35,7 @@ class Persistence:
         self._log = log
         self._hard_state = hard_state
         self._snapshot: Snapshot | None = None
+        self._cut_from: int | None = None
         self._unwritten_index = log.last_index + 1  # the first that no persist has carried yet
         self._outstanding: deque[_Outstanding] = deque()
         self._sequence = 0
@@ -45,6 +46,11 @@ class Persistence:
         self.index = min(self.index, index - 1)
         for outstanding in self._outstanding:
             outstanding.last_index = min(outstanding.last_index, index - 1)
+
+    def cut(self, index: int) -> None:
+        """The log was cut at `index`, and the next persist makes that durable, whatever else it writes."""
+        self.truncate(index)
+        self._cut_from = index
 
     def replace(self, snapshot: Snapshot) -> None:
         """The next persist writes this snapshot and the log after it, in place of everything."""
@@ -72,11 +78,15 @@ class Persistence:
 
     def _is_clean(self, hard_state: HardState) -> bool:
         return (
-            self._snapshot is None and hard_state == self._hard_state and self._unwritten_index > self._log.last_index
+            self._snapshot is None
+            and self._cut_from is None
+            and hard_state == self._hard_state
+            and self._unwritten_index > self._log.last_index
         )
 
     def _next(self, hard_state: HardState) -> Persist:
         snapshot, self._snapshot = self._snapshot, None
+        cut_from, self._cut_from = None if snapshot else self._cut_from, None
         log = self._log
         start = snapshot.index + 1 if snapshot else self._unwritten_index
         changed = hard_state if snapshot or hard_state != self._hard_state else None
@@ -84,4 +94,4 @@ class Persistence:
         self._unwritten_index = log.last_index + 1
         self._sequence += 1
         self._outstanding.append(_Outstanding(self._sequence, log.last_index, hard_state.term))
-        return Persist(self._sequence, changed, snapshot, log.slice(start, log.last_index + 1))
+        return Persist(self._sequence, changed, snapshot, log.slice(start, log.last_index + 1), cut_from)

@@ -15,7 +15,6 @@ from collections import deque
 from enum import Enum
 
 from ithaca.raft.events import Settings
-from ithaca.raft.log import entry_bytes
 from ithaca.raft.messages import ChunkReply, Entry, Snapshot
 
 
@@ -75,7 +74,7 @@ class Progress:
         if self.stage is Stage.PROBE:
             self.probe_sent = True
         elif entries:
-            size = sum(map(entry_bytes, entries))
+            size = sum(map(self._settings.weigh, entries))
             self._inflight.append((entries[-1].index, size))
             self._inflight_bytes += size
             self.next_index = entries[-1].index + 1

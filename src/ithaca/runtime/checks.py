@@ -5,14 +5,25 @@ What is wrong with records and batches is found by `wire.build`.
 
 from datetime import datetime
 
-from ithaca.model.errors import DeadlineExceeded, InvalidInput
+from ithaca.model.errors import DeadlineExceeded, InvalidInput, LogClosed
 from ithaca.model.limits import SESSION_NAME_BYTES_MAX
 from ithaca.model.records import KeyFilter, Start
 
 
 def check_seq(seq: int) -> None:
+    if not _is_whole(seq):
+        raise InvalidInput(f"seq is {seq!r}: use a whole number from 1 on, such as session.next_seq")
     if seq < 1:
         raise InvalidInput(f"sequence number {seq} is below 1")
+
+
+def check_max_records(max_records: int) -> None:
+    if not _is_whole(max_records) or max_records < 0:
+        raise InvalidInput(f"max_records is {max_records!r}: use a whole number from 0 on")
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def check_session_name(name: str) -> None:
@@ -21,22 +32,30 @@ def check_session_name(name: str) -> None:
 
 
 def check_position(position: int, what: str = "position") -> None:
-    if not isinstance(position, int):
-        raise InvalidInput(f"{what} {position!r} is not an integer")
+    if not _is_whole(position):
+        raise InvalidInput(f"{what} {position!r} is not an integer: positions are whole numbers from 1 on")
     if position < 1:
         raise InvalidInput(f"{what} {position} is below 1, the first position")
 
 
-def check_start(start: Start) -> None:
-    """Where a subscription may start."""
+def check_start(start: Start, what: str = "start") -> None:
+    """Where reading may start, or stop."""
     if isinstance(start, datetime):
         if start.tzinfo is None:
-            raise InvalidInput(f"{start!r} has no time zone: use an aware datetime, such as datetime.now(UTC)")
-    elif isinstance(start, str):
-        if start not in ("earliest", "latest"):
-            raise InvalidInput(f'start is {start!r}: use a position, "earliest", "latest" or an aware datetime')
-    else:
-        check_position(start, "start")
+            raise InvalidInput(f"{what} {start!r} has no time zone: use an aware datetime, such as datetime.now(UTC)")
+    elif start not in ("earliest", "latest"):
+        if not _is_whole(start):
+            raise InvalidInput(f'{what} is {start!r}: use a position, "earliest", "latest" or an aware datetime')
+        assert isinstance(start, int)
+        check_position(start, what)
+
+
+def check_range(start: Start, stop: Start | None, where: KeyFilter | None) -> None:
+    """What `read_range` is given."""
+    check_start(start)
+    if stop is not None:
+        check_start(stop, "stop")
+    check_filter(where)
 
 
 def time_us_of(start: datetime) -> int:
@@ -46,7 +65,22 @@ def time_us_of(start: datetime) -> int:
 
 def check_filter(where: KeyFilter | None) -> None:
     if where is not None and not isinstance(where, KeyFilter):
-        raise InvalidInput(f"where is {type(where).__name__}, not a KeyFilter: use KeyFilter.equals or its like")
+        raise InvalidInput(
+            f'where is {where!r}, not a KeyFilter: write KeyFilter.equals(b"user-7"), KeyFilter.prefix(b"user-") or '
+            "KeyFilter.part(0, 4)"
+        )
+
+
+def iteration_text(name: str, position: int | None, stop: int | None, closed: bool) -> str:
+    """What `repr` says of an iteration."""
+    where = "not begun" if position is None else f"at position {position}"
+    end = "" if stop is None else f" of those before {stop}"
+    return f"<ithaca.{name} {where}{end}, {'closed' if closed else 'open'}>"
+
+
+def closed_subscription() -> LogClosed:
+    """What a poll is told where nothing will ever arrive."""
+    return LogClosed("the subscription was closed: subscribe again, from its position")
 
 
 def too_late(timeout: float | None) -> DeadlineExceeded:

@@ -10,8 +10,10 @@ import logging
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Protocol, cast
 
+from ithaca.model.addresses import is_numeric
 from ithaca.model.errors import (
     DeadlineExceeded,
     EngineMismatch,
@@ -330,7 +332,7 @@ async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = C
 
     try:
         async with asyncio.timeout(timeout):
-            transport, connection = await loop.create_connection(make, address.host, address.port)
+            transport, connection = await _connected(make, address)
             if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
                 # Dialling a port that nobody listens at, from that very port, which the kernel happened to pick.
                 raise Unavailable(f"nobody answers at {address}: the connection came back to its own side")
@@ -347,10 +349,32 @@ async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = C
         if isinstance(error, IthacaError):
             raise
         if isinstance(error, TimeoutError):
-            raise Unavailable(f"{address} did not answer within {timeout} s") from None
+            raise Unavailable(f"{address} did not answer within {timeout:.3g} s") from None
         if isinstance(error, OSError):
             raise Unavailable(f"nobody answers at {address}: {error.strerror or error}") from error
         raise
+
+
+async def _connected(make: Callable[[], Connection], address: Address) -> tuple[asyncio.Transport, Connection]:
+    """A connection to whichever of the addresses that the host's name stands for answers."""
+    loop = asyncio.get_running_loop()
+    hosts = [address.host] if is_numeric(address.host) else await _resolved(address)
+    for host in hosts[:-1]:
+        with suppress(OSError):
+            return await loop.create_connection(make, host, address.port)
+    return await loop.create_connection(make, hosts[-1], address.port)
+
+
+async def _resolved(address: Address) -> list[str]:
+    """What the name stands for. A question that nobody waits for any more ends unheard."""
+    loop = asyncio.get_running_loop()
+    asking = asyncio.ensure_future(loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
+    asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
+    try:
+        found = await asyncio.shield(asking)
+    except socket.gaierror as error:
+        raise Unavailable(f"the host {address.host} of {address} is not known here: {error.strerror}") from error
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 def other_engine(dialler: str, its: str, server: Address, the_servers: str) -> str:

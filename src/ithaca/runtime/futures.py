@@ -5,22 +5,22 @@ from collections.abc import Awaitable, Callable, Generator
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from ithaca.model.errors import IthacaError
+from ithaca.model.errors import DeadlineExceeded, IthacaError
 from ithaca.model.interface import awaited
 from ithaca.model.records import Receipt
+from ithaca.model.units import Duration, optional_seconds
 from ithaca.runtime.checks import flush_too_late, too_late
 
 LogT = TypeVar("LogT", bound=awaited.Log)
 
 
 async def within(future: "asyncio.Future[Receipt]", timeout: float | None) -> Receipt:
-    """The receipt, or `DeadlineExceeded`; the append goes on either way."""
+    """The receipt, or `DeadlineExceeded`; the append goes on either way, and nobody waits for its end any more."""
     try:
-        return await asyncio.wait_for(asyncio.shield(future), timeout)
+        return await asyncio.wait_for(future, timeout)
     except TimeoutError as error:
         if isinstance(error, IthacaError):
             raise
-        future.add_done_callback(_looked_at)
         raise too_late(timeout) from None
 
 
@@ -38,8 +38,13 @@ class FuturePending(awaited.Pending):
     def __init__(self, future: "asyncio.Future[Receipt]") -> None:
         self._future = future
 
-    async def result(self, timeout: float | None = None) -> Receipt:
-        return await within(self._future, timeout)
+    async def result(self, timeout: Duration | None = None) -> Receipt:
+        timeout_s = optional_seconds(timeout)
+        try:
+            return await within(asyncio.shield(self._future), timeout_s)
+        except DeadlineExceeded:
+            self._future.add_done_callback(_looked_at)
+            raise
 
     def done(self) -> bool:
         return self._future.done()

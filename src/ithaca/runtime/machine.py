@@ -111,6 +111,10 @@ def monotonic_ns() -> int:
     return _current.monotonic_ns()
 
 
+def monotonic_us() -> int:
+    return _current.monotonic_ns() // 1000
+
+
 def monotonic_s() -> float:
     """For how long something took."""
     return _current.monotonic_ns() / 1e9

@@ -12,6 +12,7 @@ Invariants:
 4. `stop` leaves nothing behind: no task, no thread, no connection, no lock.
 
 `process` is how servers run as programs, `status` how they tell people, `directory` which engine a directory belongs
-to, `answering` a server that only answers requests, `raft_host` Raft with its store, links and members, for whatever
-state machine it agrees on.
+to, `answering` a server that only answers requests, `filtering` evaluates filters, `position_waits` are those who wait
+for a position, `leader_waits` those who wait for a leader; `raft_host` Raft with its store, links and members, for
+whatever state machine it agrees on.
 """

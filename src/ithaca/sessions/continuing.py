@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from ithaca.model.errors import SequenceGap, SessionFenced
+from ithaca.model.errors import SequenceConflict, SequenceGap, SessionFenced
 
 
 class Numbered(Protocol):
@@ -56,4 +56,12 @@ def earlier(session: Progress[NumberedT], first_seq: int, count: int) -> Numbere
     raise SequenceGap(
         f"session {session.name!r} expects number {session.next_seq}, and knows the batches since number {oldest}: "
         f"{count} record(s) numbered from {first_seq} are neither next nor one of those"
+    )
+
+
+def conflict(name: str, first_seq: int, count: int) -> SequenceConflict:
+    """What a batch is told that has the numbers of an earlier one, and other records."""
+    return SequenceConflict(
+        f"session {name!r} has appended other records under the numbers {first_seq} to {first_seq + count - 1}: "
+        "nothing was appended now; a retry has the same records, and new records the next number (session.next_seq)"
     )

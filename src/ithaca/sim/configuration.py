@@ -23,6 +23,7 @@ from ithaca.sim.engine import simulated
 from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.faults.running import RUNNING_FAULTS
 from ithaca.sim.faults.scripted import SCRIPTED_FAULTS
+from ithaca.sim.faults.shards import FINALIZE_UNHEARD
 
 PORT = 7600
 
@@ -51,7 +52,7 @@ FAULTS = (
 """The kinds of faults that every seed draws from; `sim.faults` says what each does."""
 MEMBER_FAULTS = ("add-orderer", "remove-orderer", "lose-orderer")
 """Those of orderers that come and go (`sim.faults.members`); they are drawn apart from the others."""
-SHARED_FAULTS = (*FAULTS, REPLACE, *MEMBER_FAULTS, *SCRIPTED_FAULTS, *RUNNING_FAULTS)
+SHARED_FAULTS = (*FAULTS, REPLACE, FINALIZE_UNHEARD, *MEMBER_FAULTS, *SCRIPTED_FAULTS, *RUNNING_FAULTS)
 """All that do not depend on the engine; some engines do not have all of them."""
 
 

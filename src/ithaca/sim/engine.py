@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib import import_module
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ithaca.engines.registry import engine
 from ithaca.model.engine import EngineName
@@ -25,13 +25,22 @@ if TYPE_CHECKING:
     from ithaca.sim.host import Host
     from ithaca.sim.world import World
 
-_MODULES: dict[EngineName, str] = {"scalog": "ithaca.sim.scalog.engine"}
+_MODULES: dict[EngineName, str] = {"scalog": "ithaca.sim.scalog.engine", "raft": "ithaca.sim.raft.engine"}
 """Each has `SIMULATED`."""
 
 Inject = Callable[[], str | None]
 """Breaks something, and says what; None when there was nothing to break."""
 Condition = tuple[str, Callable[[], bool]]
 """What is waited for, in words, and whether it is so."""
+
+
+class Group(NamedTuple):
+    """Servers that keep the records of one shard; each record that was acknowledged is on so many of their disks."""
+
+    shard: int
+    hosts: "Sequence[Host]"
+    copies: int | None
+    """None while nothing can be said, since a server is missing."""
 
 
 class Client(Protocol):
@@ -104,6 +113,9 @@ class Simulation(Protocol):
 
     def listener_of(self, host: "Host") -> Listener | None:
         """Where the server of this host takes connections."""
+
+    def groups(self) -> "Sequence[Group]":
+        """Who keeps the same records, as it is agreed now."""
 
     def is_complete(self, host: "Host") -> bool:
         """Whether a storage server has everything of its shard that was acknowledged to anybody."""

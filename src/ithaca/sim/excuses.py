@@ -29,9 +29,11 @@ from ithaca.model.errors import (
     Unavailable,
     WrongLane,
 )
+from ithaca.sim.faults.shards import FINALIZE_UNHEARD
 from ithaca.sim.host import Host
 
 if TYPE_CHECKING:
+    from ithaca.sim.configuration import Configuration
     from ithaca.sim.world import World
 
 _READING = (Unavailable, Trimmed, Corrupt, Lost)
@@ -39,37 +41,50 @@ _READING = (Unavailable, Trimmed, Corrupt, Lost)
 DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "connect": (Unavailable,),
     "append": (Unavailable, StorageFull, SessionExpired),
-    "session": (Unavailable, WrongLane),
+    "session": (Unavailable, StorageFull, WrongLane),
     "append in a session": (Unavailable, StorageFull, SessionFenced, SessionExpired, SequenceGap),
     "use a name": (Unavailable, StorageFull, SessionFenced, SequenceGap, WrongLane),
-    "expire a session": (Unavailable,),
+    "expire a session": (Unavailable, StorageFull),
     "subscribe": _READING,
     "read": _READING,
     "read a range": _READING,
-    "trim": _READING,
+    "trim": (*_READING, StorageFull),
     "publish": (Unavailable, StorageFull, PartGone, PublishConflict, WrongLane),
-    "add a shard": (Unavailable,),
-    "finalize a shard": (Unavailable, LastShard, NoSuchShard),
-    "replace a replica": (Unavailable, AddressInUse, NoSuchShard, NoSuchReplica, InvalidInput),
-    "change the orderers": (Unavailable, LastOrderer, InvalidInput),
+    "add a shard": (Unavailable, StorageFull),
+    "finalize a shard": (Unavailable, StorageFull, LastShard, NoSuchShard),
+    "replace a replica": (Unavailable, StorageFull, AddressInUse, NoSuchShard, NoSuchReplica, InvalidInput),
+    "change the orderers": (Unavailable, StorageFull, LastOrderer, InvalidInput),
 }
 """What each call of a client may raise, by a name for it."""
+_APPENDING = frozenset({"append", "append in a session", "use a name", "publish"})
+"""Calls that write to replicas; the others have something ordered at most, and need room on the leader's disk alone."""
 
 _NEEDED: dict[type[IthacaError], Callable[["World"], bool]] = {
     Trimmed: lambda world: world.ordered.first > 1,
     Corrupt: lambda world: world.was_damaged,
     Lost: lambda world: False,
-    StorageFull: lambda world: any(host.disk.lacked_space for host in world.hosts.values()),
-    NoSuchShard: lambda world: world.ordered.first > 1,
+    # A shard that is finalized and has nothing that was not trimmed is gone, one that never had anything included.
+    NoSuchShard: lambda world: world.ordered.first > 1 or _finalizes(world.configuration),
     SessionFenced: lambda world: world.configuration.takes_over or "client" in world.configuration.faults,
 }
 """What must have come about for a client to be told this."""
+
+
+def _finalizes(configuration: "Configuration") -> bool:
+    asked_for = {"finalize", FINALIZE_UNHEARD} & {*configuration.faults}
+    return bool(asked_for) or configuration.failures.action == "finalize-and-add"
 
 
 def is_allowed(world: "World", error: IthacaError, call: str) -> bool:
     """Whether a client may be told this now."""
     if not isinstance(error, DOCUMENTED[call]):
         return False
+    if isinstance(error, StorageFull):
+        return any(
+            host.disk.lacked_space
+            for host in world.hosts.values()
+            if call in _APPENDING or (host.place is not None and host.place.role == "orderer")
+        )
     return all(needed(world) for kind, needed in _NEEDED.items() if isinstance(error, kind))
 
 

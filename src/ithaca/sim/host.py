@@ -20,6 +20,8 @@ class HostDisk(SimDisk):
         super().__init__()
         self.dies_after: int | None = None
         """So many operations from now the process is killed."""
+        self.dies_unsynced: int | None = None
+        """After so many syncs of lanes the process is killed before the next one."""
         self._host = host
 
     def tick(self) -> None:
@@ -32,12 +34,21 @@ class HostDisk(SimDisk):
                 raise Killed
 
     def take_sync_failure(self, inode: Inode | None) -> bool:
+        if self.dies_unsynced is not None and inode is not None and self._is_segment(inode):
+            self.dies_unsynced -= 1
+            if self.dies_unsynced < 0:
+                self.dies_unsynced = None
+                self._host.world.kill(self._host, "between a write and its sync")
+                raise Killed
         if self._host.process is not None:
             self._host.process.synced()
         failed = super().take_sync_failure(inode)
         if failed:
             self._host.sync_failed_ns = self._host.world.scheduler.now_ns
         return failed
+
+    def _is_segment(self, inode: Inode) -> bool:
+        return any(found is inode and name.endswith(".seg") for name, found in self._names.items())
 
 
 class Host:

@@ -155,7 +155,7 @@ class Recorder:
         shards = tuple(shard for _, _, shard in told)
         self.events.append(Range(inv, self.now_ns(), start, stop, where, ids, keys, times, shards))
 
-    def read(self, inv: int, position: int, found: Record | Literal["trimmed", "lost"] | None) -> None:
+    def read(self, inv: int, position: int, found: Record | Literal["trimmed", "lost", "empty"] | None) -> None:
         """A read that was asked for at `inv` was answered; None: nothing is there yet."""
         if isinstance(found, Record):
             self.events.append(Read(position, inv, self.now_ns(), payload.decode(found.value), *_told(found)))

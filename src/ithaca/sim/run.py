@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 
-from ithaca.model.engine import DEFAULT_ENGINE, EngineName
+from ithaca.engines import registry
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName, Feature
 from ithaca.model.errors import Corrupt
 from ithaca.proof.checker import check
 from ithaca.proof.dump import NoPayload
@@ -178,9 +179,10 @@ class _Run:
         self._converge("servers stop", lambda: not any(host.is_up for host in world.hosts.values()))
         world.simulation.check_end()
         finals = self._finals()
-        members = [len(world.hosts_of(shard.shard)) for shard in world.view.shards]
-        copies = min(members) - finals.count(None)
-        events = [Plan(copies=copies, ok_min=1), *world.recorder.events, *filter(None, finals)]
+        copies = min(len(group.hosts) for group in world.simulation.groups()) - finals.count(None)
+        is_dense = Feature.DENSE in registry.engine(world.configuration.engine).features
+        plan = Plan(copies=copies, ok_min=1, dense=is_dense)
+        events = [plan, *world.recorder.events, *filter(None, finals)]
         verdict = check(events)
         if verdict.violations:
             first = verdict.violations[0]

@@ -32,6 +32,7 @@ from ithaca.sim.excuses import is_allowed, is_explained
 from ithaca.sim.faults.clocks import ClockJumps
 from ithaca.sim.faults.members import Members
 from ithaca.sim.faults.replacing import REPLACE
+from ithaca.sim.faults.shards import FINALIZE_UNHEARD
 from ithaca.sim.host import Host
 from ithaca.sim.neighbours import Neighbours
 from ithaca.sim.network import SimNetwork
@@ -100,7 +101,7 @@ class World:
         self.simulation: Simulation = added.simulate(self)
         """What its engine adds."""
         self._roles: list[Client] = [*self.producers, *self.readers]
-        if {"add-shard", "finalize", REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
+        if {"add-shard", "finalize", FINALIZE_UNHEARD, REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
         self._roles += self.simulation.clients()
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
@@ -118,8 +119,8 @@ class World:
         self._handler = _Story(self)
 
     def replicas(self) -> list[Host]:
-        """The hosts of all replicas that the view has."""
-        return [host for shard in self.view.shards for host in self.hosts_of(shard.shard)]
+        """The hosts of all servers that keep records, as it is agreed now."""
+        return [host for group in self.simulation.groups() for host in group.hosts]
 
     def hosts_of(self, number: int) -> list[Host]:
         """The hosts of a shard's replicas: as the view says, else as its servers were started."""
@@ -260,7 +261,7 @@ class World:
         process.die(silently=silently)
         self._graveyard.append(process)  # what is left of it is not collected before the run is over
         host.disk.kill()
-        host.disk.dies_after = None
+        host.disk.dies_after = host.disk.dies_unsynced = None
         self.recorder.died(process)
         host.sync_failed_ns = None
         if host.process is process:

@@ -19,7 +19,7 @@ from ithaca.wire.batch import crc32c
 MAGIC: Final = 0x4D485449
 VERSION: Final = 1
 _HEAD = struct.Struct("<IIII")
-_BYTES_MAX: Final = 1 << 20
+_BYTES_MAX: Final = 1 << 24
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ _HEAD = struct.Struct("<IIIIQQ")
 _ENTRY_BYTES = 24
 NEVER_US = (1 << 63) - 1
 """The time of an entry that no search by time shall start from."""
-_LSN, _TIME = itemgetter(0), itemgetter(2)
+_LSN, _OFFSET, _TIME = itemgetter(0), itemgetter(1), itemgetter(2)
 
 
 class Block(NamedTuple):
@@ -90,10 +90,13 @@ class Index:
         return np.array(self._entries, "<i8").tobytes()
 
     def store_block(self, file: File, end_offset: int, end_lsn: int) -> None:
-        """Append the entries since the last block; everything below `end_offset` must be synced."""
+        """Append the entries since the last block that lie below `end_offset`; everything below it must be synced.
+
+        What lies behind is the next block's: a segment may be cut at `end_offset`, and go on with other batches.
+        """
         if self.blocks and self.blocks[-1].end_offset >= end_offset:
             return
-        entries = self._entries[self._stored :]
+        entries = self._entries[self._stored : bisect_left(self._entries, end_offset, key=_OFFSET)]
         body = struct.pack("<IIQQ", _VERSION, len(entries), end_offset, end_lsn) + np.array(entries, "<i8").tobytes()
         block = struct.pack("<II", _MAGIC, crc32c(body)) + body
         file.write(self.blocks_bytes, [block])
@@ -118,6 +121,8 @@ def load(data: bytes, *, segment_bytes: int) -> tuple[Index, str]:
         if version != _VERSION or not previous_end <= end_offset <= segment_bytes:
             return index, f"block at byte {at} (version {version}) does not fit the segment"
         entries = np.frombuffer(data, "<i8", 3 * count, at + _HEAD.size).reshape(count, 3)
+        if count and entries[-1][1] > segment_bytes:
+            return index, f"block at byte {at} has entries behind the end of the segment"
         index._entries += map(tuple, entries.tolist())
         index.next_offset = index._entries[-1][1] + INDEX_STRIDE_BYTES if index._entries else 0
         index.blocks.append(Block(end_offset, end_lsn))

@@ -14,6 +14,7 @@ group   0 magic 4 bytes "rgrp" | 4 head_crc u32, over bytes 8..32
 
 record  0 length u32 of the msgpack | 4 type u8 | 5 zeros | 8 msgpack, zero-padded to 8
         type 1: HardState   2: Snapshot, drops all entries   3: entries, replace all from their first index on
+        4: an index, from which on all entries go
 ```
 
 Checksums are CRC32C. Behind the last group there may be zeros: they are written, and synced, a bounded distance
@@ -62,12 +63,13 @@ _FILE_HEAD = struct.Struct("<8sIIQQ")
 _GROUP_MAGIC = b"rgrp"
 _GROUP_HEAD = struct.Struct("<4sIQIIQ")
 _RECORD_HEAD = struct.Struct("<IB3x")
-_HARD_STATE, _SNAPSHOT, _ENTRIES = 1, 2, 3
+_HARD_STATE, _SNAPSHOT, _ENTRIES, _CUT = 1, 2, 3, 4
 
 _encoder = msgspec.msgpack.Encoder()
 _hard_state_decoder = msgspec.msgpack.Decoder(HardState)
 _snapshot_decoder = msgspec.msgpack.Decoder(Snapshot)
 _entries_decoder = msgspec.msgpack.Decoder(tuple[Entry, ...])
+_cut_decoder = msgspec.msgpack.Decoder(int)
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -127,6 +129,8 @@ class RaftLog:
         records: list[bytes] = []
         if effect.hard_state is not None:
             records.append(_record(_HARD_STATE, effect.hard_state))
+        if effect.cut_from is not None:
+            records.append(_record(_CUT, effect.cut_from))
         if effect.entries:
             records.append(_record(_ENTRIES, effect.entries))
         group = _group(self._end, self._generation, records)
@@ -248,7 +252,7 @@ def _sealed_head(offset: int, generation: int, body_bytes: int, body_crc: int) -
     return _GROUP_HEAD.pack(_GROUP_MAGIC, crc, *fields)
 
 
-def _record(kind: int, value: HardState | Snapshot | tuple[Entry, ...]) -> bytes:
+def _record(kind: int, value: HardState | Snapshot | tuple[Entry, ...] | int) -> bytes:
     data = _encoder.encode(value)
     return _RECORD_HEAD.pack(len(data), kind) + data + bytes(-len(data) % 8)
 
@@ -323,8 +327,16 @@ class _Replay:
             self._entries = []
         elif kind == _ENTRIES:
             self._append(_entries_decoder.decode(data))
+        elif kind == _CUT:
+            self._cut(_cut_decoder.decode(data))
         else:
             raise ValueError(f"record type {kind} is unknown")
+
+    def _cut(self, index: int) -> None:
+        base = self._snapshot.index + 1
+        if index < base:
+            raise ValueError(f"entry {index} cannot go: it is part of the snapshot")
+        del self._entries[index - base :]
 
     def _append(self, entries: tuple[Entry, ...]) -> None:
         base = self._snapshot.index + 1

@@ -27,7 +27,6 @@ from ithaca.wire.batch import HEAD_BYTES, MAGIC, Batch, parse, stored_bytes
 
 SUFFIX = ".seg"
 _ZEROS = bytes(ZERO_AHEAD_BYTES)
-_SEARCH_BYTES = 8 * READ_CHUNK_BYTES
 
 
 def name_of(first_lsn: int) -> str:
@@ -91,9 +90,9 @@ class Segment:
 
     def possible_entries(self, offset: int) -> Iterator[int]:
         """Offsets at or behind `offset` where an entry might start, for searching behind damage."""
-        while data := self.file.read(offset, _SEARCH_BYTES):
-            words = np.frombuffer(data, "<u8", len(data) // 8)
-            yield from (np.flatnonzero((words & 0xFFFFFFFF) == MAGIC) * 8 + offset).tolist()
+        while data := self.file.read(offset, READ_CHUNK_BYTES):
+            words = np.frombuffer(data, "<u4", len(data) // 8 * 2)[::2]  # entries start at multiples of eight
+            yield from (np.flatnonzero(words == MAGIC) * 8 + offset).tolist()
             offset += len(data)
 
     def offset_of(self, lsn: int) -> tuple[int, int]:

@@ -7,6 +7,10 @@ def test_my_service(ithaca_log):
 @pytest.mark.parametrize("ithaca_cluster", [{"shards": 2, "orderers": 3}], indirect=True)
 def test_failover(ithaca_cluster):
     ithaca_cluster.kill_replica(0, 1)
+
+@pytest.mark.parametrize("ithaca_log", [{"timeout": "2s"}], indirect=True)
+def test_that_does_not_wait_for_long(ithaca_log):
+    ...
 ```
 
 pytest loads this module in every run, so it imports nothing of ours until a fixture is asked for.
@@ -33,9 +37,9 @@ def ithaca_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> "Iterator[
 
 
 @pytest.fixture
-def ithaca_log(ithaca_cluster: "Cluster") -> "Iterator[Log]":
-    """A handle on a fresh cluster."""
+def ithaca_log(request: pytest.FixtureRequest, ithaca_cluster: "Cluster") -> "Iterator[Log]":
+    """A handle on a fresh cluster; an indirect parameter has options of `ithaca.connect`, such as `timeout`."""
     import ithaca
 
-    with ithaca.connect(ithaca_cluster.bootstrap) as log:
+    with ithaca.connect(ithaca_cluster.bootstrap, **getattr(request, "param", {})) as log:
         yield log

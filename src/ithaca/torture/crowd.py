@@ -44,12 +44,14 @@ class Cast:
     producers: int = 3
     plain: int = 1
     rate: float = 3000.0
+    publishers: int = 1
 
     def names(self) -> list[str]:
         """Each client's role and number within it."""
         producing = [f"producer-{number}" for number in range(1, self.producers + 1)]
         producing += [f"plain-{number}" for number in range(1, self.plain + 1)]
-        return [*producing, "follower-1", "parts-1", "prober-1", "publisher-1"]
+        publishing = [f"publisher-{number}" for number in range(1, self.publishers + 1)]
+        return [*producing, "follower-1", "parts-1", "prober-1", *publishing]
 
 
 class _Actor(NamedTuple):

@@ -159,7 +159,7 @@ def _groups(fault: Fault, targets: Targets) -> list[Group]:
     if fault.aim == "producer":
         return [Group("producers", targets.producers, 1)] if targets.producers else []
     if fault.aim == "replica":
-        return [group for group in harmable if group != targets.orderers]
+        return [group for group in harmable if group != targets.orderers or not targets.shards]
     return harmable
 
 

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import ithaca.aio
 from ithaca.cluster.temporary import Shape
-from ithaca.model.interface.awaited import ClusterLog
+from ithaca.engines import registry
+from ithaca.model.engine import Feature
+from ithaca.model.interface.awaited import Admin, ClusterLog
+from ithaca.model.quorum import majority
 from ithaca.proof.history import Fault, HistoryWriter, Plan, Trim
 from ithaca.torture.clients.client import TIMEOUT_S, patient
 from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, server_names
@@ -115,7 +118,10 @@ class Run:
 
     def _promised(self) -> Plan:
         faults = dict(Counter(strike.fault for strike in self.plan))
-        return Plan(self._options.shape.f + 1, int(OK_PER_S * self._options.seconds), faults)
+        shape = self._options.shape
+        copies = shape.f + 1 if shape.shards else majority(shape.orderers)
+        is_dense = Feature.DENSE in registry.engine(self.engine).features
+        return Plan(copies, int(OK_PER_S * self._options.seconds), faults, dense=is_dense)
 
     async def _start(self) -> None:
         self._tell(f"starting {len(self.cluster.places)} servers")
@@ -184,11 +190,16 @@ class Run:
         await trimming
         async with self._connected() as log:
             tail = await log.tail()
-            shards = await log.admin.shards()
-            self._members = [self.cluster.name_of(each.address) for shard in shards for each in shard.replicas]
+            self._members = [self.cluster.name_of(each) for each in await self._storing(log.admin)]
             await self.crowd.finish(tail)
             await self._look(log, tail, writer)
         await self.cluster.healed()
+
+    async def _storing(self, admin: Admin) -> list[str]:
+        """Where the servers are that keep records: replicas or, where there are no shards, the orderers."""
+        if not self._options.shape.shards:
+            return [each.address for each in await admin.orderers()]
+        return [each.address for shard in await admin.shards() for each in shard.replicas]
 
     async def _look(self, log: ClusterLog, tail: int, writer: HistoryWriter) -> None:
         first = await log.first()

@@ -228,6 +228,16 @@ def test_nobody_is_added_to_a_shard_that_is_complete_but_to_one_that_is_finalize
     assert term.spares.reported(leader, said) == AddReplica(0, term.shard.epoch, 2, AT)
 
 
+def test_whole_is_also_who_says_so_in_pieces() -> None:
+    term = Learning()
+    epoch = term.shard.epoch
+    for lengths in ({LaneId(0, 0, 1): 0}, {term.lane: 1}, {LaneId(0, 0, 1): 0}):
+        said = report(0, 2, lengths, epoch=epoch)
+        assert term.leader.receive(said)
+        term.spares.reported(term.leader, said)
+    assert admitted(term, AT) == Admission("whole", 2)
+
+
 def test_whole_means_all_that_was_due_when_it_reported_before() -> None:
     term = Learning()
     term.leader = CutProposer(term.driver.state)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ from ithaca.apps.demo_home import demo_home
 from ithaca.apps.pipelines.spark import check_can_run_spark, local_spark
 from ithaca.cluster.shards import add_local_shard
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
+from ithaca.model.engine import EngineName
 
 if TYPE_CHECKING:
     from ithaca.apps.pipelines.stage import Figures, Stage
@@ -21,7 +23,7 @@ RECORDS: Final = {"marketplace": 20_000, "intrusion": 20_000, "fraud": 20_000, "
 SHAPE: Final = Shape(shards=2, replicas=2, orderers=1)
 
 
-def run_pipeline(name: str, records: int, seed: int, directory: Path | None, keep: bool) -> bool:
+def run_pipeline(name: str, records: int, seed: int, directory: Path | None, keep: bool, engine: EngineName) -> bool:
     """Run one pipeline; True when every claim held."""
     check_can_run_spark()
     display = Display({})
@@ -29,7 +31,7 @@ def run_pipeline(name: str, records: int, seed: int, directory: Path | None, kee
     with demo_home(directory, keep) as home:
         started = time.perf_counter()
         try:
-            with temporary_cluster(home / "cluster", SHAPE, lambda text: None) as cluster:
+            with temporary_cluster(home / "cluster", replace(SHAPE, engine=engine), lambda text: None) as cluster:
                 figures = _run(run, cluster, home, display, seed, records)
         except DemoFailed as failure:
             display.say(f"FAILED: {failure}")

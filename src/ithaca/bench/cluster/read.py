@@ -19,6 +19,7 @@ from ithaca.bench.measure import Progress, Sample, interleave, ratios, summarize
 from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.profiles import draw_profiles
 from ithaca.cluster.temporary import Shape
+from ithaca.engines.tasks import count_records
 from ithaca.model.limits import MIB
 
 FILL_WINDOW = 8
@@ -94,8 +95,9 @@ def _fill(stack: ExitStack, cluster: Measured, settings: ReadSettings, progress:
     with producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan) as team:
         team.fill(settings.bytes)
     stop = log.tail()
-    loopback = start_loopback(stack, (stop - start) * settings.record_bytes, settings.record_bytes)
-    return Reading(start, stop, settings.record_bytes, settings.batch, settings.seconds, loopback)
+    records = count_records(log, start, stop)
+    loopback = start_loopback(stack, records * settings.record_bytes, settings.record_bytes)
+    return Reading(start, stop, records, settings.record_bytes, settings.batch, settings.seconds, loopback)
 
 
 def _report(bench: str, ways: dict[Way, Way | None], samples: dict[str, list[Sample]]) -> dict[str, Any]:

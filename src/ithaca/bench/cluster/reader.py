@@ -15,7 +15,7 @@ from ithaca.bench.children import Child, start_child
 from ithaca.bench.cluster.loopback import Loopback, receive_bytes, receive_records, round_trips
 from ithaca.bench.measure import Budget, Latency, Sample, repeat
 from ithaca.bench.place import SEED
-from ithaca.model.errors import Unavailable
+from ithaca.model.errors import EmptyPosition, Unavailable
 from ithaca.model.interface import ClusterLog, Records
 
 Way = Literal[
@@ -31,13 +31,14 @@ Way = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is there to be read: the records `[start, stop)`, and the same bytes from a bare sender.
+    """What is there to be read: so many records in `[start, stop)`, and the same bytes from a bare sender.
 
     `seconds` is how long single records are asked for, `batch` how many are timed together in a stream.
     """
 
     start: int
     stop: int
+    records: int
     record_bytes: int
     batch: int
     seconds: float
@@ -98,7 +99,7 @@ def _read(log: ClusterLog, way: Way, reading: Reading) -> Sample:
 def _batches(records: Records, reading: Reading) -> Sample:
     """As vectors; nothing is decoded. What is timed is one batch after the other."""
     durations: list[float] = []
-    count, total = 0, reading.stop - reading.start
+    count, total = 0, reading.records
     started = now = time.perf_counter()
     for batch in records.batches():
         count += len(batch)
@@ -112,7 +113,7 @@ def _batches(records: Records, reading: Reading) -> Sample:
 def _records(records: Records, reading: Reading) -> Sample:
     """Record by record, as a program iterates; timed a batch's worth at a time."""
     durations: list[float] = []
-    total = reading.stop - reading.start
+    total = reading.records
     started = now = time.perf_counter()
     for begun in range(0, total, reading.batch):
         deque(islice(records, min(reading.batch, total - begun)), maxlen=0)
@@ -122,8 +123,11 @@ def _records(records: Records, reading: Reading) -> Sample:
 
 
 def _sample(records: Records, count: int, seconds: float, durations: list[float], reading: Reading) -> Sample:
-    if records.position != reading.stop:  # positions are dense: so many records end exactly there
-        raise Unavailable(f"{count} records from {reading.start} on ended at {records.position}, not {reading.stop}")
+    if count != reading.records or records.position > reading.stop:
+        raise Unavailable(
+            f"{count} records from {reading.start} on ended at {records.position}; there are {reading.records} up to "
+            f"{reading.stop}"
+        )
     return Sample(count, count * reading.record_bytes, seconds, Latency.of(durations))
 
 
@@ -132,6 +136,11 @@ def _points(log: ClusterLog, reading: Reading) -> Sample:
     chosen = random.Random(SEED)
 
     def read_one(turn: int) -> None:
-        log.read(chosen.randrange(reading.start, reading.stop))
+        while True:
+            try:
+                log.read(chosen.randrange(reading.start, reading.stop))
+                return
+            except EmptyPosition:
+                continue  # the next place may hold a record; the time counts
 
     return repeat(read_one, 1, reading.record_bytes, Budget(reading.seconds))

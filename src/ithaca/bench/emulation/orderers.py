@@ -2,18 +2,18 @@
 
 import asyncio
 import os
-import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ithaca.bench.emulation.shards import REPLICAS
+from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers
 from ithaca.client.asking import ask_status
-from ithaca.cluster.layout import local_cluster, serve_command, servers_of
-from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
+from ithaca.cluster.layout import local_cluster, servers_of
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE
-from ithaca.cluster.log_files import log_path, open_log
+from ithaca.cluster.log_files import log_path
 from ithaca.cluster.ports import free_ports
 from ithaca.engines import registry
 from ithaca.engines.emulation import Emulation
@@ -21,7 +21,6 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
-from ithaca.server.process import SUPERVISOR
 
 ATTACHED_POLL_S = 0.05
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -33,9 +32,9 @@ class OrderingLayer:
 
     directory: Path
     file: ClusterFile
-    processes: dict[Address, "subprocess.Popen[bytes]"]
+    processes: dict[Address, ServerProcess]
     """The orderers."""
-    aggregators: dict[Address, "subprocess.Popen[bytes]"]
+    aggregators: dict[Address, ServerProcess]
 
     @property
     def orderers(self) -> int:
@@ -82,43 +81,18 @@ def ordering_layer(
     )
     file = replace(file, order_interval_us=order_interval_us)
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
-    started: dict[str, dict[Address, subprocess.Popen[bytes]]] = {"orderer": {}, "aggregator": {}}
+    started: dict[str, dict[Address, ServerProcess]] = {"orderer": {}, "aggregator": {}}
     try:
         for place in _places(file):
-            started[place.role][place.address] = _start(directory, place)
+            started[place.role][place.address] = start_server(directory, place, directory)
         yield OrderingLayer(directory, file, started["orderer"], started["aggregator"])
     finally:
-        _stop([process for processes in started.values() for process in processes.values()])
+        stop_servers([process for processes in started.values() for process in processes.values()])
 
 
 def _places(file: ClusterFile) -> list[ServerPlace]:
     """Every server but the replicas, which are emulated."""
     return [place for place in servers_of(file) if place.role != "replica"]
-
-
-def _start(directory: Path, place: ServerPlace) -> "subprocess.Popen[bytes]":
-    output = open_log(directory, place.name)
-    try:
-        return subprocess.Popen(
-            serve_command(directory, place),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=os.environ | {SUPERVISOR: str(os.getpid())},  # they end with this process, whatever ends it
-            start_new_session=True,
-        )
-    finally:
-        os.close(output)
-
-
-def _stop(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(SERVER_STOP_TIMEOUT_S)
-        process.kill()
-        process.wait()
 
 
 def last_words(layer: OrderingLayer, lines: int = 5) -> str:

@@ -20,7 +20,10 @@ from ithaca.bench.experiments.timeline import BIN_S, Timeline
 from ithaca.bench.measure import Progress
 from ithaca.bench.place import surroundings, workspace
 from ithaca.cluster.temporary import Shape
+from ithaca.engines import registry
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName, Feature
 from ithaca.model.errors import InvalidInput
+from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import MIB
 from ithaca.model.records import Durability
 
@@ -48,16 +51,19 @@ class ExperimentSettings:
     batches_per_s: float | None = None
     durability: Durability = "fsync"
     segment_bytes: int = 64 * MIB
+    engine: EngineName = DEFAULT_ENGINE
 
     def __post_init__(self) -> None:
         if not 0 < self.at_s < self.seconds:
             raise InvalidInput(f"something is to happen after {self.at_s:g} s of {self.seconds:g} s: choose one within")
         if not 0 < self.share <= 1:
             raise InvalidInput(f"the load is to be {self.share:g} of the capacity: use more than 0, and at most 1")
+        if Feature.SHARDS not in registry.engine(self.engine).features:
+            raise unsupported(Feature.SHARDS)
 
     @property
     def shape(self) -> Shape:
-        return Shape(self.shards, self.replicas, self.orderers, self.durability, self.segment_bytes)
+        return Shape(self.shards, self.replicas, self.orderers, self.durability, self.segment_bytes, engine=self.engine)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,17 @@ D/spares/cluster.toml   the same and the spare shards; their servers read it
 """
 
 import asyncio
-import os
-import subprocess
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ithaca.bench.measure import Progress
+from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers
 from ithaca.client.asking import ask_status
-from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
-from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
+from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE
-from ithaca.cluster.log_files import open_log
 from ithaca.cluster.log_reader import LogReader
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
@@ -31,7 +29,6 @@ from ithaca.model.config.text import dump_cluster
 from ithaca.model.errors import DeadlineExceeded, IthacaError, Unavailable
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
-from ithaca.server.process import SUPERVISOR
 
 _POLL_S = 0.05
 
@@ -52,7 +49,7 @@ class Servers:
         self._of_file = {*self._places, *(place.name for place in self._unused)}
         self._shard_of: dict[str, int] = {}
         """What spares have become."""
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes: dict[str, ServerProcess] = {}
 
     @property
     def bootstrap(self) -> str:
@@ -65,18 +62,7 @@ class Servers:
 
     def start(self, name: str) -> None:
         directory = self._directory if name in self._of_file else self._spares
-        output = open_log(self._directory, name)
-        try:
-            self._processes[name] = subprocess.Popen(
-                serve_command(directory, self._places[name]),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=os.environ | {SUPERVISOR: str(os.getpid())},  # they end with this process, whatever ends it
-                start_new_session=True,
-            )
-        finally:
-            os.close(output)
+        self._processes[name] = start_server(directory, self._places[name], self._directory)
 
     def kill(self, name: str) -> None:
         """End it as `kill -9` does; it stays down."""
@@ -132,7 +118,7 @@ class Servers:
     def retire(self, shard: int) -> None:
         """Stop the servers of a shard that is not needed any more."""
         names = [place.name for place in self.replicas_of(shard)]
-        _stop([self._processes.pop(name) for name in names if name in self._processes])
+        stop_servers([self._processes.pop(name) for name in names if name in self._processes])
         for name in names:
             del self._places[name]
 
@@ -161,7 +147,7 @@ class Servers:
             raise DeadlineExceeded(f"{error} ({newest[-1]}). The servers' last words: {last}") from error
 
     def stop_all(self) -> None:
-        _stop(list(self._processes.values()))
+        stop_servers(list(self._processes.values()))
         self._processes = {}
 
 
@@ -191,13 +177,3 @@ async def _listening(places: Sequence[ServerPlace]) -> None:
                 await ask_status(place.address)
                 break
             await asyncio.sleep(_POLL_S)
-
-
-def _stop(processes: Sequence["subprocess.Popen[bytes]"]) -> None:
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(SERVER_STOP_TIMEOUT_S)
-        process.kill()
-        process.wait()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,6 +27,7 @@ from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.spark.baseline import NAME, MemorySource
 from ithaca.bench.spark.kafka import WARM_UPS, KafkaTopic, batch_bytes_of, kafka_topic, versions
 from ithaca.cluster.temporary import Shape
+from ithaca.engines.tasks import count_records, position_behind
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import MIB
 from ithaca.spark.limits import SPARK_PARTITION_RECORDS
@@ -61,17 +62,18 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
     with workspace(parent) as directory, ExitStack() as stack:
         setting = asdict(settings) | surroundings(directory)
         cluster = stack.enter_context(measured_cluster(directory / "cluster", settings.cluster, progress))
-        start, stop = _fill(cluster, settings, progress)
+        filled = _fill(cluster, settings, progress)
+        start, stop = filled.start, filled.stop
         progress("starting Spark")
         spark = stack.enter_context(_session(settings.cores, directory))
         contenders = {
-            MEMORY: _memory(spark, settings, stop - start),
-            SCAN: _scan(spark, cluster, settings, start, stop),
-            REMOTE: _scan(spark, cluster, settings, start, stop, localReads="false"),
+            MEMORY: _memory(spark, settings, filled.records),
+            SCAN: _scan(spark, cluster, settings, filled),
+            REMOTE: _scan(spark, cluster, settings, filled, localReads="false"),
         }
         if settings.kafka:
             topic = stack.enter_context(_topic(spark, cluster, settings, directory, start, stop, progress))
-            contenders[KAFKA] = _kafka(spark, topic, settings, stop - start)
+            contenders[KAFKA] = _kafka(spark, topic, settings, filled.records)
         for name, contender in contenders.items():
             for _ in range(WARM_UPS if name == KAFKA else 1):
                 progress(f"once, not counted: {name}")
@@ -81,7 +83,7 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
         for name in (SCAN, REMOTE):
             figures[name]["ratios"] = {"to": MEMORY, **ratios(samples[name], samples[MEMORY], with_latency=False)}
         progress(COPY)
-        figures[COPY] = summarize([_copy(spark, cluster, settings, directory / "checkpoint", start, stop)])
+        figures[COPY] = summarize([_copy(spark, cluster, settings, directory / "checkpoint", filled)])
     main = {key: value for key, value in figures[SCAN].items() if key not in ("rounds", "ratios")}
     report = {"bench": "spark", **main, "contenders": figures, "settings": setting}
     return report | (compared_with_kafka(samples, settings.cores) if settings.kafka else {})
@@ -93,14 +95,27 @@ def compared_with_kafka(samples: Mapping[str, Sequence[Sample]], partitions: int
     return {"compared": shares, "kafka": versions(partitions)}
 
 
-def _fill(cluster: Measured, settings: SparkSettings, progress: Progress) -> tuple[int, int]:
+class _Filled(NamedTuple):
+    """What is read: so many records in `[start, stop)`; those from `copied_from` on are copied."""
+
+    start: int
+    stop: int
+    records: int
+    copied: int
+    copied_from: int
+
+
+def _fill(cluster: Measured, settings: SparkSettings, progress: Progress) -> _Filled:
     progress(f"appending {settings.bytes / 1e6:.0f} MB to read")
     with ithaca.connect(cluster.bootstrap) as log:
         plan = Plan(settings.record_bytes, settings.batch, FILL_WINDOW)
         start = log.tail()
         with producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan) as team:
             team.fill(settings.bytes)
-        return start, log.tail()
+        stop = log.tail()
+        records = count_records(log, start, stop)
+        copied = min(records, max(1, settings.copy_bytes // settings.record_bytes))
+        return _Filled(start, stop, records, copied, position_behind(log, start, stop, records - copied))
 
 
 @contextmanager
@@ -143,9 +158,10 @@ def _rows(spark: SparkSession, cluster: Measured, start: int, stop: int, **optio
 
 
 def _scan(
-    spark: SparkSession, cluster: Measured, settings: SparkSettings, start: int, stop: int, **options: str
+    spark: SparkSession, cluster: Measured, settings: SparkSettings, filled: _Filled, **options: str
 ) -> Callable[[], Sample]:
-    return lambda: _summed(lambda: _rows(spark, cluster, start, stop, **options), stop - start, settings)
+    start, stop, records = filled[:3]
+    return lambda: _summed(lambda: _rows(spark, cluster, start, stop, **options), records, settings)
 
 
 def _memory(spark: SparkSession, settings: SparkSettings, records: int) -> Callable[[], Sample]:
@@ -171,13 +187,13 @@ def _kafka(spark: SparkSession, topic: KafkaTopic, settings: SparkSettings, reco
     return lambda: _summed(lambda: topic.read(spark), records, settings, place="offset")
 
 
-def _copy(
-    spark: SparkSession, cluster: Measured, settings: SparkSettings, checkpoint: Path, start: int, stop: int
-) -> Sample:
+def _copy(spark: SparkSession, cluster: Measured, settings: SparkSettings, checkpoint: Path, filled: _Filled) -> Sample:
     """Of the newest records; latencies are those of whole micro-batches."""
-    records = min(stop - start, max(1, settings.copy_bytes // settings.record_bytes))
+    records = filled.copied
     stream = spark.readStream.format("ithaca").option("bootstrap", cluster.bootstrap)
-    rows = stream.options(startingOffsets=stop - records, maxOffsetsPerTrigger=max(1, records // COPY_BATCHES)).load()
+    rows = stream.options(
+        startingOffsets=filled.copied_from, maxOffsetsPerTrigger=max(1, records // COPY_BATCHES)
+    ).load()
     writing = rows.select("value").writeStream.format("ithaca").option("bootstrap", cluster.bootstrap)
     began = time.perf_counter()
     query = writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()

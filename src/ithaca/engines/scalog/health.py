@@ -39,7 +39,7 @@ def health(servers: Sequence[ServerStatus]) -> Health:
         tail=words.get("tail"),
         log=next(iter(logs), None),
         leader=leader,
-        unwell=tuple(each.place.name for each in servers if each.state not in _WELL),
+        unwell=tuple(each.called for each in servers if each.state not in _WELL),
     )
 
 
@@ -64,7 +64,7 @@ def _number(server: ServerStatus, name: str) -> int:
 def _name(server: ServerStatus) -> str:
     """As people know it; of an orderer that never answered only the address is known."""
     place = server.place
-    return f"orderer at {place.address}" if place.role == "orderer" and not place.number else place.name
+    return f"orderer at {place.address}" if place.role == "orderer" and not place.number else server.called
 
 
 def _of_servers(servers: Iterable[ServerStatus], order: _Words) -> Iterable[str]:

@@ -1,8 +1,12 @@
-"""How one Raft server's persists get to the disk: in the loop while that is quick, else in a thread."""
+"""How one Raft server's persists get to the disk: in the loop while that is quick, else in a thread.
+
+What else its store has to do takes its turn between them, in the thread (`Job`).
+"""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ithaca.model.errors import StorageFull
 from ithaca.model.limits import RAFT_FULL_RETRY_S
@@ -11,6 +15,14 @@ from ithaca.runtime.disk_queue import DiskQueue
 from ithaca.runtime.inline_writes import InlineWrites
 from ithaca.runtime.machine import monotonic_s
 from ithaca.runtime.raft.ports import RaftStore
+
+
+class Job(NamedTuple):
+    """Something for the disk's thread to do, and who is told in the loop that it is done."""
+
+    work: Callable[[], None]
+    """`StorageFull` when nothing was done: then it is repeated."""
+    done: Callable[[], None]
 
 
 class RaftDisk:
@@ -28,7 +40,7 @@ class RaftDisk:
         self._on_full = full
         self._on_failed = failed
         self._inline = InlineWrites()
-        self._queue: DiskQueue[Persist, float] | None = None
+        self._queue: DiskQueue[Persist | Job, tuple[Job | None, float]] | None = None
 
     def start(self) -> None:
         self._queue = DiskQueue(
@@ -58,21 +70,37 @@ class RaftDisk:
         except Exception as error:
             self._on_failed(error)
         else:
-            self._written(seconds)
+            self._written((None, seconds))
+
+    def submit(self, job: Job) -> None:
+        """Have a job done behind all that was written so far."""
+        queue = self._queue
+        assert queue is not None, "jobs are done once the disk was started"
+        queue.items.append(job)
+        queue.hand_over()
 
     async def stop(self) -> None:
         """Finish what was handed over, as far as there is space for it. Idempotent."""
         if self._queue is not None:
             await self._queue.close()
 
-    def _written(self, seconds: float) -> None:
+    def _written(self, written: tuple[Job | None, float]) -> None:
+        job, seconds = written
+        if job is not None:
+            job.done()
+            return
         self._inline.took(seconds)
         self._on_persisted(seconds)
 
-    def _write_first(self, persists: deque[Persist]) -> float:
-        seconds = self._persist(persists[0])
-        persists.popleft()
-        return seconds
+    def _write_first(self, items: deque[Persist | Job]) -> tuple[Job | None, float]:
+        first, seconds = items[0], 0.0
+        job = first if isinstance(first, Job) else None
+        if isinstance(first, Job):
+            first.work()
+        else:
+            seconds = self._persist(first)
+        items.popleft()
+        return job, seconds
 
     def _persist(self, effect: Persist) -> float:
         started_s = monotonic_s()

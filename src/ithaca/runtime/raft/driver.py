@@ -31,6 +31,7 @@ from ithaca.raft.events import (
     ChangeMembership,
     Effect,
     Event,
+    FetchSnapshot,
     Persist,
     Persisted,
     Propose,
@@ -53,7 +54,7 @@ from ithaca.raft.events import (
 from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import AnyMessage, Configuration, DurableState, EntryKind, ServerId, TimeoutNow
 from ithaca.runtime.machine import monotonic_ns, rng
-from ithaca.runtime.raft.disk import RaftDisk
+from ithaca.runtime.raft.disk import Job, RaftDisk
 from ithaca.runtime.raft.ports import Owner, RaftStore, StateMachine, Waiter
 
 _log = logging.getLogger("ithaca.raft")
@@ -160,6 +161,24 @@ class RaftDriver:
             return
         self.step(TransferLeadership(self._request(waiter), successor))
 
+    def submit_job(self, work: Callable[[], None], done: Callable[[], None]) -> None:
+        """Have the disk's thread do something for the store, behind all that was persisted so far.
+
+        `done` is called in the loop, unless this server has stopped by then. What fails, but for want of space, stops
+        the server for good.
+        """
+        if not self._has_ended:
+            self._disk.submit(Job(work, lambda: None if self._has_ended else done()))
+
+    @property
+    def last_index(self) -> int:
+        """Of the last entry in the log, committed or not."""
+        return self._core.node.log.last_index
+
+    def has_entry(self, index: int, term: int) -> bool:
+        """Whether the log in memory has this very entry."""
+        return self._core.node.log.term_at(index) == term
+
     @property
     def role(self) -> Role:
         """A server that has ended leads nobody."""
@@ -252,6 +271,8 @@ class RaftDriver:
                     self._catch_up()
                     self._machine.restore(effect.snapshot.index, effect.snapshot.data)
                     self._has_applied(effect.snapshot.index)
+                case FetchSnapshot():
+                    self._owner.fetch(effect.snapshot, effect.leader)
                 case Transferring():
                     _tell(self._requests.pop(effect.request).done, None)
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ithaca.model.errors import IthacaError
 from ithaca.raft.events import Persist, RefusedRequest, RoleChanged
-from ithaca.raft.messages import AnyMessage, DurableState, ServerId
+from ithaca.raft.messages import AnyMessage, DurableState, ServerId, Snapshot
 from ithaca.storage.disk import Disk
 
 
@@ -59,6 +59,10 @@ class Owner(Protocol):
 
     def persisted(self, seconds: float) -> None:
         """The disk took so long for one persist."""
+
+    def fetch(self, snapshot: Snapshot, leader: ServerId) -> None:
+        """Fetch what the leader's snapshot refers to, then step `SnapshotFetched`. Only asked with `Settings.fetches`;
+        again while that has not been done."""
 
     def error_of(self, refused: RefusedRequest) -> IthacaError:
         """What whoever asked is told when Raft refuses something."""

@@ -5,13 +5,15 @@ proposes and reads by way of `driver`. What is agreed goes to the state machine;
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Protocol
 
-from ithaca.model.errors import IthacaError
+from ithaca.model.errors import IthacaError, ProtocolError
+from ithaca.model.records import Buffer
 from ithaca.protocol.greeting import Hello
 from ithaca.protocol.members import Clocks, RaftMessage
 from ithaca.raft.events import RefusedRequest, Role, RoleChanged, Settings, Unreachable
-from ithaca.raft.messages import AnyMessage, Configuration, ServerId
+from ithaca.raft.messages import AnyMessage, Configuration, ServerId, Snapshot
 from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.runtime.raft.ports import RaftFiles, StateMachine
@@ -54,6 +56,19 @@ class HostOwner(Protocol):
         """The host has stopped for good."""
 
 
+class Cargo(Protocol):
+    """What belongs to entries and snapshots, and is not in them: it travels beside messages, or is fetched."""
+
+    def load(self, message: AnyMessage) -> Sequence[Buffer]:
+        """What goes out beside a message."""
+
+    def unload(self, message: AnyMessage, payload: Buffer) -> None:
+        """What came beside a message, before that is believed; `ProtocolError` for what does not belong to it."""
+
+    def fetch(self, snapshot: Snapshot, leader: ServerId) -> None:
+        """As `runtime.raft.ports.Owner.fetch`."""
+
+
 class RaftHost:
     """Made from the directory, then `start`, then `stop`."""
 
@@ -66,10 +81,12 @@ class RaftHost:
         machine: StateMachine,
         owner: HostOwner,
         settings: Settings,
+        cargo: Cargo | None = None,
     ) -> None:
         """Recover what the directory holds, or found the group in it; nothing is sent yet."""
         self._member = member
         self._owner = owner
+        self._cargo = cargo
         store, durable = open_store(disk, directory, files, member)
         self.driver = RaftDriver(member.server, settings, store, durable, machine, self)
         self.group = Group(member, self.driver)
@@ -103,8 +120,13 @@ class RaftHost:
 
     def send(self, to: ServerId, message: AnyMessage) -> None:
         says = RaftMessage(message, self._owner.clocks())
-        if not self._links.send(to, says):
-            self._peers.send(to, says)
+        payload = () if self._cargo is None else self._cargo.load(message)
+        if not self._links.send(to, says, payload):
+            self._peers.send(to, says, payload)
+
+    def fetch(self, snapshot: Snapshot, leader: ServerId) -> None:
+        assert self._cargo is not None
+        self._cargo.fetch(snapshot, leader)
 
     def error_of(self, refused: RefusedRequest) -> IthacaError:
         return error_of(self._member, refused)
@@ -141,7 +163,11 @@ class RaftHost:
     def link_lost(self, server: ServerId) -> None:
         self.driver.step(Unreachable(server))
 
-    def hear(self, says: RaftMessage) -> None:
+    def hear(self, says: RaftMessage, payload: Buffer) -> None:
+        if self._cargo is not None:
+            self._cargo.unload(says.message, payload)
+        elif len(payload):
+            raise ProtocolError(f"{len(payload)} bytes came beside a message of Raft, to which nothing belongs")
         self._owner.heard(says.message.sender, says.clocks)  # first: with this vote the server may become the leader
         self.driver.receive(says.message)
 

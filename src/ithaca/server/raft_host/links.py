@@ -9,12 +9,13 @@ the next one than a queue of old ones.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
 from ithaca.model.errors import IthacaError, ProtocolError
 from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
+from ithaca.model.records import Buffer
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Hello
@@ -38,7 +39,7 @@ class LinkOwner(Protocol):
     def told_removed(self, by: ServerId) -> None:
         """Another member refuses this one, since it was removed."""
 
-    def hear(self, says: RaftMessage) -> None:
+    def hear(self, says: RaftMessage, payload: Buffer) -> None:
         """The other side has answered over the link, since it does not know where this server is."""
 
 
@@ -65,12 +66,12 @@ class RaftLinks:
                 self._tasks[task] = server
                 task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
-    def send(self, to: ServerId, says: RaftMessage) -> bool:
+    def send(self, to: ServerId, says: RaftMessage, payload: Sequence[Buffer] = ()) -> bool:
         """Says whether there is a link, be it up or not."""
         link = self._links.get(to)
         if link is None:
             return False
-        link.send(says)
+        link.send(says, payload)
         return True
 
     def is_back(self, server: ServerId) -> None:
@@ -99,10 +100,10 @@ class _Link:
         self.called = asyncio.Event()
         """Set when there is no reason to wait before dialling."""
 
-    def send(self, says: RaftMessage) -> None:
+    def send(self, says: RaftMessage, payload: Sequence[Buffer]) -> None:
         connection = self._connection
         if connection is not None and connection.is_writable:
-            connection.send(says)
+            connection.send(says, payload=payload)
 
     async def run(self) -> None:
         """Connect, and connect again whenever the link is lost."""
@@ -146,7 +147,7 @@ class _Link:
         message = received.message
         if not isinstance(message, RaftMessage) or message.message.sender != self._server:
             raise ProtocolError(f"{self._name} says what only others say: {type(message).__name__}")
-        self._owner.hear(message)
+        self._owner.hear(message, received.payload)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         if self._connection is connection:

@@ -1,9 +1,10 @@
 """Connections that other members have dialled: they speak over them, and are answered over this server's own links."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ithaca.model.errors import AuthenticationFailed, IthacaError, ProtocolError
 from ithaca.model.limits import RAFT_NUMBER_MAX
+from ithaca.model.records import Buffer
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Hello
 from ithaca.protocol.members import RaftMessage
@@ -16,7 +17,7 @@ from ithaca.server.raft_host.identity import RaftMember
 class RaftPeers:
     """Those of all other members."""
 
-    def __init__(self, member: RaftMember, group: Group, hear: Callable[[RaftMessage], None]) -> None:
+    def __init__(self, member: RaftMember, group: Group, hear: Callable[[RaftMessage, Buffer], None]) -> None:
         """`hear` is called with what they say."""
         self._member = member
         self._group = group
@@ -42,10 +43,10 @@ class RaftPeers:
         connections.add(connection)
         return number, _RaftPeer(number, self._member.named(number), self._hear, connections)
 
-    def send(self, to: ServerId, says: RaftMessage) -> None:
+    def send(self, to: ServerId, says: RaftMessage, payload: Sequence[Buffer] = ()) -> None:
         """For a member whose address is not known here, and which has dialled."""
         for connection in self._connections.get(to, ()):
-            connection.send(says)
+            connection.send(says, payload=payload)
 
     def dismiss_removed(self) -> None:
         """Let go of those that were removed, and tell them."""
@@ -59,7 +60,7 @@ class _RaftPeer:
     """What one member says over one connection."""
 
     def __init__(
-        self, server: ServerId, name: str, hear: Callable[[RaftMessage], None], connections: set[Connection]
+        self, server: ServerId, name: str, hear: Callable[[RaftMessage, Buffer], None], connections: set[Connection]
     ) -> None:
         self._server = server
         self._name = name
@@ -72,7 +73,7 @@ class _RaftPeer:
             raise ProtocolError(f"{self._name} sent {type(message).__name__} over its link")
         if message.message.sender != self._server:
             raise ProtocolError(f"{self._name} speaks as server {message.message.sender}")
-        self._hear(message)
+        self._hear(message, received.payload)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         self._connections.discard(connection)

@@ -1,6 +1,7 @@
 """Whoever changes a simulated cluster: shards, replicas, orderers. A real handle, asked until all is done."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.2
 _REPLACE_S = 20.0
+_MEDDLE_EVERY_S = 0.1
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class Task:
     grace_cuts: int = 0
     grace_s: float = 0.0
     waits: bool = True
+    meddles: bool = False
+    """Whether to ask during the grace for what must be refused then."""
 
 
 @dataclass(slots=True)
@@ -48,6 +52,7 @@ class Administrator:
         self._world = world
         self._tasks: list[Task | Replacement | OrdererTask] = []
         self._used: set[str] = set()
+        self._meddling = Random(f"{world.configuration.seed} meddling administrator")
         self.registered = {place.shard for place in world.file.shards}
         """Shards that may be there: those of the beginning, and those it was asked to add."""
         self.leaving: set[int] = set()
@@ -99,9 +104,10 @@ class Administrator:
             elif task.is_new:
                 await self._add(log, task.shard)
             else:
-                await log.admin.finalize_shard(
+                finalizing = log.admin.finalize_shard(
                     task.shard, grace_cuts=task.grace_cuts, grace=task.grace_s, wait=task.waits
                 )
+                await asyncio.gather(finalizing, self._meddle(log, task))
         except LastShard as error:
             self._world.met(error, call)
             assert isinstance(task, Task)
@@ -113,6 +119,13 @@ class Administrator:
             return
         self._world.tell(f"administrator: {task} is done")
         self._tasks.remove(task)
+
+    async def _meddle(self, log: ClusterLog, task: Task) -> None:
+        looks = int(task.grace_s / _MEDDLE_EVERY_S) if task.meddles else 0
+        for _ in range(looks):
+            await asyncio.sleep(_MEDDLE_EVERY_S)
+            with suppress(IthacaError):
+                await self._world.simulation.meddle(self._meddling, log, self.name)
 
     async def _replace(self, log: ClusterLog, task: Replacement) -> None:
         """One that has left the view otherwise, with its shard or as an answer to its silence, needs nobody."""

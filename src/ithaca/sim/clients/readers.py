@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from ithaca.model.errors import IthacaError, Lost, NotWritten, PositionError, Trimmed
+from ithaca.model.errors import EmptyPosition, IthacaError, Lost, NotWritten, PositionError, Trimmed
 from ithaca.model.interface.awaited import ClusterLog, Records, Subscription
 from ithaca.model.records import HASH_SPACE, KeyFilter, Record
 from ithaca.sim.clients.connecting import AGAIN_S, connected
@@ -112,6 +112,10 @@ class Reader:
             recorder.read(inv, position, "trimmed")
         except Lost:
             recorder.read(inv, position, "lost")
+        except EmptyPosition as error:
+            if 0 < error.next <= position:
+                raise AssertionError(f"behind position {position} the next is said to be {error.next}") from error
+            recorder.read(inv, position, "empty")
         except PositionError as error:
             raise AssertionError(f"position {position} is neither there, nor trimmed, nor still to come") from error
         else:

@@ -76,7 +76,7 @@ class Faults:
     def _mend(self, host: Host) -> None:
         host.must_restart = not host.is_retired
         host.disk.capacity_bytes = None
-        host.disk.dies_after = None
+        host.disk.dies_after = host.disk.dies_unsynced = None
         host.disk.fail_no_sync()
         host.slow_ns = 0
         if host.process is not None:

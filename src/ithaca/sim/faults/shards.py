@@ -10,6 +10,9 @@ from ithaca.sim.host import Host
 if TYPE_CHECKING:
     from ithaca.sim.world import World
 
+FINALIZE_UNHEARD = "finalize-unheard"
+_UNHEARD_S = (1.0, 6.0)
+
 
 class ShardFaults(FaultGroup):
     """What the administrator is asked for."""
@@ -19,6 +22,7 @@ class ShardFaults(FaultGroup):
         self.kinds = {
             "add-shard": self._add_shard,
             "finalize": self._finalize,
+            FINALIZE_UNHEARD: self._finalize_unheard,
             REPLACE: self._replace_replica,
         }
 
@@ -41,6 +45,23 @@ class ShardFaults(FaultGroup):
             task.grace_cuts, task.grace_s = self._random.randint(0, 30), self._random.choice((0.0, 0.3, 1.0))
         administrator.ask(task)
         return f"{task.shard}, with a grace of {task.grace_cuts} cuts and {task.grace_s} s"
+
+    def _finalize_unheard(self) -> str | None:
+        """A shard is finalized while its replicas hear nothing of the order: what they have reported is ordered, and
+        nobody is told. The sessions that lived there ask for it later, and move to another shard.
+        """
+        world, administrator = self._world, self._world.administrator
+        shards = sorted(administrator.registered - administrator.leaving)
+        hosts = [(shard, world.hosts_of(shard)) for shard in shards]
+        there = [(shard, members) for shard, members in hosts if members and all(host.is_up for host in members)]
+        if len(shards) < 2 or not there:
+            return None
+        shard, members = self._random.choice(there)
+        tellers = [host for host in world.hosts.values() if not host.is_storage]
+        heal = self._targets.cut([(teller, member) for teller in tellers for member in members])
+        self._targets.after(self._random.uniform(*_UNHEARD_S), heal)
+        administrator.ask(Task(shard, is_new=False, grace_s=self._random.choice((0.0, 0.5)), meddles=True))
+        return f"{shard}, unheard by {', '.join(host.name for host in members)}"
 
     def _replace_replica(self) -> str | None:
         """A host is given up, perhaps with all that is on it; one that waits takes its place."""

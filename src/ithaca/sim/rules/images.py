@@ -1,7 +1,7 @@
 """Power fails everywhere at once, in a copy: what was acknowledged must be on the disks that promise it.
 
-The world goes on as if nothing had happened. A record is acknowledged once f + 1 replicas have synced it, so at every
-moment f + 1 images of the disks of its shard hold it; those are excused whose data was destroyed on purpose. This is
+The world goes on as if nothing had happened. A record is acknowledged once so many servers have synced it (`Group`), so
+at every moment as many images of their disks hold it; those are excused whose data was destroyed on purpose. This is
 looked at now and then, and when a shard gets a replica: one that has not copied everything is none.
 """
 
@@ -20,10 +20,9 @@ from ithaca.sim.world import World
 def check_images(world: World, random: Random) -> None:
     """Look at what all replicas would hold if the power failed now."""
     world.count("images looked at")
-    for shard in world.view.shards:
-        if not shard.is_ordering and shard.phase != "finalized":
-            continue  # it is short of replicas, and waits for one that has everything
-        hosts = world.hosts_of(shard.shard)
+    for shard, hosts, copies in world.simulation.groups():
+        if copies is None:
+            continue
         held: Counter[Id] = Counter()
         excused = 0
         for host in hosts:
@@ -31,13 +30,13 @@ def check_images(world: World, random: Random) -> None:
                 excused += 1
             else:
                 held.update(_ids(host, random))
-        wanted = shard.f + 1 - excused - max(0, shard.size - len(hosts))
+        wanted = copies - excused
         for record, (of_shard, position) in world.recorder.placed.items():
-            if of_shard == shard.shard and position >= world.recorder.trimmed and held[record] < wanted:
+            if of_shard == shard and position >= world.recorder.trimmed and held[record] < wanted:
                 raise Violation(
                     "durable-images",
                     f"{record[0]}/{record[1]}, acknowledged at position {position}, is on {held[record]} of "
-                    f"{len(hosts)} disks of shard {shard.shard} after a power loss, not on {wanted}",
+                    f"{len(hosts)} disks of shard {shard} after a power loss, not on {wanted}",
                 )
 
 

@@ -2,7 +2,7 @@
 
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import Role
-from ithaca.raft.messages import Configuration
+from ithaca.raft.messages import Configuration, Snapshot
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.sim.host import Host
 from ithaca.sim.violation import Violation
@@ -17,6 +17,8 @@ class RaftRules:
         """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._configurations: dict[int, tuple[Configuration, str]] = {}
         """By the entry of the log that they stand in, or at which a snapshot was taken: who said so."""
+        self._snapshots: dict[str, Snapshot] = {}
+        """The last of each orderer that was looked at."""
         self.committed = 0
         """The last entry that any orderer has known to be committed."""
         self._terms: dict[int, tuple[int, str]] = {}
@@ -42,11 +44,25 @@ class RaftRules:
         membership = core.node.membership
         if not membership.current.voters and core.node.vote is not None:
             raise Violation("waiting", f"{host.name} waits to be added, and has voted for {core.node.vote}")
-        if membership.current.voters and membership.index <= core.commit_index:
-            known, who = self._configurations.setdefault(membership.index, (membership.current, host.name))
-            if known != membership.current:
-                said = f"after entry {membership.index} the members are {known} at {who}"
-                raise Violation("one-group", f"{said}, and {membership.current} at {host.name}")
+        for index, configuration in membership._history:
+            if configuration.voters and index <= core.commit_index:
+                known, who = self._configurations.setdefault(index, (configuration, host.name))
+                if known != configuration:
+                    said = f"after entry {index} the members are {known} at {who}"
+                    raise Violation("one-group", f"{said}, and {configuration} at {host.name}")
+        if self._snapshots.get(host.name) is not core.node.snapshot:
+            self._snapshots[host.name] = core.node.snapshot
+            self._says_who_was_agreed_on(host, core.node.snapshot)
+
+    def _says_who_was_agreed_on(self, host: Host, snapshot: Snapshot) -> None:
+        """A snapshot has the members that were agreed on at its entry, and not those of a change under way."""
+        if not snapshot.configuration.voters:
+            return  # of one that waits to be added
+        index = max((index for index in self._configurations if index <= snapshot.index), default=None)
+        if index is not None and self._configurations[index][0] != snapshot.configuration:
+            said = f"{host.name} has a snapshot at entry {snapshot.index} with the members {snapshot.configuration}"
+            known, who = self._configurations[index]
+            raise Violation("one-group", f"{said}, and {known} were agreed on at {who}")
 
     def _keeps_its_word(self, core: RaftCore) -> None:
         """What a follower has told its leader that it has is on its disk: a term takes nothing of that back."""

@@ -20,11 +20,12 @@ from ithaca.sim.clients.session_churn import SessionChurner
 from ithaca.sim.clients.spark_drivers import Driver
 from ithaca.sim.configuration import SHARED_FAULTS, Configuration
 from ithaca.sim.disk import SimDisk
-from ithaca.sim.engine import Client, Condition, Counting, Inject, SimulatedEngine, Simulation
+from ithaca.sim.engine import Client, Condition, Counting, Group, Inject, SimulatedEngine, Simulation
 from ithaca.sim.host import Host
 from ithaca.sim.rules.witness import seen
 from ithaca.sim.scalog import configuration, hosts, meddling, scanning
 from ithaca.sim.scalog.aggregation import is_aggregated
+from ithaca.sim.scalog.bad_moments import MOMENT_FAULTS, BadMoments
 from ithaca.sim.scalog.connection_flood import ConnectionFlood
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.lane_churn import LANE_FAULTS, LaneFaults
@@ -40,7 +41,7 @@ class SimulatedScalog:
     """See `SimulatedEngine`."""
 
     name: EngineName = "scalog"
-    faults: tuple[str, ...] = (*SHARED_FAULTS, *STORAGE_FAULTS, *LANE_FAULTS, *RUNS_FAULTS)
+    faults: tuple[str, ...] = (*SHARED_FAULTS, *STORAGE_FAULTS, *LANE_FAULTS, *RUNS_FAULTS, *MOMENT_FAULTS)
     paths: Mapping[str, str] = PATHS
     repeatable: tuple[type, ...] = (ReportIs, ReportsAre)
 
@@ -66,6 +67,7 @@ class ScalogSimulation:
         self._storage = StorageTrouble(world)
         self._lanes = LaneFaults(world)
         self._runs = RunsFaults(world)
+        self._moments = BadMoments(world)
         self._times = TimeRules(world)
         self._invariants = Invariants(world)
         self._witness = ScalogWitness(world, self._invariants, self._times)
@@ -77,7 +79,7 @@ class ScalogSimulation:
         return [*self._publishers, *self._churners, *self._drivers, *others]
 
     def faults(self) -> Mapping[str, Inject]:
-        return self._storage.kinds | self._lanes.kinds | self._runs.kinds
+        return self._storage.kinds | self._lanes.kinds | self._runs.kinds | self._moments.kinds
 
     def heal(self) -> None:
         self._storage.heal()
@@ -95,6 +97,9 @@ class ScalogSimulation:
 
     def listener_of(self, host: Host) -> Listener | None:
         return hosts.listener_of(host)
+
+    def groups(self) -> Sequence[Group]:
+        return [hosts.group_of(self._world, shard) for shard in self._world.view.shards]
 
     def is_complete(self, host: Host) -> bool:
         return hosts.is_complete(self._world, host)

@@ -4,8 +4,10 @@ from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.server import OrdererServer
 from ithaca.engines.scalog.server.replica.server import ReplicaServer
 from ithaca.engines.scalog.server.replica.spare import SpareServer
+from ithaca.model.view import Shard
 from ithaca.runtime.listener import Listener
 from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.sim.engine import Group
 from ithaca.sim.host import Host
 from ithaca.sim.world import World
 
@@ -31,6 +33,13 @@ def newest_state(world: World) -> OrderingState | None:
     """The newest that an orderer has applied, of those that run."""
     servers = [host.server for host in world.hosts.values() if host.is_up and isinstance(host.server, OrdererServer)]
     return max((server._machine.state for server in servers), key=lambda state: state.index, default=None)
+
+
+def group_of(world: World, shard: Shard) -> Group:
+    """The replicas of a shard; one that is short of some waits for one that has everything."""
+    hosts = world.hosts_of(shard.shard)
+    is_whole = shard.is_ordering or shard.phase == "finalized"
+    return Group(shard.shard, hosts, shard.f + 1 - max(0, shard.size - len(hosts)) if is_whole else None)
 
 
 def is_complete(world: World, host: Host) -> bool:

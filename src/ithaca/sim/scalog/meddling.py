@@ -13,9 +13,14 @@ _MEDDLING_S = 2.0
 
 
 async def meddle(world: World, random: Random, log: ClusterLog, name: str) -> None:
-    """Ask for what no client asks for: that a session leaves a lane that is open. It has done nothing there."""
+    """Ask for what no client asks for: that a session leaves a lane that is open, where it has done nothing, or that
+    one comes to live in a shard that is about to go."""
     assert isinstance(log, AsyncClusterLog)
     order, deadline = log._context.order, Deadline(_MEDDLING_S)
+    leaving = [lane for shard in world.view.shards if shard.phase == "finalizing" for lane in shard.open_lanes()]
+    if leaving:
+        await order.propose(OpenSession(f"{name}/late", leaving[0]), deadline)
+        world.count("session asked to live in a shard that leaves")
     lanes = order.view.live_lanes()
     if len(lanes) < 2:
         return

@@ -79,7 +79,11 @@ class TimeRules:
         self._bound_us, self._bound_ns = max(time_us, slowest_us), now_ns
         self._said_ns.setdefault(time_us, now_ns)
         if clock.is_known:  # else it has not applied yet what was ordered, and is about to
-            self._offsets.append((now_ns, time_us - EPOCH_US - now_ns // 1000))
+            ahead_us = time_us - EPOCH_US - now_ns // 1000
+            # A leader may have said more than was ever ordered: what comes after it leaps all the same.
+            if not was_known and self._offsets and ahead_us > self._offsets[-1][1] + _TOLERANCE_US:
+                self._leapt_ns = now_ns
+            self._offsets.append((now_ns, ahead_us))
         return time_us
 
     def applied(self, state: OrderingState, index: int, entry: OrderingEntry, outcomes: list[Outcome]) -> None:

@@ -1,9 +1,12 @@
 """What can be judged of the order and of a lane's copies only in the moment of a call (`sim.rules.witness`)."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ithaca.engines.scalog.ordering.clock import OrderClock
+from ithaca.engines.scalog.ordering.decisions.spares import Spares
 from ithaca.engines.scalog.ordering.entries import (
+    AddReplica,
     Cut,
     ExpireIdle,
     ExpireSession,
@@ -12,6 +15,7 @@ from ithaca.engines.scalog.ordering.entries import (
     OrderingEntry,
     RegisterShard,
 )
+from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import (
     ANONYMOUS,
     ExpiredSession,
@@ -23,11 +27,13 @@ from ithaca.engines.scalog.ordering.outcomes import (
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
+from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.facts import ReplicaFacts
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX, ORDERING_STATE_RESERVE_BYTES
 from ithaca.model.positions import LaneId
 from ithaca.sim.rules.witness import Sight
+from ithaca.sim.scalog.hosts import replica_of
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.world import World
@@ -53,6 +59,7 @@ class ScalogWitness:
             (OrderingState, "snapshot_pieces", self.sizes),
             (SessionTable, "expired", self.expiries),
             (SessionTable, "listed", self.lists),
+            (Spares, "reported", self.additions),
         ]
 
     def accuse(self, rule: str, text: str) -> None:
@@ -108,6 +115,24 @@ class ScalogWitness:
         original(table, at_home, lsn)
         if lost := sorted(known - table._by_id.keys()):
             self.accuse("names", f"a copy of a lane has forgotten producers {lost}, which are at home there")
+
+    def additions(
+        self, original: Callable[..., AddReplica | None], spares: "Spares[Any]", leader: CutProposer, report: Report
+    ) -> AddReplica | None:
+        """A learner is added once it has synced all that the leader knows to be ordered of its shard."""
+        entry = original(spares, leader, report)
+        if entry is None:
+            return None
+        hosts = [host for host in self._world.hosts.values() if host.is_up and host.address == entry.address.host]
+        server = replica_of(hosts[0]) if hosts else None
+        if server is not None and server.core._reporting._boot == report.boot:  # else it has started again since
+            copies, settled = server.core._lanes, server.core._settled
+            for lane, due in spares._state.lengths_due(entry.shard).items():
+                has = copies[lane].durable if lane in copies else settled.length(lane) or 0
+                if has < due:
+                    said = f"{hosts[0].name} becomes a replica of shard {entry.shard}"
+                    self.accuse("learned", f"{said} with {has} records of lane {lane}, of which {due} are ordered")
+        return entry
 
     def sizes(self, original: Callable[..., Iterator[bytes]], state: OrderingState) -> Iterator[bytes]:
         """The state knows a bound on its snapshot, and Raft takes every snapshot that there can be."""

@@ -8,9 +8,10 @@ Its calls are in a file of their own: in its history they would say that an appe
 
 import asyncio
 import time
+from contextlib import suppress
 from itertools import count
 
-from ithaca.model.errors import IthacaError
+from ithaca.model.errors import IthacaError, Unsupported
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.records import Receipt
 from ithaca.proof.history import HistoryWriter
@@ -26,7 +27,8 @@ SESSIONS = 1_000_000
 async def produce(client: Client) -> None:
     """Append until told to finish."""
     log = await client.connected()
-    log.set_shard_policy("round_robin")
+    with suppress(Unsupported):
+        log.set_shard_policy("round_robin")
     with HistoryWriter(client.errand.calls()) as calls:
         async with asyncio.TaskGroup() as workers:
             for number in range(WORKERS):

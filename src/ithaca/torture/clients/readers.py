@@ -8,7 +8,7 @@ from random import Random
 
 from msgspec import UNSET
 
-from ithaca.model.errors import IthacaError, NotWritten, Trimmed
+from ithaca.model.errors import EmptyPosition, IthacaError, NotWritten, Trimmed
 from ithaca.model.interface.awaited import ClusterLog, Subscription
 from ithaca.model.records import KeyFilter, Start
 from ithaca.proof.history import Deliver, First, Mark, Read, Sub, Tail
@@ -118,6 +118,8 @@ async def _read(client: Client, log: ClusterLog, position: int) -> None:
         client.history.write(Read(position, invoked, time.monotonic_ns(), None))
     except Trimmed:
         client.history.write(Read(position, invoked, time.monotonic_ns(), "trimmed"))
+    except EmptyPosition:
+        client.history.write(Read(position, invoked, time.monotonic_ns(), "empty"))
     else:
         assert record.position == position, f"position {record.position} was read instead of {position}"
         _, found, key, time_us, shard = seen(record)

@@ -7,9 +7,10 @@ one left open, and sends it again under the same numbers.
 import asyncio
 import time
 from collections import deque
+from contextlib import suppress
 from random import Random
 
-from ithaca.model.errors import IthacaError, SequenceGap
+from ithaca.model.errors import IthacaError, SequenceGap, Unsupported
 from ithaca.model.interface.awaited import Session
 from ithaca.model.limits import SESSION_BATCHES_MAX
 from ithaca.model.records import Receipt
@@ -23,7 +24,8 @@ async def produce(client: Client) -> None:
     log = await client.connected()
     number = client.errand.number
     if client.errand.life == 0:  # at first every shard has its producers; later it is left to the client
-        log.set_shard_policy(lambda key, shards: shards[number % len(shards)])
+        with suppress(Unsupported):
+            log.set_shard_policy(lambda key, shards: shards[number % len(shards)])
     producer = SessionProducer(client)
     while not client.is_finishing or producer.open:
         session = await patient(lambda: log.session(client.errand.name))

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from ithaca.engines import registry
 from ithaca.model.config.toml_lines import did_you_mean
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import InvalidInput
 from ithaca.torture.faults.disk import Full, Power, SyncError
 from ithaca.torture.faults.injectors import Injector
@@ -41,14 +43,18 @@ def availability() -> dict[str, str | None]:
     return {name: injector.unavailable() for name, injector in INJECTORS.items()}
 
 
-def chosen(names: Sequence[str]) -> list[str]:
-    """The faults that are asked for; `InvalidInput` when one is not known, or not allowed here."""
+def chosen(names: Sequence[str], engine: EngineName = DEFAULT_ENGINE) -> list[str]:
+    """The faults that are asked for; `InvalidInput` when one is not known, not allowed here, or not the engine's."""
+    features = registry.engine(engine).features
+    foreign = {name for name, each in INJECTORS.items() if each.needs is not None and each.needs not in features}
     if list(names) == [ALL]:
-        return [name for name, reason in availability().items() if reason is None]
+        return [name for name, reason in availability().items() if reason is None and name not in foreign]
     for name in names:
         if name not in INJECTORS:
             known = ", ".join((*INJECTORS, ALL))
             raise InvalidInput(f"there is no fault {name!r}{did_you_mean(name, INJECTORS)}: use {known}")
+        if name in foreign:
+            raise InvalidInput(f"the fault {name} does not befall a cluster of the engine {engine}")
         reason = INJECTORS[name].unavailable()
         if reason is not None:
             raise InvalidInput(f"the fault {name} is not possible here: {reason}")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 from ithaca.cluster.temporary import Shape
+from ithaca.model.engine import Feature
 from ithaca.torture.cluster_under_test import ClusterUnderTest
 from ithaca.torture.disks import LoopDisk
 from ithaca.torture.plan import Fault, Strike
@@ -52,6 +53,8 @@ class Injector(ABC):
     fault: ClassVar[Fault]
     needs_disks: ClassVar[bool] = False
     """Whether servers must be on disks of their own."""
+    needs: ClassVar[Feature | None] = None
+    """What the engine must be able to do."""
 
     @classmethod
     def unavailable(cls) -> str | None:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import ithaca.aio
 from ithaca.cluster.temporary import Shape
+from ithaca.model.engine import Feature
 from ithaca.model.interface.awaited import Admin, ClusterLog
 from ithaca.torture.clients.client import TIMEOUT_S
 from ithaca.torture.cluster_under_test import ClusterUnderTest
@@ -19,6 +20,7 @@ class AddShard(Injector):
     """Spares become a new shard."""
 
     fault: ClassVar[Fault] = Fault("addshard", "all", recovery_s=1.0)
+    needs: ClassVar[Feature | None] = Feature.SHARDS
 
     @classmethod
     def spares(cls, shape: Shape) -> int:
@@ -38,6 +40,7 @@ class Finalize(Injector):
     """
 
     fault: ClassVar[Fault] = Fault("finalize", "all", recovery_s=1.0, variants=("at once", "with a grace"))
+    needs: ClassVar[Feature | None] = Feature.SHARDS
 
     @classmethod
     def spares(cls, shape: Shape) -> int:
@@ -59,6 +62,7 @@ class Replace(Injector):
     """A spare takes the place of a replica, of one that works or of one that was just killed."""
 
     fault: ClassVar[Fault] = Fault("replace", "replica", variants=("alive", "killed"), alone=True)
+    needs: ClassVar[Feature | None] = Feature.REPLICAS
 
     @classmethod
     def spares(cls, shape: Shape) -> int:

@@ -11,7 +11,7 @@ from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
-from ithaca.engines.scalog.client.append.parts import Parts, check_ttl
+from ithaca.engines.scalog.client.append.parts import Parts, checked_ttl
 from ithaca.engines.scalog.client.append.session import AsyncClusterSession, open_session
 from ithaca.engines.scalog.client.context import Context, open_context
 from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
@@ -21,15 +21,17 @@ from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, RefusedEntry, TrimmedLog
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
 from ithaca.model.interface import ClusterStatus, ShardPolicy
-from ithaca.model.limits import CLOSE_TIMEOUT_S, PART_TTL_S, TRIM_SEEN_TIMEOUT_S
+from ithaca.model.limits import PART_TTL_S, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.parts import Part, Published
-from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
+from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
+from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.model.view import Address
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import (
     check_filter,
     check_position,
+    check_range,
     check_session_name,
     check_start,
 )
@@ -43,7 +45,7 @@ class AsyncClusterLog(EngineLog):
     """A handle on a cluster of this engine."""
 
     def __init__(self, context: Context, settings: ClientSettings) -> None:
-        super().__init__(settings.compression)
+        super().__init__(settings)
         self._context = context
         self._appends = Appends(
             context.order,
@@ -51,7 +53,7 @@ class AsyncClusterLog(EngineLog):
             context.seen,
             policy=settings.shard_policy,
             compression=settings.compression,
-            inflight_bytes_max=settings.inflight_bytes_max,
+            inflight=self.inflight,
             timeout_s=context.timeout_s,
         )
         self._parts = Parts(context, self._appends, settings.compression)
@@ -71,14 +73,6 @@ class AsyncClusterLog(EngineLog):
 
     # Appending
 
-    @property
-    def is_full(self) -> bool:
-        return self._appends.is_full
-
-    async def wait_for_room(self) -> None:
-        await self._appends.wait_for_room()
-        self._context.check()
-
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         self._context.check()
         self._appends.take_record(value, key, slot)
@@ -88,17 +82,18 @@ class AsyncClusterLog(EngineLog):
         self._appends.take_batch(batch, slot)
 
     async def append_to_shard(
-        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: float | None = None
+        self, shard: int, value: Buffer, *, key: Buffer | None = None, timeout: Duration | None = None
     ) -> Receipt:
         self._context.check()
+        timeout_s = optional_seconds(timeout)
         plain, plain_key = checked_record(value, key)
         await self._context.reading.check_shard(shard, Deadline(self._context.timeout_s))
-        if self.is_full:
+        if self.inflight.is_full:
             await self.wait_for_room()
         self._context.check()
         future: asyncio.Future[Receipt] = self._loop.create_future()
         self._appends.take_record_in(shard, plain, plain_key, future)
-        return await (future if timeout is None else within(future, timeout))
+        return await (future if timeout_s is None else within(future, timeout_s))
 
     async def session(self, name: str) -> AsyncClusterSession:
         context = self._context
@@ -123,44 +118,46 @@ class AsyncClusterLog(EngineLog):
 
     async def prepare(
         self,
-        values: Iterable[Buffer],
+        values: Values,
         *,
-        keys: Iterable[Buffer | None] | None = None,
+        keys: Keys | None = None,
         shard: int | None = None,
-        ttl: float = PART_TTL_S,
-        timeout: float | None = None,
+        ttl: Duration = PART_TTL_S,
+        timeout: Duration | None = None,
     ) -> Part:
         self._context.check()
-        check_ttl(ttl)
+        deadline, ttl_s = self._deadline(timeout), checked_ttl(ttl)
         batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
-        return await self._parts.prepare(batch, shard, ttl, self._deadline(timeout))
+        return await self._parts.prepare(batch, shard, ttl_s, deadline)
 
     async def open_part(
-        self, *, shard: int | None = None, ttl: float = PART_TTL_S, timeout: float | None = None
+        self, *, shard: int | None = None, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
     ) -> AsyncPartWriter:
         self._context.check()
-        return await self._parts.open(shard, ttl, self._deadline(timeout))
+        return await self._parts.open(shard, checked_ttl(ttl), self._deadline(timeout))
 
     async def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: float | None = None
+        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
     ) -> Published:
         self._context.check()
         return await self._parts.publish(key, parts, writer, owner, self._deadline(timeout))
 
-    async def publish_once(self, parts: Iterable[Part], *, timeout: float | None = None) -> Published:
+    async def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
         self._context.check()
         return await self._parts.publish_once(parts, self._deadline(timeout))
 
-    async def renew(self, parts: Iterable[Part], *, ttl: float = PART_TTL_S, timeout: float | None = None) -> None:
+    async def renew(
+        self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
+    ) -> None:
         self._context.check()
-        await self._parts.renew(parts, ttl, self._deadline(timeout))
+        await self._parts.renew(parts, checked_ttl(ttl), self._deadline(timeout))
 
     async def abort(self, parts: Iterable[Part]) -> None:
         self._context.check()
         await self._parts.abort(parts, self._deadline(None))
 
-    def _deadline(self, timeout: float | None) -> Deadline:
-        return Deadline(self._context.timeout_s if timeout is None else timeout)
+    def _deadline(self, timeout: Duration | None) -> Deadline:
+        return Deadline(self._context.timeout_s if timeout is None else seconds(timeout))
 
     def set_shard_policy(self, policy: ShardPolicy) -> None:
         self._context.check()
@@ -168,21 +165,21 @@ class AsyncClusterLog(EngineLog):
 
     # Reading
 
-    async def read(self, position: int, *, shard: int | None = None, wait: float = 0) -> Record:
+    async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         self._context.check()
         check_position(position)
+        wait_s = seconds(wait, "wait")
         try:
-            return await self._context.reading.read(position, shard, wait)
+            return await self._context.reading.read(position, shard, wait_s)
         except IthacaError:
             self._context.check()  # a handle that was closed meanwhile says that
             raise
 
-    def read_range(self, start: int, stop: int | None = None, *, where: KeyFilter | None = None) -> AsyncClusterRecords:
+    def read_range(
+        self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None
+    ) -> AsyncClusterRecords:
         self._context.check()
-        check_position(start, "start")
-        if stop is not None:
-            check_position(stop, "stop")
-        check_filter(where)
+        check_range(start, stop, where)
         return AsyncClusterRecords(self._context, start, stop, where)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> AsyncClusterSubscription:
@@ -262,12 +259,14 @@ class AsyncClusterLog(EngineLog):
         context.is_closed = True
         for reader in list(context.readers):
             reader.handle_closed()
+        deadline = Deadline(context.timeout_s)
         await self._parts.close()
-        await self._appends.drained(CLOSE_TIMEOUT_S)
+        await self._appends.drained(deadline)
         error = DeadlineExceeded(
-            f"the handle was closed and this was not acknowledged within {CLOSE_TIMEOUT_S} s: its outcome is unknown"
+            f"the handle was closed and this was not acknowledged within {context.timeout_s:.3g} s: its outcome is "
+            "unknown"
         )
-        await self._appends.close(error)
+        await self._appends.close(error, deadline)
         for session in self._sessions:
             await session.close(error)
         await context.links.close()

@@ -33,7 +33,7 @@ from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
 from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.model.decoding import UNDECODABLE
-from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
+from ithaca.model.errors import IthacaError, ProtocolError, Unavailable, unknown_copy
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
@@ -202,6 +202,10 @@ class Order:
                     problems[address] = error
                     is_unknown = is_unknown or error.outcome_unknown
                     continue
+                except IthacaError as error:
+                    if is_unknown and not error.outcome_unknown:
+                        raise unknown_copy(error) from error  # this attempt was refused; one before may have been heard
+                    raise
                 if not isinstance(answer, Redirect):
                     if to_leader:
                         self._leader = address

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from ithaca.engines.scalog.messages.places import check_follows
 from ithaca.model.positions import LaneId
 from ithaca.protocol.fields import Counted, Natural
 
@@ -28,6 +29,13 @@ class GetRuns(msgspec.Struct, frozen=True, array_like=True):
 
 class RunsReply(msgspec.Struct, frozen=True, array_like=True):
     """(LSN, position, count, time) each; they may end early. If the first is behind what was asked for, then all that
-    is before it was trimmed."""
+    is before it was trimmed.
+
+    `follows` says of each what it follows, 0 for its own start; it is left out when that is so of all.
+    """
 
     runs: tuple[tuple[Natural, Counted, Counted, Natural], ...]
+    follows: tuple[Natural, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_follows(self.follows, len(self.runs))

@@ -24,6 +24,7 @@
 | 105  | EndWriter     | client → leader       | Applied                     |                    |
 | 20   | Join          | replica → leader      | Assigned, or Joined and a stream of News |       |
 | 21   | Joined        | back                  |                             |                    |
+| 25   | JoinedLanes   | back, before Joined   |                             |                    |
 | 22   | News          | leader → replica      |                             |                    |
 | 23   | ReportIs      | replica → leader      |                             |                    |
 | 24   | BootIsKnown   | back                  |                             |                    |
@@ -139,6 +140,7 @@ from ithaca.engines.scalog.messages.reporting import (
     Enlisted,
     Join,
     Joined,
+    JoinedLanes,
     News,
     ReportIs,
     SignOfLife,
@@ -173,6 +175,7 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     22: News,
     23: ReportIs,
     24: BootIsKnown,
+    25: JoinedLanes,
     30: Append,
     31: Acks,
     32: GetNextSeq,

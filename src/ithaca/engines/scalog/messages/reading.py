@@ -1,6 +1,6 @@
 """Reads and subscriptions, by position and by time."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -8,6 +8,7 @@ from msgspec import Meta
 from ithaca.model.limits import READ_WAIT_MS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.protocol.fields import Counted, Natural
+from ithaca.protocol.filters import Filter
 
 
 class Read(msgspec.Struct, frozen=True, array_like=True):
@@ -34,15 +35,6 @@ class Behind(msgspec.Struct, frozen=True, array_like=True):
     tail: Counted
 
 
-class Filter(msgspec.Struct, frozen=True, array_like=True):
-    """A `KeyFilter`; of hashes, those from `low` to `last`, both included, since 2**64 does not fit."""
-
-    kind: Literal["equals", "prefix", "hash"]
-    key: bytes = b""
-    low: Annotated[int, Meta(ge=0)] = 0
-    last: Annotated[int, Meta(ge=-1)] = -1
-
-
 class Subscribe(msgspec.Struct, frozen=True, array_like=True):
     """This shard's records of `[start, stop)`, for ever without a stop."""
 
@@ -57,6 +49,8 @@ class Delivered(msgspec.Struct, frozen=True, array_like=True):
     Without `rows` it is the batch as stored: its first record is at `position`, and the records `[low, high)`
     are meant. With `rows` it was made of the matching records alone: these are their positions less
     `position`, as packed little-endian u32.
+
+    Without a filter `follows` is where the record before these, in the whole order, ends; 0 stands for their own start.
     """
 
     lane: LaneId
@@ -64,6 +58,7 @@ class Delivered(msgspec.Struct, frozen=True, array_like=True):
     low: Natural
     high: Natural
     rows: bytes | None = None
+    follows: Natural = 0
 
 
 class Deliver(msgspec.Struct, frozen=True, array_like=True):

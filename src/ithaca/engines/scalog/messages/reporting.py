@@ -29,12 +29,21 @@ class Join(msgspec.Struct, frozen=True, array_like=True):
     via: Natural = 0
     """The number of the aggregator that it came to; 0 when it came to the leader itself."""
     address: Address | None = None
+    takes_pieces: bool = False
+    """Whether it understands `JoinedLanes`; earlier versions do not, and leave this out."""
+
+
+class JoinedLanes(msgspec.Struct, frozen=True, array_like=True):
+    """A piece of the lengths of a `Joined` that follows: lanes that are closed, so that these never change."""
+
+    lengths: tuple[tuple[LaneId, Natural], ...]
 
 
 class Joined(msgspec.Struct, frozen=True, array_like=True):
     """Where the shard stands, the replica's new lane included, and the kept cuts that have runs of it.
 
-    `lane` is None when the shard is finalized, and the replica only serves reads; and for a learner.
+    `lane` is None when the shard is finalized, and the replica only serves reads; and for a learner. What pieces have
+    said before is not in the summary; `gone` are lanes of them that are not there any more.
     """
 
     log: UUID
@@ -42,6 +51,17 @@ class Joined(msgspec.Struct, frozen=True, array_like=True):
     summary: ShardSummary
     cuts: tuple[ShardCut, ...]
     orderers: Orderers = Orderers()
+    gone: tuple[LaneId, ...] = ()
+
+    def joined_with(self, pieces: dict[LaneId, int]) -> "Joined":
+        """The same in one, as if nothing had been said in pieces."""
+        if not pieces:
+            return self
+        gone = frozenset(self.gone)
+        lengths = {lane: length for lane, length in pieces.items() if lane not in gone}
+        lengths.update(self.summary.lengths)
+        summary = msgspec.structs.replace(self.summary, lengths=list(lengths.items()))
+        return msgspec.structs.replace(self, summary=summary, gone=())
 
 
 class BootIsKnown(msgspec.Struct, frozen=True, array_like=True):

@@ -24,7 +24,7 @@ Those of prepared appends are in `prepared.entries`. A lane is an array of shard
 one of host and port.
 """
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -57,6 +57,8 @@ from ithaca.model.limits import (
 from ithaca.model.positions import LaneId
 from ithaca.model.quorum import shard_size
 from ithaca.model.view import Address, ClusterConfiguration
+
+T = TypeVar("T")
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
 _Counted = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
@@ -301,11 +303,16 @@ def encode_entry(entry: OrderingEntry) -> bytes:
 
 def decode_entry(data: bytes) -> OrderingEntry:
     """The entry of a Raft payload; `VersionMismatch` names an unknown tag, `ProtocolError` what is malformed."""
+    return decode_tagged(data, _decoder, TAGS)
+
+
+def decode_tagged(data: bytes, decoder: msgspec.msgpack.Decoder[T], tags: frozenset[str]) -> T:
+    """The same for any union of entries that have these tags."""
     try:
-        return _decoder.decode(data)
+        return decoder.decode(data)
     except UNDECODABLE as error:
         tag = _tag_of(data)
-        if tag is not None and tag not in TAGS:
+        if tag is not None and tag not in tags:
             raise VersionMismatch(
                 f"an ordered entry of kind {tag!r} is not known to this version: update this server before it "
                 "goes on, since entries cannot be skipped"

@@ -29,6 +29,14 @@ class Runs(NamedTuple):
     counts: Vector
     positions: Vector
 
+    @property
+    def total(self) -> int:
+        """Records in all of them."""
+        return int(self.counts.sum())
+
+
+NO_RUNS = Runs(*(np.empty(0, np.int64) for _ in range(4)))
+
 
 class PackedLanes(msgspec.Struct, frozen=True, array_like=True):
     """The table in a snapshot."""
@@ -71,6 +79,8 @@ class LaneTable:
         self.closed = ClosedLanes()
         self.parts: Counter[int] = Counter()
         """How many published parts of each shard are among the closed lanes."""
+        self.own_to: dict[LaneId, int] = {}
+        """Of open lanes that have positions of their own, whether they use them or not: where those end."""
 
     @property
     def parts_most(self) -> int:
@@ -94,7 +104,7 @@ class LaneTable:
         """Take an open lane out of the order, at the length it has."""
         row = self._row(lane)
         assert row is not None, f"lane {lane} is not open"
-        closed = ClosedLane(int(self.lengths[row]), int(self._ends[row]))
+        closed = ClosedLane(int(self.lengths[row]), max(int(self._ends[row]), self.own_to.pop(lane, 0)))
         self._set(*(np.delete(column, row) for column in (self.keys, self.lengths, self._ends, self._since)))
         self.closed.add(lane, closed)
         return closed
@@ -106,6 +116,12 @@ class LaneTable:
 
     def is_open(self, lane: LaneId) -> bool:
         return self._row(lane) is not None
+
+    def ordered_end(self, lane: LaneId) -> int:
+        """The position behind the last record of an open lane, 0 if it has none."""
+        row = self._row(lane)
+        assert row is not None, f"lane {lane} is not open"
+        return int(self._ends[row])
 
     def ordered_length(self, lane: LaneId) -> int | None:
         """How much of the lane is ordered, None for a lane that never was or was forgotten."""
@@ -141,6 +157,16 @@ class LaneTable:
         self.lengths[rows] = grown.lengths
         self._ends[rows] = stops
         return Runs(grown.keys, lsns, counts, stops - counts)
+
+    def order_at(self, moved: LaneLengths, positions: Vector) -> Runs:
+        """Give these positions, and those behind each, to what lanes have grown by: all are open, and all grow."""
+        rows, grown = self._grown(moved, NEVER)
+        assert len(grown) == len(moved) == len(positions), "a lane is closed, or does not grow"
+        lsns = self.lengths[rows]
+        counts = grown.lengths - lsns
+        self.lengths[rows] = grown.lengths
+        self._ends[rows] = positions + counts
+        return Runs(grown.keys, lsns, counts, positions)
 
     def _order_one(self, row: int, grown: LaneLengths, tail: int) -> Runs:
         """A single lane has moved: the usual case of a log that is not busy."""

@@ -5,6 +5,8 @@ begins and dropped when it ends. Whatever it proposes is safe: `OrderingState` t
 what no longer counts. So the leader may propose twice, never too much.
 """
 
+from collections.abc import Mapping
+
 from ithaca.engines.scalog.ordering import entries
 from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome, ViewChanged
 from ithaca.engines.scalog.ordering.prepared.entries import SealPart
@@ -14,6 +16,7 @@ from ithaca.engines.scalog.ordering.retention import Retention
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model.cut import LaneLengths, shard_of
 from ithaca.model.errors import InvalidInput
+from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration
 
 
@@ -95,6 +98,10 @@ class CutProposer:
         if durable < length:
             return None
         return SealPart(part.lane, part.token, length, self._state.shards.version)
+
+    def reported_lengths(self, shard: int, replica: int) -> Mapping[LaneId, int]:
+        """How much of each lane a replica has synced, by all of its reports since it started."""
+        return self._reports.lengths_of(shard, replica)
 
     def has_caught_up(self, shard: int, replica: int) -> bool:
         """Whether a learner holds all that is ordered of its shard, so that it may be added."""

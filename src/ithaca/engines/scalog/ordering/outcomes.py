@@ -4,6 +4,7 @@ Outcomes of one entry stand in the order in which they happened. Each may be tol
 say what is so, not what to add.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -13,7 +14,18 @@ from msgspec import Meta
 
 from ithaca.engines.scalog.ordering.entries import OrderingEntry
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartOutcome
-from ithaca.model.cut import LaneLengths, LaneRun, ShardCut, Vector, lane_of, pack, shard_rows, shards_of, unpack
+from ithaca.model.cut import (
+    LaneLengths,
+    LaneRun,
+    ShardCut,
+    Vector,
+    check_follows,
+    lane_of,
+    pack,
+    shard_rows,
+    shards_of,
+    unpack,
+)
 from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration, Shard
@@ -45,6 +57,10 @@ Reason = Literal[
     "the shard is finalizing",
     "no such lane",
     "the lane is closed",
+    "another lane of the shard is open",
+    "the lane is to be taken over first",
+    "a publication waits",
+    "too many publications",
     "beyond the tail",
     "beyond what is ordered",
     "too many lost ranges",
@@ -157,7 +173,8 @@ class RefusedEntry(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
 class OrderedCut:
     """A cut with the positions it assigned: run n is `counts[n]` records of lane `keys[n]` from `lsns[n]` on,
     at `positions[n]` and up. Runs stand in lane order, and so do their positions, unless parts were published in
-    another one; together they are contiguous up to the tail.
+    another one. Where positions are dense, they are together contiguous up to the tail, and each follows its own start;
+    else `follows` says where the record before each run ends, 0 for its own start.
     """
 
     number: int
@@ -168,6 +185,13 @@ class OrderedCut:
     lsns: Vector
     counts: Vector
     positions: Vector
+    follows: Vector | None = None
+
+    def columns(self, rows: slice = slice(None)) -> Iterator[tuple[int, int, int, int, int]]:
+        """Of each run the lane's key, the LSN, the position, the count, and what it follows."""
+        follows = np.zeros(len(self.keys), np.int64) if self.follows is None else self.follows
+        columns = (self.keys, self.lsns, self.positions, self.counts, follows)
+        return zip(*(column[rows].tolist() for column in columns), strict=True)
 
     @property
     def shards(self) -> list[int]:
@@ -176,20 +200,21 @@ class OrderedCut:
 
     def of_shard(self, shard: int) -> ShardCut:
         """What this shard is streamed."""
-        rows = shard_rows(self.keys, shard)
-        columns = (self.keys, self.lsns, self.positions, self.counts)
-        runs = zip(*(column[rows].tolist() for column in columns), strict=True)
+        runs = self.columns(shard_rows(self.keys, shard))
         return ShardCut(
             shard,
             self.number,
             self.tail,
             self.time_us,
-            tuple(LaneRun(lane_of(key), lsn, position, count) for key, lsn, position, count in runs),
+            tuple(LaneRun(lane_of(key), lsn, position, count, follows) for key, lsn, position, count, follows in runs),
         )
 
 
 class PackedCut(msgspec.Struct, frozen=True, array_like=True):
-    """An `OrderedCut` in a snapshot; positions that are missing follow from the tail and the counts."""
+    """An `OrderedCut` in a snapshot; positions that are missing follow from the tail and the counts.
+
+    Without `follows` each run follows its own start.
+    """
 
     number: _Natural
     tail: _Natural
@@ -198,6 +223,7 @@ class PackedCut(msgspec.Struct, frozen=True, array_like=True):
     lsns: bytes
     counts: bytes
     positions: bytes = b""
+    follows: bytes = b""
 
     def __post_init__(self) -> None:
         keys, counts = unpack(self.keys), unpack(self.counts)
@@ -208,22 +234,36 @@ class PackedCut(msgspec.Struct, frozen=True, array_like=True):
         positions = unpack(self.positions)
         if len(positions) not in (0, len(counts)) or (len(positions) and int(positions.max()) >= self.tail):
             raise InvalidInput(f"cut {self.number} has positions that its tail of {self.tail} does not allow")
+        check_follows(self.number, self._positions(counts), unpack(self.follows))
 
     @classmethod
     def of(cls, cut: OrderedCut) -> "PackedCut":
         in_order = np.array_equal(cut.positions, _positions_below(cut.tail, cut.counts))
         positions = b"" if in_order else pack(cut.positions)
-        return cls(cut.number, cut.tail, cut.time_us, pack(cut.keys), pack(cut.lsns), pack(cut.counts), positions)
+        follows = b"" if cut.follows is None else pack(cut.follows)
+        return cls(
+            cut.number, cut.tail, cut.time_us, pack(cut.keys), pack(cut.lsns), pack(cut.counts), positions, follows
+        )
 
     def unpacked(self) -> OrderedCut:
         counts = unpack(self.counts)
-        positions = unpack(self.positions) if self.positions else _positions_below(self.tail, counts)
-        return OrderedCut(self.number, self.tail, self.time_us, unpack(self.keys), unpack(self.lsns), counts, positions)
+        positions = self._positions(counts)
+        follows = unpack(self.follows) if self.follows else None
+        return OrderedCut(
+            self.number, self.tail, self.time_us, unpack(self.keys), unpack(self.lsns), counts, positions, follows
+        )
+
+    def _positions(self, counts: Vector) -> Vector:
+        return unpack(self.positions) if self.positions else _positions_below(self.tail, counts)
 
 
 def _positions_below(tail: int, counts: Vector) -> Vector:
     """Where runs of these counts begin that stand one behind the other up to the tail."""
     return tail - np.cumsum(counts[::-1])[::-1]
+
+
+class EngineOutcome(msgspec.Struct, frozen=True):
+    """What only an engine that is built on this one has."""
 
 
 Outcome = (
@@ -240,4 +280,5 @@ Outcome = (
     | ExpiredSession
     | RangeLost
     | RefusedEntry
+    | EngineOutcome
 )

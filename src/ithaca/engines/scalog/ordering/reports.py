@@ -5,7 +5,7 @@ overtaken. A lane's durable length is the largest that f+1 replicas of the shard
 the minimum, with masking the (f+1)-th largest (§4.4.2).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import msgspec
@@ -30,8 +30,8 @@ from ithaca.model.view import Shard
 class Report(msgspec.Struct, frozen=True, array_like=True):
     """What one replica has synced, of its own lane and of its peers'.
 
-    Members report at least every open lane of their shard; a learner every lane it holds. `runs_cut` is the
-    newest cut up to which the replica has synced the runs of all lanes.
+    Members report at least every open lane of their shard; a learner every lane it holds, in several reports if they
+    are more than fit into one. `runs_cut` is the newest cut up to which the replica has synced the runs of all lanes.
     """
 
     shard: Annotated[int, Meta(ge=0, le=SHARD_NUMBER_MAX)]
@@ -137,6 +137,12 @@ class Reports:
         if group is None:
             return 0
         return _largest(group.shard.copies, [held.lengths.get(lane, 0) for held in group.members()])
+
+    def lengths_of(self, shard: int, replica: int) -> Mapping[LaneId, int]:
+        """How much of each lane a replica has synced, by all of its reports since it started."""
+        group = self._group(shard)
+        held = None if group is None else group.held.get(replica)
+        return {} if held is None else held.lengths
 
     def forget(self, lane: LaneId) -> None:
         """Nobody asks for this part any more."""

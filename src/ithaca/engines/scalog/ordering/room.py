@@ -79,7 +79,7 @@ def has_room_for_session(state: "OrderingState") -> bool:
 
 
 def _lacks(state: "OrderingState", added: int, reserve: int = 0) -> bool:
-    return size_bytes(state) + added > ORDERING_STATE_BYTES_MAX + reserve
+    return state.size_bytes + added > ORDERING_STATE_BYTES_MAX + reserve
 
 
 def _lacks_view(state: "OrderingState", added: int) -> bool:

@@ -5,7 +5,7 @@ epoch, and from then on only cuts count that were proposed by a leader which kne
 the *present* configuration have synced what is ordered.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -156,10 +156,14 @@ class ShardTable:
         if not self._lanes.is_open(lane):
             closed = self._lanes.closed.get(lane)
             return [LaneClosed(lane, closed.length) if closed else RefusedEntry(entry, "no such lane")]
+        return [self._close(lane), self.closed(lane)]
+
+    def closed(self, lane: LaneId) -> ViewChanged:
+        """An open lane was closed: the view says so."""
         shard = self.by_number[lane.shard]
         replica = shard.find(lane.replica)
-        assert replica is not None, f"lane {lane} is open, and its replica is gone"
-        return [self._close(lane), self._put(_with(shard, msgspec.structs.replace(replica, is_open=False)))]
+        assert replica is not None, f"lane {lane} was open, and its replica is gone"
+        return self._put(_with(shard, msgspec.structs.replace(replica, is_open=False)))
 
     def remove(self, entry: RemoveReplica) -> list[Outcome]:
         """The replica's lane is closed. A shard without masking orders nothing until it is complete again."""
@@ -213,9 +217,10 @@ class ShardTable:
         self.graces[shard.shard] = Grace(cut + entry.cuts, entry.until_us)
         return [self._put(msgspec.structs.replace(shard, phase="finalizing"))]
 
-    def finalize_due(self, cut: int, time_us: int) -> list[Outcome]:
-        """Finalize the shards whose grace is over with this cut, which still counted for them."""
-        due = sorted(shard for shard, grace in self.graces.items() if grace.is_over(cut, time_us))
+    def finalize_due(self, cut: int, time_us: int, later: Container[int] = ()) -> list[Outcome]:
+        """Finalize the shards whose grace is over with this cut, which still counted for them; these with another."""
+        over = sorted(shard for shard, grace in self.graces.items() if grace.is_over(cut, time_us))
+        due = [shard for shard in over if shard not in later]
         return [outcome for shard in due for outcome in self._finalize(self.by_number[shard], cut)]
 
     def reclaim(self) -> list[Outcome]:

@@ -58,7 +58,7 @@ _decoder = msgspec.msgpack.Decoder(Snapshot)
 
 def encode_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
     """The snapshot in pieces, none of which takes long to make; joined, they are what `decode_snapshot` reads."""
-    yield _array_head(2)
+    yield array_head(2)
     yield _encode(VERSION)
     yield from _pieces(snapshot)
 
@@ -66,19 +66,19 @@ def encode_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
 def _pieces(value: object) -> Iterator[bytes]:
     if isinstance(value, _DIVIDED):
         fields = [getattr(value, name) for name in value.__struct_fields__]
-        yield _array_head(len(fields))
+        yield array_head(len(fields))
         for field in fields:
             yield from _pieces(field)
     elif isinstance(value, list) and len(value) > SNAPSHOT_PIECE_ITEMS:
-        yield _array_head(len(value))
+        yield array_head(len(value))
         for start in range(0, len(value), SNAPSHOT_PIECE_ITEMS):
             items = value[start : start + SNAPSHOT_PIECE_ITEMS]
-            yield _encode(items)[len(_array_head(len(items))) :]
+            yield _encode(items)[len(array_head(len(items))) :]
     else:
         yield _encode(value)
 
 
-def _array_head(count: int) -> bytes:
+def array_head(count: int) -> bytes:
     """How msgpack begins an array of so many items."""
     if count < 16:
         return bytes([0x90 | count])

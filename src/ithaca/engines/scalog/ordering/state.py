@@ -56,7 +56,7 @@ from ithaca.engines.scalog.ordering.prepared.parts import PartTable
 from ithaca.engines.scalog.ordering.sessions import SessionRegistry
 from ithaca.engines.scalog.ordering.shards import ShardTable
 from ithaca.engines.scalog.ordering.snapshot import Snapshot, decode_snapshot, encode_snapshot
-from ithaca.model.cut import ShardCut
+from ithaca.model.cut import ShardCut, Vector
 from ithaca.model.limits import ORDERING_LOST_RANGES_MAX
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.model.view import ClusterConfiguration, Shard, View
@@ -110,13 +110,19 @@ class OrderingState:
 
     def apply(self, index: int, entry: OrderingEntry) -> list[Outcome]:
         """Take in the entry at this index, which is behind all those applied before."""
-        assert index > self.index, f"entry {index} comes after entry {self.index}"
-        self.index = index
+        self._come_to(index)
         if self.configuration is None and not isinstance(entry, Configure):
             return [RefusedEntry(entry, "the log is not configured")]
         if room.is_full_for(self, entry):
             return [RefusedEntry(entry, "the state is full")]
-        outcomes = self._apply(entry)
+        return self._followed(self._apply(entry))
+
+    def _come_to(self, index: int) -> None:
+        assert index > self.index, f"entry {index} comes after entry {self.index}"
+        self.index = index
+
+    def _followed(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """These, and what they mean for sessions, parts and lanes without a record."""
         self.sessions.follow(outcomes, self.time_us)
         return outcomes + self.parts.follow(outcomes) + self._drop_empty(outcomes)
 
@@ -124,9 +130,13 @@ class OrderingState:
         """Lanes that closed without a record vanish, unless a session is at home there: a replica that starts again
         and again leaves one each time."""
         closed = {each.lane for each in outcomes if isinstance(each, LaneClosed) and not each.length}
-        empty = set(filter(self.lanes.is_empty, closed | _left(outcomes)))
+        empty = set(filter(self._is_empty, closed | _left(outcomes)))
         gone = self.lanes.drop(empty - self.sessions.homes()) if empty else []
         return [TrimmedLog(self.first, tuple(gone))] if gone else []
+
+    def _is_empty(self, lane: LaneId) -> bool:
+        """Whether the lane is closed, and nobody will ask for it."""
+        return self.lanes.is_empty(lane)
 
     def _apply(self, entry: OrderingEntry) -> list[Outcome]:
         match entry:
@@ -269,21 +279,24 @@ class OrderingState:
         runs = self.lanes.order(entry.moved, entry.view, self.tail)
         for number in entry.forget:
             self.kept.pop(number, None)
-        return [self._ordered(runs, entry.time_us), *self.shards.finalize_due(self.cut_number, self.time_us)]
+        return [self._ordered(runs, self.tail + runs.total, entry.time_us), *self._finalize_due()]
 
     def _publish(self, entry: Publish) -> list[Outcome]:
         answer = self.parts.answer(entry)
         if answer is not None:
             return [answer]
         runs, outcomes = self.parts.publish(entry, self.tail, self._raised_time_us(entry.time_us))
-        cut = self._ordered(runs, entry.time_us)
-        return [cut, *outcomes, *self.shards.finalize_due(self.cut_number, self.time_us)]
+        cut = self._ordered(runs, self.tail + runs.total, entry.time_us)
+        return [cut, *outcomes, *self._finalize_due()]
 
-    def _ordered(self, runs: Runs, time_us: int) -> OrderedCut:
-        """The next cut, which orders these."""
+    def _finalize_due(self) -> list[Outcome]:
+        return self.shards.finalize_due(self.cut_number, self.time_us)
+
+    def _ordered(self, runs: Runs, tail: int, time_us: int, follows: Vector | None = None) -> OrderedCut:
+        """The next cut, which orders these, each behind what it follows; the next position after it is `tail`."""
         self.cut_number += 1
-        self.tail += int(runs.counts.sum())
-        cut = OrderedCut(self.cut_number, self.tail, self._raised_time_us(time_us), *runs)
+        self.tail = tail
+        cut = OrderedCut(self.cut_number, self.tail, self._raised_time_us(time_us), *runs, follows)
         if len(runs.keys):
             self.kept[cut.number] = cut
         return cut

@@ -199,4 +199,6 @@ class LaneCopy:
 
 def clipped(run: LaneRun, stop: int) -> LaneRun:
     """The part of the run before an LSN; it may be empty."""
-    return run if run.lsn + run.count <= stop else LaneRun(run.lane, run.lsn, run.position, max(0, stop - run.lsn))
+    if run.lsn + run.count <= stop:
+        return run
+    return LaneRun(run.lane, run.lsn, run.position, max(0, stop - run.lsn), run.follows)

@@ -14,6 +14,7 @@ from ithaca.engines.scalog.replica.settled import SettledCopies
 from ithaca.model.limits import (
     PART_REPORT_INTERVAL_S,
     REPORT_INTERVAL_S,
+    REPORT_LANES_MAX,
     REPORTS_OUTSTANDING_MAX,
     RUNS_SYNC_CUTS,
     RUNS_SYNC_S,
@@ -33,10 +34,10 @@ class Timer:
     time is counted from the first tick after that; the deadline that is told until then brings that tick.
     """
 
-    __slots__ = ("_after_us", "_due_us", "_is_counting")
+    __slots__ = ("_after_us", "_due_us", "_is_counting", "_wait_us")
 
     def __init__(self, after_us: int) -> None:
-        self._after_us = after_us
+        self._after_us = self._wait_us = after_us
         self._due_us: int | None = None
         self._is_counting = False
 
@@ -44,8 +45,10 @@ class Timer:
     def due_us(self) -> int | None:
         return self._due_us
 
-    def set(self, now_us: int) -> None:
-        self._due_us = now_us + self._after_us
+    def set(self, now_us: int, times: int = 1) -> None:
+        """Have it fall due after so many times its usual time."""
+        self._wait_us = times * self._after_us
+        self._due_us = now_us + self._wait_us
         self._is_counting = False
 
     def clear(self) -> None:
@@ -56,7 +59,7 @@ class Timer:
         if self._due_us is None:
             return False
         if not self._is_counting:
-            self._due_us = now_us + self._after_us
+            self._due_us = now_us + self._wait_us
             self._is_counting = True
         return now_us >= self._due_us
 
@@ -215,10 +218,10 @@ class Reporting:
         while self._uncovered and self._is_covered(self._uncovered[0]):
             self._uncovered.popleft()
         if len(self._uncovered) < REPORTS_OUTSTANDING_MAX and any(lane.durable > lane.reported for lane in self._told):
-            self._send(now_us)
+            self._send(now_us, is_whole=False)
         elif self._runs.cut - self._runs_cut >= RUNS_SYNC_CUTS // 2 and self._runs_cut < self._runs.cut_with_runs:
             # The ordering layer keeps cuts until it hears that their runs are safe, and not too many of them.
-            self._send(now_us)
+            self._send(now_us, is_whole=False)
         elif not self._holds_more():
             self._repeat.clear()
 
@@ -237,7 +240,12 @@ class Reporting:
             else:
                 self._repeat_parts.clear()
 
-    def _send(self, now_us: int) -> None:
+    def _send(self, now_us: int, *, is_whole: bool = True) -> None:
+        """Report everything; of what does not fit into one message only what has grown, unless it is to be whole.
+
+        The leader puts reports together, so one may come in pieces. Only a learner has so many lanes; and there is no
+        aggregator between it and the leader, which would keep the newest piece alone.
+        """
         shard = self._shard
         assert shard is not None
         if shard.find(self._replica) is None and self._replica <= shard.replica_last:
@@ -248,16 +256,22 @@ class Reporting:
         if self._is_learner:
             lengths = tuple(sorted({**dict(lengths), **dict(self._settled.items())}.items()))
         added = tuple((lane.lane, lane.durable) for lane in self._told if lane.durable > lane.reported)
+        lanes_max = REPORT_LANES_MAX if self._is_learner else max(1, len(lengths))
+        pieces = max(1, -(-len(lengths) // lanes_max))
+        if pieces > 1 and not is_whole:
+            lengths = added
         for lane in self._told:
             lane.reported = max(lane.reported, lane.durable)
         self._runs_cut = self._runs.cut
-        self._effects.append(
-            SendReport(Report(shard.shard, shard.epoch, self._replica, self._boot, self._runs_cut, lengths))
-        )
+        for start in range(0, max(1, len(lengths)), lanes_max):
+            piece = lengths[start : start + lanes_max]
+            self._effects.append(
+                SendReport(Report(shard.shard, shard.epoch, self._replica, self._boot, self._runs_cut, piece))
+            )
         if added:
             self._uncovered.append(added)
         if self._holds_more():
-            self._repeat.set(now_us)
+            self._repeat.set(now_us, pieces)  # no more is said in the same time
         else:
             self._repeat.clear()
         if self._holds_parts():

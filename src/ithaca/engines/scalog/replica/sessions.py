@@ -11,21 +11,26 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ithaca.engines.scalog.ordering.outcomes import Session
+from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, Session
 from ithaca.model.errors import ProtocolError, SessionExpired, WrongLane
 from ithaca.model.limits import SESSION_BATCHES_MAX, SESSIONS_MAX
 from ithaca.sessions.carried import decode_carried
-from ithaca.sessions.continuing import check_epoch, earlier
+from ithaca.sessions.continuing import check_epoch, conflict, earlier
 from ithaca.wire.batch import Batch
+from ithaca.wire.repeats import differs, mark_of
 
 
 class KnownBatch(msgspec.Struct, frozen=True, gc=False):
-    """A batch of a session: in the own lane at `lsn`, or in a former home, which gave it this position (or 0)."""
+    """A batch of a session: in the own lane at `lsn`, or in a former home, which gave it this position (or 0).
+
+    `mark` tells its records from others (`wire.repeats`); it is empty where they are not known, or need not be.
+    """
 
     first_seq: int
     count: int
     lsn: int
     position: int
+    mark: bytes = b""
 
 
 class _Known:
@@ -87,12 +92,17 @@ class HomeSessions:
 
     def place_of(self, batch: Batch) -> KnownBatch | None:
         """Where an earlier equal batch is, None when this one is the next; raises otherwise."""
-        return earlier(self._current(batch.producer_id, batch.producer_epoch), batch.first_seq, batch.count)
+        known = self._current(batch.producer_id, batch.producer_epoch)
+        placed = earlier(known, batch.first_seq, batch.count)
+        if placed is not None and placed.mark and differs(placed.mark, batch):
+            raise conflict(known.name, batch.first_seq, batch.count)
+        return placed
 
     def accepted(self, batch: Batch) -> None:
         """The batch, which is the next, has its place in the own lane."""
         known = self._by_id[batch.producer_id]
-        known.placed.append(KnownBatch(batch.first_seq, batch.count, batch.base_lsn, 0))
+        mark = b"" if known.name.startswith(ANONYMOUS) else mark_of(batch)  # nobody numbers those but the client itself
+        known.placed.append(KnownBatch(batch.first_seq, batch.count, batch.base_lsn, 0, mark))
         known.next_seq = batch.first_seq + batch.count
 
     def _current(self, producer_id: int, epoch: int) -> _Known:

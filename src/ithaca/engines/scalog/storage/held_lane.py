@@ -143,7 +143,7 @@ class StoredLane:
     def length(self) -> HeldLength:
         lane, runs = self.lane, self.runs
         behind = runs.runs(lane.length, runs.end_lsn)
-        missing = tuple(LaneRun(self.lane_id, run.lsn, run.position, run.count) for run in behind)
+        missing = tuple(LaneRun(self.lane_id, run.lsn, run.position, run.count, run.follows) for run in behind)
         return HeldLength(lane.length, runs.end_lsn, missing, runs.end_position, lane.state.has_holes)
 
     def close_files(self) -> bool:

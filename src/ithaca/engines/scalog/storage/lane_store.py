@@ -65,9 +65,14 @@ class LaneStore:
         durability: Durability = "fsync",
         segment_bytes: int = SEGMENT_BYTES_MAX,
         lanes_open_max: int | None = None,
+        is_dense: bool = True,
     ) -> None:
-        """Look at every lane that is in no pack, and quarantine those that are damaged."""
+        """Look at every lane that is in no pack, and quarantine those that are damaged.
+
+        `is_dense`: whether every position below the tail holds, or held, a record, in this shard or another.
+        """
         self._disk = disk
+        self._is_dense = is_dense
         self.directory = directory
         self._durability: Durability = durability
         self._segment_bytes = segment_bytes
@@ -264,7 +269,7 @@ class LaneStore:
         for run in runs:
             held = self.lanes[run.lane]
             self._found.pop(run.lane, None)
-            held.runs.append(Run(run.lsn, run.position, run.count, time_us))
+            held.runs.append(Run(run.lsn, run.position, run.count, time_us, run.follows))
             if run.lane not in self.ordered:
                 self.ordered[run.lane] = held
                 self.version += 1
@@ -337,7 +342,7 @@ class LaneStore:
 
     def _open_runs(self, lane: LaneId, is_new: bool, is_sound: bool) -> Runs:
         self._note_open(lane)
-        return Runs(self._disk, self._path(lane), is_new=is_new, is_sound=is_sound)
+        return Runs(self._disk, self._path(lane), is_new=is_new, is_sound=is_sound, is_dense=self._is_dense)
 
     def _note_open(self, lane: LaneId) -> None:
         """A lane is about to be opened: others that nobody needs are closed, those first that were opened first."""

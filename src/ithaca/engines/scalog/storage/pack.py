@@ -9,14 +9,15 @@ lane       one behind the other, each:
            its entries as its segments had them, without marks; the first is a snapshot
            a snapshot entry at its length: what all of it adds up to
            index: (lsn, offset, time_us i64) each; the offset counts from its first entry
-           runs: (lsn, position, count, time_us i64) each
+           runs: (lsn, position, count, time_us i64) each; with the flag 2: (…, follows i64)
 directory  an entry of 128 bytes for each lane, in the order of the lanes:
            0 magic u32 "ITHP" | 4 crc u32 over bytes 8..128
            8 lane i64 (`model.cut.lane_key`) | 16 length i64 | 24 first_lsn i64 | 32 trim_lsn i64
           40 start_position i64 | 48 end_position i64: behind its last; both 0 without runs
           56 start_us i64 | 64 end_us i64: when its first and its last run were ordered
           72 offset i64 | 80 entries_bytes i64 | 88 snapshot_bytes u32 | 92 index_count u32 | 96 runs_count u32
-         100 tables_crc u32 over index and runs | 104 flags u32: 1 it has holes | 108 zeros
+         100 tables_crc u32 over index and runs | 104 flags u32: 1 it has holes, 2 its runs say what they follow
+         108 zero u32 | 112 follows i64: what its first run follows, 0 for its own start | 120 zeros
 tail       the head once more: the last 32 bytes of the file
 ```
 
@@ -33,6 +34,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ithaca.engines.scalog.storage.runs_format import DENSE, FOLLOWING, run_bytes
 from ithaca.model.cut import lane_of
 from ithaca.model.errors import Corrupt, FormatTooNew
 from ithaca.model.limits import INCARNATION_MAX, PACK_LANES_MAX
@@ -48,8 +50,8 @@ _MAGIC = b"ithacapk"
 _ENTRY_MAGIC = 0x50485449
 _HEAD = struct.Struct("<8sIIQI")
 HEAD_BYTES = _HEAD.size + 4
-HAS_HOLES = 1
-INDEX_BYTES, RUN_BYTES = 24, 32
+HAS_HOLES, SAYS_FOLLOWS = 1, 2
+INDEX_BYTES = 24
 
 ENTRY = np.dtype(
     [
@@ -70,7 +72,9 @@ ENTRY = np.dtype(
         ("runs_count", "<u4"),
         ("tables_crc", "<u4"),
         ("flags", "<u4"),
-        ("zeros", "V20"),
+        ("zero", "<u4"),
+        ("follows", "<i8"),
+        ("zeros", "V8"),
     ]
 )
 ENTRY_BYTES = ENTRY.itemsize
@@ -98,6 +102,8 @@ class PackedAt(NamedTuple):
     runs_count: int
     tables_crc: int
     flags: int
+    zero: int = 0
+    follows: int = 0
 
     @property
     def tables_at(self) -> int:
@@ -105,7 +111,16 @@ class PackedAt(NamedTuple):
 
     @property
     def end(self) -> int:
-        return self.tables_at + self.index_count * INDEX_BYTES + self.runs_count * RUN_BYTES
+        return self.tables_at + self.index_count * INDEX_BYTES + self.runs_bytes
+
+    @property
+    def runs_width(self) -> int:
+        """How many numbers a run has."""
+        return FOLLOWING if self.flags & SAYS_FOLLOWS else DENSE
+
+    @property
+    def runs_bytes(self) -> int:
+        return self.runs_count * run_bytes(self.runs_width)
 
 
 _FIELDS = ("key", *PackedAt._fields[1:])
@@ -115,6 +130,12 @@ assert ENTRY.names == ("magic", "crc", *_FIELDS, "zeros")
 def packed_at(entry: np.void) -> PackedAt:
     _, _, key, *rest, _ = entry.item()
     return PackedAt(lane_of(key), *rest)
+
+
+def runs_bytes(entries: Entries) -> NDArray[np.int64]:
+    """What the runs of each lane take."""
+    width = np.where(entries["flags"] & SAYS_FOLLOWS, run_bytes(FOLLOWING), run_bytes(DENSE))
+    return entries["runs_count"].astype(np.int64) * width
 
 
 def name_of(number: int) -> str:
@@ -192,14 +213,14 @@ def _faults(data: bytes, entries: Entries, directory: int) -> list[tuple[int, st
 
 def _can_be(entries: Entries, directory: int) -> NDArray[np.bool_]:
     """Which entries say nothing that is impossible."""
-    counts = (entries[name].astype(np.int64) for name in ("snapshot_bytes", "index_count", "runs_count"))
-    snapshot_bytes, index_count, runs_count = counts
+    snapshot_bytes, index_count = (entries[name].astype(np.int64) for name in ("snapshot_bytes", "index_count"))
     offset, entries_bytes, length = entries["offset"], entries["entries_bytes"], entries["length"]
     in_file = (offset >= HEAD_BYTES) & (offset <= directory) & (entries_bytes >= 0) & (entries_bytes <= directory)
-    in_file &= snapshot_bytes + index_count * INDEX_BYTES + runs_count * RUN_BYTES <= directory - offset - entries_bytes
+    in_file &= snapshot_bytes + index_count * INDEX_BYTES + runs_bytes(entries) <= directory - offset - entries_bytes
     in_lane = (entries["first_lsn"] >= 0) & (entries["first_lsn"] <= length)
     in_lane &= (entries["trim_lsn"] >= 0) & (entries["trim_lsn"] <= length)
     in_order = (entries["start_position"] >= 0) & (entries["start_position"] <= entries["end_position"])
+    in_order &= (entries["follows"] >= 0) & (entries["follows"] <= entries["start_position"])
     return in_file & in_lane & in_order & (entries["key"] & INCARNATION_MAX > 0)
 
 

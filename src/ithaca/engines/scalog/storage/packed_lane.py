@@ -6,7 +6,7 @@ from threading import Lock
 
 import numpy as np
 
-from ithaca.engines.scalog.storage.pack import INDEX_BYTES, RUN_BYTES, PackedAt
+from ithaca.engines.scalog.storage.pack import INDEX_BYTES, PackedAt
 from ithaca.engines.scalog.storage.runs import Runs
 from ithaca.engines.scalog.storage.runs_format import Columns, Run, parse_runs
 from ithaca.model.errors import Corrupt
@@ -61,7 +61,8 @@ class PackedLane(LaneReader):
             at = self._at
             if at.runs_count == 1:
                 count = at.end_position - at.start_position
-                self._runs = FixedRuns([Run(at.length - count, at.start_position, count, at.start_us)], at.length)
+                run = Run(at.length - count, at.start_position, count, at.start_us, at.follows)
+                self._runs = FixedRuns([run], at.length)
             else:
                 self._load()
         assert self._runs is not None
@@ -91,9 +92,9 @@ class PackedLane(LaneReader):
     def _tables(self) -> tuple[Index, "FixedRuns"]:
         at = self._at
         index_bytes = at.index_count * INDEX_BYTES
-        data = self._file.read(at.tables_at, index_bytes + at.runs_count * RUN_BYTES)
-        whole = len(data) == index_bytes + at.runs_count * RUN_BYTES and crc32c(data) == at.tables_crc
-        runs = parse_runs(data[index_bytes:]) if whole else None
+        data = self._file.read(at.tables_at, index_bytes + at.runs_bytes)
+        whole = len(data) == index_bytes + at.runs_bytes and crc32c(data) == at.tables_crc
+        runs = parse_runs(data[index_bytes:], at.runs_width) if whole else None
         index = np.frombuffer(data, "<i8", 3 * at.index_count).reshape(-1, 3) if whole else None
         if runs is None or index is None or not self._agrees(index, runs):
             raise Corrupt(f"the tables of lane {at.lane} do not check out", file=self.directory, offset=at.tables_at)

@@ -1,8 +1,8 @@
 """Putting small settled lanes into packs."""
 
 from ithaca.engines.scalog.storage.held_lane import StoredLane
-from ithaca.engines.scalog.storage.pack import HAS_HOLES, PackedAt, PackWriter
-from ithaca.engines.scalog.storage.runs_format import encode_runs
+from ithaca.engines.scalog.storage.pack import HAS_HOLES, SAYS_FOLLOWS, PackedAt, PackWriter
+from ithaca.engines.scalog.storage.runs_format import DENSE, FOLLOWING, encode_runs
 from ithaca.model.limits import PACK_LANE_BYTES_MAX, PACK_LANE_RUNS_MAX
 from ithaca.storage.index import Index
 from ithaca.storage.lane import Lane
@@ -24,7 +24,8 @@ def write_lane(writer: PackWriter, held: StoredLane) -> PackedAt:
     entries_bytes, index = _write_entries(writer, lane)
     snapshot = lane.state.snapshot_entry().placed(lane.length, lane.seed)
     snapshot_bytes = writer.write(snapshot.buffers())
-    tables = index.encoded() + encode_runs(runs)
+    is_dense = not any(run.follows for run in runs)
+    tables = index.encoded() + encode_runs(runs, DENSE if is_dense else FOLLOWING)
     writer.write([tables])
     first, last = (runs[0], runs[-1]) if runs else (None, None)
     return PackedAt(
@@ -42,7 +43,8 @@ def write_lane(writer: PackWriter, held: StoredLane) -> PackedAt:
         index_count=len(index),
         runs_count=len(runs),
         tables_crc=crc32c(tables),
-        flags=HAS_HOLES if lane.state.has_holes else 0,
+        flags=(HAS_HOLES if lane.state.has_holes else 0) | (0 if is_dense else SAYS_FOLLOWS),
+        follows=first.follows if first else 0,
     )
 
 

@@ -346,5 +346,5 @@ def _marks_of(disk: Disk, path: str) -> _Marks:
 
 
 def _bytes_of(entries: Entries) -> int:
-    tables = entries["index_count"].astype(np.int64) * pack.INDEX_BYTES + entries["runs_count"] * pack.RUN_BYTES
+    tables = entries["index_count"].astype(np.int64) * pack.INDEX_BYTES + pack.runs_bytes(entries)
     return int((entries["entries_bytes"] + entries["snapshot_bytes"] + tables).sum())

@@ -2,7 +2,7 @@
 
 A cut orders a stretch of each lane at once, so the map from LSNs to positions is a list of runs: `count`
 records from `lsn` on have positions from `position` on, ordered at `time_us`. Runs of a lane are dense in
-LSNs and rise in positions, with gaps where other lanes' records lie; their times never fall.
+LSNs and rise in positions, with gaps where other lanes' records lie, or none; their times never fall.
 
 Old runs are in pages on disk (`runs_file`), read when they are asked for, at most `RUNS_PAGES_CACHED_MAX`
 of them in memory; what a page starts with is in memory for all pages. New ones are in memory, at least the
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ithaca.engines.scalog.storage.runs_file import RunsFile
-from ithaca.engines.scalog.storage.runs_format import NOTHING, Columns, Run
+from ithaca.engines.scalog.storage.runs_format import NOTHING, Columns, Run, columns
 from ithaca.model.errors import NotWritten, Trimmed
 from ithaca.model.limits import RUNS_PAGE_ENTRIES, RUNS_PAGES_CACHED_MAX, RUNS_UNSYNCED_MAX
 from ithaca.storage.disk import Disk
@@ -73,15 +73,17 @@ class Runs:
         *,
         is_new: bool = False,
         is_sound: bool = False,
+        is_dense: bool = True,
         page_entries: int = RUNS_PAGE_ENTRIES,
         pages_cached_max: int = RUNS_PAGES_CACHED_MAX,
     ) -> None:
         """Open the files; what a crash cut short is dropped, damage to synced runs is `Corrupt`.
 
         With `is_new` there are no runs: the files are made, or opened, with the first sync. With `is_sound` this
-        process has left them synced: there is nothing to recover, and so nothing is written.
+        process has left them synced: there is nothing to recover, and so nothing is written. With `is_dense` no run
+        follows anything but its own start.
         """
-        self._open = partial(RunsFile, disk, directory, page_entries, is_sound=is_sound)
+        self._open = partial(RunsFile, disk, directory, page_entries, is_dense=is_dense, is_sound=is_sound)
         self._opened: RunsFile | None = None if is_new else self._open()
         self._page_entries = page_entries
         self._pages_cached_max = pages_cached_max
@@ -160,6 +162,7 @@ class Runs:
         assert run.count > 0
         assert run.lsn == self.end_lsn
         assert last is None or (run.position >= self.end_position and run.time_us >= last.time_us)
+        assert not run.follows or self.end_position <= run.follows < run.position
         if last is not None and run.position == self.end_position and run.time_us == last.time_us:
             self._recent[-1] = last._replace(count=last.count + run.count)
         else:
@@ -269,10 +272,15 @@ class Runs:
 
     def position_of(self, lsn: int) -> int:
         """The position of a record; raises as `positions_of` does."""
+        run = self.run_of(lsn)
+        return run.position + lsn - run.lsn
+
+    def run_of(self, lsn: int) -> Run:
+        """The run that holds a record; raises as `positions_of` does."""
         self._check_known(lsn, lsn)
         run = self._floor(_LSN, lsn)
         assert run is not None
-        return run.position + lsn - run.lsn
+        return run
 
     def positions_of(self, lsns: NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions of records; `NotWritten` when one is not ordered yet, `Trimmed` when one is forgotten."""
@@ -325,7 +333,8 @@ class Runs:
                 skipped = max(0, start_lsn - run.lsn)
                 count = min(run.lsn + run.count, stop_lsn) - run.lsn - skipped
                 if count > 0:
-                    yield Run(run.lsn + skipped, run.position + skipped, count, run.time_us)
+                    follows = 0 if skipped else run.follows
+                    yield Run(run.lsn + skipped, run.position + skipped, count, run.time_us, follows)
                     start_lsn = run.lsn + skipped + count
             number += 1
 
@@ -377,7 +386,7 @@ class Runs:
         """The runs of a page, or, at `_pages`, those in memory."""
         if number == self._pages:
             if self._recent_columns is None:
-                self._recent_columns = np.ascontiguousarray(np.array(self._recent, np.int64).reshape(-1, 4).T)
+                self._recent_columns = np.ascontiguousarray(columns(self._recent))
             return self._recent_columns
         with self._cache_lock:
             return self._page(number)

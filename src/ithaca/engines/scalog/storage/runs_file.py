@@ -18,7 +18,8 @@ its place and synced before it counts; without any mark the name itself may not 
 copied into a new one. Every opening then starts a generation of its own, so that a page which an unsynced
 generation of an earlier life left behind never passes for one of the next.
 
-**Version 1** had its pages in `runs`. It is read, and becomes version 2 when it is opened.
+**Version 1** had its pages in `runs`. It is read, and becomes version 2 when it is opened. Which of versions 2 and 3 a
+new file gets depends on whether positions are dense (`runs_format`); a file stays what it is.
 """
 
 import errno
@@ -29,6 +30,8 @@ import numpy as np
 
 from ithaca.engines.scalog.storage.runs_format import (
     BLOCK_HEAD_BYTES,
+    DENSE,
+    FOLLOWING,
     HEAD_BYTES,
     MARK_AT,
     MARK_BYTES,
@@ -49,6 +52,7 @@ from ithaca.engines.scalog.storage.runs_format import (
     parse_mark,
     parse_page,
     parse_slot,
+    width_of,
 )
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, StorageError, StorageFull
 from ithaca.model.limits import RUNS_FILE_PAGES
@@ -69,13 +73,16 @@ def is_runs_file(name: str) -> bool:
 class RunsFile:
     """The open files. One thread at a time."""
 
-    def __init__(self, disk: Disk, directory: str, page_entries: int, *, is_sound: bool = False) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, page_entries: int, *, is_dense: bool = True, is_sound: bool = False
+    ) -> None:
+        """`is_dense` is what new files are for; those that are there say it themselves."""
         self._disk = disk
         self._directory = directory
         self._path = f"{directory}/{NAME}"
         self._page_entries = page_entries
         self._file_pages = RUNS_FILE_PAGES
-        self._block_bytes = block_bytes(page_entries)
+        self._have_width(DENSE if is_dense else FOLLOWING)
         self._page_files: dict[int, File] = {}
         """Those that were used last, by number."""
         self._first_file = 0
@@ -95,10 +102,13 @@ class RunsFile:
             else:
                 self._recover()
             self._named_files = -(-self.last.pages // self._file_pages)
-            self._first_file = min(map(_file_number, self._page_names()), default=0)
-            self.drop_dead()
+            self._drop_dead_found()
         else:
             self.replace()
+
+    def _have_width(self, width: int) -> None:
+        self._width = width
+        self._block_bytes = block_bytes(self._page_entries, width)
 
     # Writing
 
@@ -127,7 +137,7 @@ class RunsFile:
         try:
             file = self._disk.open(f"{self._directory}/{_NEW}", create=True)
             file.truncate(0)
-            head = encode_head(self._page_entries, self._file_pages)
+            head = encode_head(self._page_entries, self._file_pages, self._width)
             file.write(0, [head, bytes(SLOTS_AT + 2 * self._block_bytes - len(head))])
             self._write_slot(file, last)
             file.sync()  # a failure costs nothing: the old file still has the name
@@ -143,14 +153,27 @@ class RunsFile:
 
     def drop_dead(self) -> None:
         """Remove the files whose pages are all dead, as the last generation says."""
-        stop = self.last.dead_pages // self._file_pages
-        while self._first_file < stop:
-            self._page_files.pop(self._first_file, None)
-            path = self._pages_path(self._first_file)
-            with suppress(OSError):  # nobody reads it any more; the next opening tries again
-                if self._disk.exists(path):
-                    self._disk.remove(path)
+        while self._first_file < self._first_live_file:
+            self._remove_pages(self._first_file)
             self._first_file += 1
+
+    def _drop_dead_found(self) -> None:
+        """The same after an opening: of those that are there, since only damage would name very many others."""
+        for at in map(_file_number, self._page_names()):
+            if at < self._first_live_file:
+                self._remove_pages(at)
+        self._first_file = self._first_live_file
+
+    @property
+    def _first_live_file(self) -> int:
+        return self.last.dead_pages // self._file_pages
+
+    def _remove_pages(self, at: int) -> None:
+        self._page_files.pop(at, None)
+        path = self._pages_path(at)
+        with suppress(OSError):  # nobody reads it any more; the next opening tries again
+            if self._disk.exists(path):
+                self._disk.remove(path)
 
     def _write_pages(self, start: int, generation: int, chunks: Iterable[Columns]) -> None:
         """Make pages durable, from number `start` on, and the names of their files."""
@@ -187,10 +210,10 @@ class RunsFile:
         return f"{self._directory}/{_PAGES_PREFIX}{at:012d}"
 
     def _write_page(self, file: File, number: int, generation: int, runs: Columns) -> None:
-        file.write(self._at(number), encode_page(number, generation, runs))
+        file.write(self._at(number), encode_page(number, generation, runs, self._width))
 
     def _write_slot(self, file: File, last: Generation) -> None:
-        file.write(self._slot_at(last.number), encode_slot(last))
+        file.write(self._slot_at(last.number), encode_slot(last, self._width))
 
     def _mark(self) -> None:
         with suppress(OSError):  # it is sooner or later written again
@@ -217,10 +240,13 @@ class RunsFile:
 
     def load_page(self, number: int) -> Columns:
         """The runs of a page; raises `Corrupt`."""
-        found = parse_page(number, self._read_page(number, self._block_bytes), self._block_bytes)
+        found = self._parsed_page(number)
         if found is None:
             raise self._page_damaged(number, f"page {number} of the runs")
         return found[1]
+
+    def _parsed_page(self, number: int) -> tuple[int, Columns] | None:
+        return parse_page(number, self._read_page(number, self._block_bytes), self._block_bytes, self._width)
 
     def heads(self) -> Columns:
         """LSN, position and time of the first run of each page that is not dead, as three rows."""
@@ -259,7 +285,7 @@ class RunsFile:
         """Find the newest generation that counts; returns the one that is marked as synced, 0 if none is."""
         read = self._file.read
         marked = parse_mark(read(MARK_AT, MARK_BYTES))
-        parsed = [parse_slot(read(self._slot_at(slot), self._block_bytes)) for slot in (0, 1)]
+        parsed = [parse_slot(read(self._slot_at(slot), self._block_bytes), self._width) for slot in (0, 1)]
         found = sorted((slot for slot in parsed if slot is not None), key=lambda slot: -slot.number)
         if not found or marked > found[0].number:
             raise self._damaged(self._slot_at(marked), "the newest generation of runs")
@@ -299,12 +325,13 @@ class RunsFile:
             raise Corrupt(f"pages hold {page_entries} runs, not {self._page_entries}", file=self._path, offset=12)
         if version > 1:
             self._file_pages = file_pages
+        self._have_width(width_of(version))
         return version
 
     def _torn_page(self, last: Generation) -> int | None:
         """The first page of a generation that did not come through with it."""
         for number in range(last.pages_before, last.pages):
-            found = parse_page(number, self._read_page(number, self._block_bytes), self._block_bytes)
+            found = self._parsed_page(number)
             if found is None or found[0] != last.number:
                 return number
         return None

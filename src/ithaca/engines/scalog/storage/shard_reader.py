@@ -34,31 +34,40 @@ _RUNS_AT_ONCE = 256
 
 
 class LaneRange(NamedTuple):
-    """`count` records of a lane, from `lsn` on, at positions from `position` on."""
+    """`count` records of a lane, from `lsn` on, at positions from `position` on; `follows` as of a `Run`."""
 
     lane: LaneId
     lsn: int
     position: int
     count: int  # type: ignore[assignment]  # nobody counts values in a stretch
+    follows: int = 0
+
+    def since(self, lsn: int) -> "LaneRange":
+        """What is left of it from this LSN on."""
+        skipped = lsn - self.lsn
+        if not skipped:
+            return self
+        return LaneRange(self.lane, lsn, self.position + skipped, self.count - skipped)
 
 
 def _add(planned: list[LaneRange], stretch: LaneRange) -> None:
     """Append a stretch, to the last one if it goes on there."""
     last = planned[-1] if planned else None
     if last is not None and last.lane == stretch.lane and last.position + last.count == stretch.position:
-        planned[-1] = LaneRange(last.lane, last.lsn, last.position, last.count + stretch.count)
+        planned[-1] = last._replace(count=last.count + stretch.count)
     else:
         planned.append(stretch)
 
 
 class PositionedEntry(NamedTuple):
-    """The records `[low, high)` of a batch whose first record is at `position`."""
+    """The records `[low, high)` of a batch whose first record is at `position`; what they follow, as of a `Run`."""
 
     lane: LaneId
     batch: Batch
     position: int
     low: int
     high: int
+    follows: int = 0
 
 
 class _Source:
@@ -91,12 +100,12 @@ class _Source:
         lane_id, length = self.held.lane_id, self.held.lane.length
         taken = 0
         while taken < runs_max and (run := self.next()) is not None and run.position < limit and run.lsn < length:
-            lsn, position, count, time_us = self.runs.pop()
+            lsn, position, count, time_us, follows = self.runs.pop()
             here = min(limit - position, length - lsn)
             if here < count:
                 self.runs.append(Run(lsn + here, position + here, count - here, time_us))
                 count = here
-            _add(planned, LaneRange(lane_id, lsn, position, count))
+            _add(planned, LaneRange(lane_id, lsn, position, count, follows))
             taken += 1
         return taken
 
@@ -166,7 +175,8 @@ class ShardCursor:
                 heappush(heap, (run.position, lane_id, source))
                 if not taken:  # it is ordered, and not here
                     if not planned:
-                        raise _lost(lane_id, run)
+                        self.position = max(self.position, run.position)
+                        raise _lost(lane_id, run, stop)
                     break
             elif not source.is_settled:
                 self._idle.append(source)
@@ -266,9 +276,10 @@ class ShardCursor:
                     self._leave(stretches, at, lsn)
                     return entries
                 base = batch.base_lsn
+                follows = stretch.follows if lsn == stretch.lsn else 0
                 low, lsn = lsn - base, min(end, batch.end_lsn)
                 position = stretch.position + base - stretch.lsn
-                entries.append(PositionedEntry(stretch.lane, batch, position, low, lsn - base))
+                entries.append(PositionedEntry(stretch.lane, batch, position, low, lsn - base, follows))
                 bytes_left -= batch.total_bytes
                 if lsn == batch.end_lsn:
                     feed.batches.popleft()
@@ -279,9 +290,7 @@ class ShardCursor:
 
     def _leave(self, stretches: list[LaneRange], at: int, lsn: int) -> None:
         """Go on at this LSN of a stretch with the next read."""
-        stretch = stretches[at]
-        skipped = lsn - stretch.lsn
-        rest = LaneRange(stretch.lane, lsn, stretch.position + skipped, stretch.count - skipped)
+        rest = stretches[at].since(lsn)
         self._left = [rest, *stretches[at + 1 :]]
         self.position = rest.position
         self._runs_ahead = min(max(READ_RUNS_MIN, 2 * at), READ_RUNS_MAX)
@@ -315,8 +324,9 @@ class ShardCursor:
         return Trimmed(f"position {position} was trimmed; the first one left is {first}", first=first)
 
 
-def _lost(lane: LaneId, run: Run) -> Lost:
-    start, stop = run.position, run.position + run.count
+def _lost(lane: LaneId, run: Run, limit: int) -> Lost:
+    """What is missing below a position: what is behind that may be on its way."""
+    start, stop = run.position, min(run.position + run.count, limit)
     return Lost(
         f"positions {start} to {stop - 1} were ordered, and their records (lane {lane}, from LSN {run.lsn} on) are "
         f"not on this disk: go on at position {stop}",

@@ -17,11 +17,10 @@ from ithaca.engines.scalog.storage.runs import Runs
 from ithaca.model.errors import NoSuchLog
 from ithaca.model.positions import LaneId
 from ithaca.storage.disk import Disk
+from ithaca.storage.offline import data_batches, opened
 from ithaca.storage.private_copy import PrivateCopy
-from ithaca.storage.reader import Cursor, LaneReader
-from ithaca.storage.recovery import NEW_SUFFIX, inspect
-from ithaca.storage.synced import ProgressFile
-from ithaca.wire.batch import DATA, Batch
+from ithaca.storage.reader import LaneReader
+from ithaca.storage.recovery import NEW_SUFFIX
 
 _LANES = "lanes"
 """Where a replica's directory has them."""
@@ -43,9 +42,9 @@ def held_batches(disk: Disk, directory: str) -> Iterator[HeldBatch]:
     """The batches of all lanes, those included that have no position there (yet)."""
     packed = packed_places(disk, f"{directory}/{_LANES}")
     readers: list[LaneReader] = [place.open(disk) for place in packed.values()]
-    readers += (_reader(disk, path, lane) for path, lane in _whole_lanes(disk, directory, packed))
+    readers += (opened(disk, path, lane) for path, lane in _whole_lanes(disk, directory, packed))
     for reader in readers:
-        for batch in _batches(reader, reader.trim_lsn, reader.length):
+        for batch in data_batches(reader, reader.trim_lsn, reader.length):
             yield HeldBatch(reader.directory, batch)
 
 
@@ -64,29 +63,14 @@ def _is_complete(names: list[str]) -> bool:
 
 def _lane_runs(disk: Disk, path: str, lane: LaneId) -> Iterator[StoredRun]:
     quarantine.check_unmarked(disk, path)
-    reader = _reader(disk, path, lane)
+    reader = opened(disk, path, lane)
     copied = (f"{path}/{name}" for name in disk.list(path) if runs_file.is_runs_file(name))
     yield from _placed(reader, Runs(PrivateCopy(disk, copied), path), path)
 
 
 def _placed(reader: LaneReader, runs: Runs, path: str) -> Iterator[StoredRun]:
     start, stop = max(reader.trim_lsn, runs.first_lsn), min(reader.length, runs.end_lsn)
-    for batch in _batches(reader, start, stop):
+    for batch in data_batches(reader, start, stop):
         for run in runs.runs(max(start, batch.base_lsn), min(stop, batch.end_lsn)):
             low = run.lsn - batch.base_lsn
             yield StoredRun(path, batch, low, low + run.count, run.position)
-
-
-def _reader(disk: Disk, path: str, lane: LaneId) -> LaneReader:
-    progress = ProgressFile(disk, path, writable=False).load()
-    found = inspect(disk, path, lane, progress, writable=False)
-    reader = LaneReader(disk, path, lane)
-    reader.first_lsns, reader.length, reader.trim_lsn = found.first_lsns, found.state.length, found.state.trim_lsn
-    return reader
-
-
-def _batches(reader: LaneReader, start: int, stop: int) -> Iterator[Batch]:
-    """The batches that hold the LSNs `[start, stop)`, but for no-ops: those stand for what was trimmed."""
-    cursor = Cursor(reader, start)
-    while cursor.lsn < stop:
-        yield from (batch for batch in cursor.read(stop) if batch.kind == DATA)

@@ -4,7 +4,6 @@ Every change is one ordered entry that may be proposed twice. So whoever does no
 it: a shard is recognised by the addresses of its replicas, and one that is finalized stays finalized.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from ithaca.model.interface import ReplicaInfo, ShardInfo, awaited
 from ithaca.model.limits import ORDERING_REPLICAS_MAX, SHARD_NUMBER_MAX, SHARD_REPLICAS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.quorum import shard_f
+from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.model.view import Address, Shard, View
 from ithaca.runtime.backoff import Backoff
 
@@ -84,15 +84,16 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, awaited.Admin):
                 raise AddressInUse(f"{address} is the address of {taken[address]}: give each replica its own")
 
     async def finalize_shard(
-        self, shard: int, *, grace_cuts: int = 0, grace: float = 0.0, wait: bool = True, force: bool = False
+        self, shard: int, *, grace_cuts: int = 0, grace: Duration = 0.0, wait: bool = True, force: bool = False
     ) -> None:
         self._context.check()
         if not 0 <= shard <= SHARD_NUMBER_MAX:
             raise InvalidInput(f"shard is {shard}: use 0 to {SHARD_NUMBER_MAX}")
-        if grace_cuts < 0 or not 0 <= grace < math.inf:
-            raise InvalidInput(f"a grace of {grace_cuts} cuts and {grace} s cannot be given: use 0 or more")
+        grace_s = seconds(grace, "grace")
+        if grace_cuts < 0:
+            raise InvalidInput(f"a grace of {grace_cuts} cuts cannot be given: use 0 or more")
         deadline = Deadline(self._context.timeout_s)
-        until_us = (await self._order.tail(deadline)).time_us + int(grace * 1e6) if grace else 0
+        until_us = (await self._order.tail(deadline)).time_us + int(grace_s * 1e6) if grace_s else 0
         for outcome in await self._order.propose(Finalize(shard, grace_cuts, until_us, force), deadline):
             if isinstance(outcome, RefusedEntry) and outcome.reason == "no such shard":
                 raise no_such_shard(await self._order.fresh_view(deadline), shard)
@@ -102,7 +103,7 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, awaited.Admin):
                     "log that can only be read"
                 )
         if wait:
-            await self._finalized(shard, Deadline(self._context.timeout_s + grace))
+            await self._finalized(shard, Deadline(self._context.timeout_s + grace_s))
 
     async def _finalized(self, shard: int, deadline: Deadline) -> None:
         """Wait until it is, or even reclaimed."""
@@ -118,11 +119,11 @@ class AsyncClusterAdmin(OrdererAdmin, NameAdmin, awaited.Admin):
     async def remove_replica(self, shard: int, replica: int, *, force: bool = False) -> None:
         await self._replicas.remove(shard, replica, force=force)
 
-    async def add_replica(self, shard: int, address: str, *, timeout: float | None = None) -> int:
-        return await self._replicas.add(shard, address, timeout)
+    async def add_replica(self, shard: int, address: str, *, timeout: Duration | None = None) -> int:
+        return await self._replicas.add(shard, address, optional_seconds(timeout))
 
-    async def replace_replica(self, shard: int, replica: int, address: str, *, timeout: float | None = None) -> int:
-        return await self._replicas.replace(shard, replica, address, timeout)
+    async def replace_replica(self, shard: int, replica: int, address: str, *, timeout: Duration | None = None) -> int:
+        return await self._replicas.replace(shard, replica, address, optional_seconds(timeout))
 
     async def shards(self) -> tuple[ShardInfo, ...]:
         self._context.check()

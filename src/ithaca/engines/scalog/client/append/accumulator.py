@@ -5,14 +5,13 @@ At most `COALESCED_BATCHES_INFLIGHT` batches that are not full are in flight; be
 """
 
 import asyncio
-import copy
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ithaca.client.intake import Slot
+from ithaca.client.intake import Slot, refuse
+from ithaca.client.outgoing import Outgoing, Waiter, numbered
 from ithaca.engines.scalog.client.append.home import Homes
-from ithaca.engines.scalog.client.append.outgoing import Outgoing, Waiter, numbered
 from ithaca.engines.scalog.client.append.producer import Producer
 from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.model.errors import IthacaError, SessionExpired
@@ -238,9 +237,3 @@ class Accumulator:
 
     def failed(self, error: IthacaError) -> None:
         self._owner.failed(self, error)
-
-
-def refuse(slot: Slot, error: IthacaError) -> None:
-    """Answer a slot with an error of its own, since many may raise it."""
-    if not slot.done():
-        slot.set_exception(copy.copy(error))

@@ -9,12 +9,14 @@ from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 from ithaca.client.deadline import Deadline
-from ithaca.client.intake import Slot
+from ithaca.client.deadlines import Deadlines
+from ithaca.client.inflight import InflightBytes
+from ithaca.client.intake import Slot, refuse
 from ithaca.client.settings import check_policy
-from ithaca.engines.scalog.client.append.accumulator import Accumulator, Single, Waiting, Whole, bytes_of, refuse
-from ithaca.engines.scalog.client.append.deadlines import Deadlines
+from ithaca.engines.scalog.client.append.accumulator import Accumulator, Single, Waiting, Whole, bytes_of
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.nearest import measure
 from ithaca.engines.scalog.client.append.policy import Lanes
@@ -27,7 +29,7 @@ from ithaca.model.errors import IthacaError, Overloaded, SessionError, SessionEx
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import EXPIRE_TIMEOUT_S, VIEW_AGE_S_MAX
 from ithaca.model.positions import LaneId
-from ithaca.model.records import Compression
+from ithaca.model.records import Compression, Receipt
 from ithaca.model.view import View
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import new_uuid, rng
@@ -45,13 +47,13 @@ class Appends:
         *,
         policy: ShardPolicy,
         compression: Compression,
-        inflight_bytes_max: int,
+        inflight: InflightBytes,
         timeout_s: float,
     ) -> None:
         self._order = order
         self._replicas = replicas
         self._compression: Compression = compression
-        self._inflight_bytes_max = inflight_bytes_max
+        self.inflight = inflight
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._lanes = Lanes(policy, self._loop.time, rng())
@@ -61,9 +63,8 @@ class Appends:
         self._retiring: dict[Accumulator, bool] = {}
         """Those that end when all is settled, and whether they are ending."""
         self._homeless: deque[Waiting] = deque()
-        self._inflight_bytes = 0
-        self._less: asyncio.Event = asyncio.Event()
-        self._deadlines = Deadlines(timeout_s)
+        self._deadlines = Deadlines(timeout_s, inflight.look)
+        self._session_slots: WeakSet[asyncio.Future[Receipt]] = WeakSet()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._looking: asyncio.Task[None] | None = None
         self._looked_s = self._loop.time()
@@ -93,7 +94,7 @@ class Appends:
 
     def _take(self, waiting: Waiting) -> None:
         lane = self._lane_of(waiting)  # may raise what a policy of the user's raises
-        self.count(bytes_of(waiting))
+        self.inflight.add(bytes_of(waiting))
         self._deadlines.add(waiting.slot)
         if self._loop.time() - self._looked_s > VIEW_AGE_S_MAX:
             self._look_for_lanes()
@@ -130,46 +131,25 @@ class Appends:
             if each[:2] == lane[:2]:
                 self._lanes.leave(each)
 
-    # Bytes under way
-
-    def count(self, size: int) -> None:
-        """So many bytes are under way."""
-        self._inflight_bytes += size
-
     def settled(self, size: int) -> None:
-        """So many are not any more."""
-        self._inflight_bytes -= size
-        self._less.set()
+        """So many bytes are not under way any more."""
+        self.inflight.settle(size)
         for accumulator in [each for each, is_ending in self._retiring.items() if each.is_idle and not is_ending]:
             self._retiring[accumulator] = True
             self._start(self._retire(accumulator))
 
+    def count_session(self, size: int, slot: "asyncio.Future[Receipt]") -> None:
+        """So many bytes of a session are under way, and this is where their answer goes."""
+        self.inflight.add(size)
+        self._session_slots.add(slot)
+
+    async def drained(self, deadline: Deadline) -> None:
+        """Wait until nothing is under way that somebody waits for; no longer than this."""
+        await self.inflight.fallen_to(0, deadline.left_s, lambda: not self._is_waited_for)
+
     @property
-    def is_full(self) -> bool:
-        return self._inflight_bytes > self._inflight_bytes_max
-
-    async def wait_for_room(self) -> None:
-        """Wait while too many bytes are under way; `Overloaded` when that takes too long."""
-        if not await self._fallen_to(self._inflight_bytes_max, self._timeout_s):
-            raise Overloaded(
-                f"{self._inflight_bytes} bytes wait to be acknowledged for {self._timeout_s:.3g} s, and "
-                f"{self._inflight_bytes_max} may be in flight: nothing of this was appended"
-            )
-
-    async def drained(self, timeout_s: float) -> bool:
-        """Wait until nothing is under way; False when that takes too long."""
-        return await self._fallen_to(0, timeout_s)
-
-    async def _fallen_to(self, size: int, timeout_s: float) -> bool:
-        deadline = Deadline(timeout_s)
-        while self._inflight_bytes > size:
-            self._less.clear()
-            try:
-                async with asyncio.timeout(deadline.left_s):
-                    await self._less.wait()
-            except TimeoutError:
-                return False
-        return True
+    def _is_waited_for(self) -> bool:
+        return self._deadlines.is_waited_for or any(not slot.done() for slot in self._session_slots)
 
     # Lanes
 
@@ -304,7 +284,7 @@ class Appends:
 
     # Ending
 
-    async def close(self, error: IthacaError) -> None:
+    async def close(self, error: IthacaError, deadline: Deadline) -> None:
         """Stop; what is not settled fails with this, and the sessions are forgotten if that is quickly done."""
         tasks = list(self._tasks)
         for task in tasks:
@@ -319,7 +299,7 @@ class Appends:
         for waiting in self._homeless:
             refuse(waiting.slot, error)
         self._deadlines.close()
-        await asyncio.gather(*map(self._expire, sessions))
+        await asyncio.gather(*(self._expire(session, max(deadline.left_s, 0.001)) for session in sessions))
 
     async def _retire(self, accumulator: Accumulator) -> None:
         session = accumulator.session
@@ -328,9 +308,10 @@ class Appends:
         if session is not None:
             await self._expire(session)
 
-    async def _expire(self, session: Session) -> None:
+    async def _expire(self, session: Session, timeout_s: float = EXPIRE_TIMEOUT_S) -> None:
+        deadline = Deadline(min(timeout_s, EXPIRE_TIMEOUT_S))
         with suppress(IthacaError):  # the ordering layer forgets the oldest anonymous sessions by itself
-            await self._order.propose(ExpireSession(session.producer_id, session.epoch), Deadline(EXPIRE_TIMEOUT_S))
+            await self._order.propose(ExpireSession(session.producer_id, session.epoch), deadline)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = self._loop.create_task(work)

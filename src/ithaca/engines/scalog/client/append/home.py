@@ -11,6 +11,7 @@ from ithaca.engines.scalog.ordering.entries import MoveSession, OpenSession
 from ithaca.engines.scalog.ordering.outcomes import RefusedEntry, Session, SessionMoved, SessionOpened
 from ithaca.model.errors import (
     NamesFull,
+    NoSuchShard,
     Overloaded,
     ProtocolError,
     SessionExpired,
@@ -96,7 +97,10 @@ class Homes:
             return known, tuple(decode_carried(known.carried))  # a move whose outcome did not come back
         if find_shard(view, known.home.shard) is None:
             raise SessionExpired(f"session {session.name!r} lived in shard {known.home.shard}, which is gone")
-        placed = await self._placed(known, deadline)
+        try:
+            placed = await self._placed(known, deadline)
+        except NoSuchShard:  # a shard stays for as long as a session lives there: this one has moved since, or expired
+            return await self.settled(session)
         return await self._moved(known, placed, deadline), placed
 
     async def _placed(self, session: Session, deadline: Deadline) -> tuple[Carried, ...]:

@@ -5,7 +5,7 @@ the part is still there is known to the ordering layer alone: it is asked when t
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import BuiltPart
@@ -27,7 +27,8 @@ from ithaca.model.errors import (
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, GROUP_BYTES_MAX, PART_BATCHES_INFLIGHT, PART_RENEWALS
 from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
-from ithaca.model.records import Buffer, Compression
+from ithaca.model.records import Compression, Keys, Values
+from ithaca.model.units import Duration, seconds
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
@@ -86,32 +87,31 @@ class AsyncPartWriter(BuiltPart):
     def name(self) -> PartName:
         return self.lane, self._token
 
-    async def append_many(
-        self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None, timeout: float | None = None
-    ) -> None:
+    async def append_many(self, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None) -> None:
         self._check_open()
+        timeout_s = self._timeout_s if timeout is None else seconds(timeout)
         batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
-        await self.send(batch, self._timeout_s if timeout is None else timeout)
+        await self.send(batch, timeout_s)
 
     async def send(self, batch: Batch, timeout_s: float) -> None:
         """Send a batch that belongs to no producer, once there is room for it."""
         deadline = Deadline(timeout_s)
-        if self._appends.is_full:
-            await self._appends.wait_for_room()
+        if self._appends.inflight.is_full:
+            await self._appends.inflight.wait_for_room()
         while self._is_busy(batch.total_bytes):
             await self._one_sent(deadline)
         self._check_open()
-        self._appends.count(batch.total_bytes)
+        self._appends.inflight.add(batch.total_bytes)
         before = self._last if self._last in self._sending else None
         self._last = task = asyncio.create_task(self._send(self._length, batch, deadline, before))
         self._sending[task] = batch.total_bytes
         task.add_done_callback(self._sent)
         self._length += batch.count
 
-    async def finish(self, *, timeout: float | None = None) -> Part:
+    async def finish(self, *, timeout: Duration | None = None) -> Part:
         if self._part is not None:
             return self._part
-        deadline = Deadline(self._timeout_s if timeout is None else timeout)
+        deadline = Deadline(self._timeout_s if timeout is None else seconds(timeout))
         while self._sending:
             await self._one_sent(deadline)
         self._check_open()

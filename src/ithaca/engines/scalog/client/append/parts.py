@@ -7,7 +7,6 @@ from contextlib import suppress
 from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter, gone, renew_parts
-from ithaca.engines.scalog.client.append.producer import unknown_copy
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.replicas import check_live
 from ithaca.engines.scalog.messages.order import AppliedOutcome
@@ -24,6 +23,7 @@ from ithaca.model.errors import (
     PublishConflict,
     StorageFull,
     Unavailable,
+    unknown_copy,
 )
 from ithaca.model.limits import (
     ATTEMPT_TIMEOUT_S,
@@ -39,6 +39,7 @@ from ithaca.model.limits import (
 )
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Compression
+from ithaca.model.units import Duration, seconds
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import new_uuid
 from ithaca.wire.batch import Batch
@@ -56,7 +57,6 @@ class Parts:
         self._renewing: asyncio.Task[None] | None = None
 
     async def open(self, shard: int | None, ttl: float, deadline: Deadline) -> AsyncPartWriter:
-        check_ttl(ttl)
         context, token, pauses = self._context, new_uuid().bytes, Backoff()
         reason = "no lane is open"
         while True:
@@ -112,7 +112,6 @@ class Parts:
         return published
 
     async def renew(self, parts: Iterable[Part], ttl: float, deadline: Deadline) -> None:
-        check_ttl(ttl)
         names = _names(checked_parts(parts))
         if names:
             await renew_parts(self._context.order, names, ttl, deadline)
@@ -204,9 +203,12 @@ def _names(parts: Iterable[Part]) -> tuple[PartName, ...]:
     return tuple((part.lane, part.token) for part in parts)
 
 
-def check_ttl(ttl: float) -> None:
-    if not isinstance(ttl, int | float) or not PART_TTL_S_MIN <= ttl <= PART_TTL_S_MAX:
+def checked_ttl(ttl: Duration) -> float:
+    """How long a part shall wait, in seconds."""
+    ttl_s = seconds(ttl, "ttl")
+    if not PART_TTL_S_MIN <= ttl_s <= PART_TTL_S_MAX:
         raise InvalidInput(f"ttl is {ttl!r}: use {PART_TTL_S_MIN:g} to {PART_TTL_S_MAX:g} seconds")
+    return ttl_s
 
 
 def check_publication(key: int, writer: str, owner: str) -> None:

@@ -16,8 +16,8 @@ import asyncio
 from collections import deque
 from typing import Protocol
 
+from ithaca.client.outgoing import Outgoing, certain
 from ithaca.engines.scalog.client.append.home import Homes
-from ithaca.engines.scalog.client.append.outgoing import Outgoing
 from ithaca.engines.scalog.client.links import Link
 from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.model.errors import (
@@ -199,7 +199,7 @@ class Producer:
             self._unsend(index)
         elif self._one_by_one:
             outgoing = self._queue[index]
-            self._settle(index, _certain(error, outgoing, outgoing), self.session.home.shard)
+            self._settle(index, certain(error, outgoing, outgoing), self.session.home.shard)
             self._go_on()
         else:
             self._fail(error, self._queue[index])
@@ -261,7 +261,7 @@ class Producer:
             self._stall = None
         queue, self._queue = self._queue, deque()
         for outgoing in queue:
-            outgoing.waiter.settled(_certain(error, outgoing, refused), self.session.home.shard)
+            outgoing.waiter.settled(certain(error, outgoing, refused), self.session.home.shard)
 
     # Getting back to the home
 
@@ -313,18 +313,3 @@ class Producer:
                 self._settle(index, position, shard)
             else:
                 index += 1
-
-
-def _certain(error: IthacaError, outgoing: Outgoing, refused: Outgoing | None) -> IthacaError:
-    """What a batch failed with: it certainly did if it was never sent, or only once and that was refused."""
-    certainly = not outgoing.sends or (outgoing is refused and outgoing.sends == 1)
-    return error if certainly or error.outcome_unknown else unknown_copy(error)
-
-
-def unknown_copy(error: IthacaError) -> IthacaError:
-    """The same error, of something that may have happened all the same."""
-    copied = type(error).__new__(type(error))
-    copied.args = error.args
-    copied.__dict__.update(error.__dict__)
-    copied.outcome_unknown = True
-    return copied

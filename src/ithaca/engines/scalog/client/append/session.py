@@ -1,13 +1,13 @@
 """Named sessions: a producer whose numbers the caller sees."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ithaca.client.deadline import Deadline
 from ithaca.client.intake import Slot
+from ithaca.client.outgoing import Outgoing
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.append.home import Homes
-from ithaca.engines.scalog.client.append.outgoing import Outgoing
 from ithaca.engines.scalog.client.append.producer import Producer
 from ithaca.engines.scalog.client.replicas import ASK_ANOTHER
 from ithaca.engines.scalog.messages.appending import GetNextSeq, NextSeqIs
@@ -15,7 +15,8 @@ from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.model.errors import IthacaError, ProtocolError, WrongLane
 from ithaca.model.interface import awaited
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
-from ithaca.model.records import Buffer, Compression, Receipt
+from ithaca.model.records import Compression, Keys, Receipt, Values
+from ithaca.model.units import Duration, seconds
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_seq
 from ithaca.runtime.futures import within
@@ -46,6 +47,10 @@ class AsyncClusterSession(awaited.Session):
         self._producer = Producer(appends.homes, session, self, one_by_one=True)
         self._producer.start()
 
+    def __repr__(self) -> str:
+        session = self._producer.session
+        return f"<ithaca.aio.Session {self.name!r}, epoch {session.epoch}, home {session.home}, next {self.next_seq}>"
+
     @property
     def next_seq(self) -> int:
         next_seq = self._next_seq
@@ -54,32 +59,23 @@ class AsyncClusterSession(awaited.Session):
                 next_seq += count
         return next_seq
 
-    async def append(
-        self, value: Buffer, *, key: Buffer | None = None, seq: int | None = None, timeout: float | None = None
-    ) -> Receipt:
-        return await self.append_many([value], keys=None if key is None else [key], seq=seq, timeout=timeout)
-
     async def append_many(
-        self,
-        values: Iterable[Buffer],
-        *,
-        keys: Iterable[Buffer | None] | None = None,
-        seq: int | None = None,
-        timeout: float | None = None,
+        self, values: Values, *, keys: Keys | None = None, seq: int | None = None, timeout: Duration | None = None
     ) -> Receipt:
         self._check()
+        timeout_s = self._timeout_s if timeout is None else seconds(timeout)
         if seq is not None:
             check_seq(seq)
-        if self._appends.is_full:
-            await self._appends.wait_for_room()
+        if self._appends.inflight.is_full:
+            await self._appends.inflight.wait_for_room()
             self._check()
         session = self._producer.session
         producer = (session.producer_id, session.epoch, self.next_seq if seq is None else seq)
         batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression, producer=producer)
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        self._appends.count(batch.total_bytes)
+        self._appends.count_session(batch.total_bytes, future)
         self._producer.send(Outgoing(batch, _Sent(self, batch, future)))
-        return await within(future, self._timeout_s if timeout is None else timeout)
+        return await within(future, timeout_s)
 
     async def close(self, error: IthacaError) -> None:
         await self._producer.close(error)

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable
 from heapq import merge
+from itertools import repeat
 from operator import itemgetter
 
 from ithaca.client.deadline import Deadline
@@ -114,7 +115,7 @@ class LocalRange:
 
     def _next(self, bytes_max: int) -> PositionedRows | None:
         """The next records, as far as they are in one batch; None of those that are gone for good."""
-        lane, lsn, position, count = self._ranges[0]
+        lane, lsn, position, count, _ = self._ranges[0]
         if lane not in self._lanes:
             self._lanes[lane] = _Lane(self._find.reader(lane, self._stops[lane]), lsn, self._stops[lane])
         batch = self._lanes[lane].batch_at(lsn, max(READ_LANE_BYTES_MIN, bytes_max // len(self._stops)))
@@ -124,7 +125,7 @@ class LocalRange:
         if lsn + taken == self._stops[lane]:
             del self._lanes[lane]
         if taken < count:
-            self._ranges[0] = LaneRange(lane, lsn + taken, position + taken, count - taken)
+            self._ranges[0] = self._ranges[0].since(lsn + taken)
         else:
             self._ranges.popleft()
         self.position = position + taken if self._ranges else self._stop
@@ -151,7 +152,7 @@ async def local_range(context: Context, start: int, stop: int, shards: frozenset
                 directories[each.shard], ranges = asked
                 found.append(ranges)
         ranges = list(merge(*found, key=itemgetter(2)))
-        if shards is None and not _is_dense(ranges, start, stop):
+        if shards is None and not await _are_all(context, ranges, start, stop, deadline):
             return None
         return LocalRange(start, stop, ranges, directories)
     except (IthacaError, OSError) as error:
@@ -183,16 +184,19 @@ async def _asked(
             raise ProtocolError(f"{address} answered LocateRecords with {type(answer).__name__}, and nothing new")
         if place_of(answer.directory) != (answer.directory, answer.device, answer.inode):
             raise ProtocolError(f"{answer.directory} is another directory here than at {address}")
-        ranges += [LaneRange(*stretch) for stretch in answer.stretches]
+        follows = answer.follows or repeat(0)
+        ranges += [LaneRange(*stretch, after) for stretch, after in zip(answer.stretches, follows, strict=False)]
         start = answer.up_to
         if start >= question.stop:
             return answer.directory, ranges
 
 
-def _is_dense(ranges: list[LaneRange], start: int, stop: int) -> bool:
-    """Whether every position of the range is in one of them."""
+async def _are_all(context: Context, ranges: list[LaneRange], start: int, stop: int, deadline: Deadline) -> bool:
+    """Whether these are all records of the range: a shard of which all was trimmed is not asked any more."""
+    at = start
     for range_ in ranges:
-        if range_.position != start:
+        if (range_.follows or range_.position) > at:
             return False
-        start += range_.count
-    return start == stop
+        at = range_.position + range_.count
+    # Nothing tells that no record follows the last one but that every shard that is left has said so.
+    return at == stop or (await context.order.tail(deadline)).first <= start

@@ -14,7 +14,7 @@ from ithaca.engines.scalog.client.read.seen import SeenRanges
 from ithaca.engines.scalog.client.replicas import Replicas, find_shard
 from ithaca.engines.scalog.messages.order import TailReply
 from ithaca.engines.scalog.messages.reading import Behind, Elsewhere, Found, Read, SeekTime, TimeIs
-from ithaca.model.errors import Corrupt, NoSuchShard, NotWritten, PositionError, ProtocolError, Trimmed, Unavailable
+from ithaca.model.errors import Corrupt, EmptyPosition, NoSuchShard, NotWritten, ProtocolError, Trimmed, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX
 from ithaca.model.records import Record
 from ithaca.protocol.codec import Received
@@ -140,7 +140,7 @@ class Reading:
             raise Corrupt(f"a replica of shard {shard} answered for position {position} with another batch")
         self._seen.add(message.position, message.position + batch.count, shard)
         if batch.kind != DATA:
-            raise PositionError(f"position {position} holds no record: it was filled with a no-op")
+            raise EmptyPosition.at(position)
         return batch.records(message.position, shard, slice(row, row + 1))[0]
 
     async def seek(self, time_us: int, deadline: Deadline) -> int:

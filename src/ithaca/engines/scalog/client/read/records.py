@@ -11,11 +11,11 @@ from ithaca.client.merge import Merge, Piece
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.read.stream import ShardStream
 from ithaca.engines.scalog.messages.order import TailReply
-from ithaca.engines.scalog.messages.reading import Filter
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.limits import DELIVER_BYTES_MAX, STREAM_SILENT_S
 from ithaca.model.records import KeyFilter, Start
 from ithaca.model.view import View
+from ithaca.protocol.filters import sent_filter
 from ithaca.runtime.checks import time_us_of
 from ithaca.runtime.read_ahead import ReadAhead
 from ithaca.wire.positioned import AnyPositioned
@@ -77,14 +77,15 @@ class AsyncClusterRecords(BegunRecords[_Merged]):
         self,
         context: Context,
         start: Start,
-        stop: int | None,
+        until: Start | None,
         where: KeyFilter | None,
         shards: frozenset[int] | None = None,
     ) -> None:
         super().__init__(start)
         self._context = context
-        self._stop = stop
-        self._where = None if where is None else _sent(where)
+        self._until = until
+        self._stop: int | None = None
+        self._where = None if where is None else sent_filter(where)
         self._shards = shards
         self._error: IthacaError | None = None
         self._streams: Streams = {}
@@ -112,6 +113,9 @@ class AsyncClusterRecords(BegunRecords[_Merged]):
         beginning = self._beginning
         try:
             return await asyncio.shield(beginning)
+        except asyncio.CancelledError:
+            self._context.check()  # a handle that was closed meanwhile says that
+            raise
         finally:
             if beginning.done() and self._beginning is beginning:
                 self._beginning = None
@@ -134,9 +138,16 @@ class AsyncClusterRecords(BegunRecords[_Merged]):
 
     async def _settled(self, tail: TailReply, deadline: Deadline) -> tuple[int, int | None]:
         """Where to start, and where to stop."""
-        assert isinstance(self._start, int)
-        stop = tail.tail if self._stop is None else min(self._stop, tail.tail)
-        return self._start, stop
+        stop = tail.tail if self._until is None else min(await self._meant(self._until, tail, deadline), tail.tail)
+        return await self._meant(self._start, tail, deadline), stop
+
+    async def _meant(self, where: Start, tail: TailReply, deadline: Deadline) -> int:
+        """The position that stands for it."""
+        if isinstance(where, datetime):
+            return await self._context.reading.seek(time_us_of(where), deadline)
+        if isinstance(where, int):
+            return where
+        return tail.first if where == "earliest" else tail.tail
 
     # Streams
 
@@ -220,8 +231,9 @@ class AsyncClusterRecords(BegunRecords[_Merged]):
             if ahead.source.merge.is_finished:
                 self._release()
                 return False
-            if self._error is not None:
-                raise copy.copy(self._error)
+            error = self._error or ahead.source.merge.loss
+            if error is not None:
+                raise copy.copy(error)
             if deadline is not None and deadline.passed and not is_first:
                 return False
             if self._patience is not None and self._patience.passed:
@@ -286,14 +298,7 @@ class AsyncClusterSubscription(AsyncClusterRecords, AheadSubscription[_Merged]):
         return self._ahead.fill()
 
     async def _settled(self, tail: TailReply, deadline: Deadline) -> tuple[int, int | None]:
-        if isinstance(self._start, datetime):
-            return await self._context.reading.seek(time_us_of(self._start), deadline), None
-        if self._start == "earliest":
-            return tail.first, None
-        if self._start == "latest":
-            return tail.tail, None
-        assert isinstance(self._start, int)
-        return self._start, None
+        return await self._meant(self._start, tail, deadline), None
 
     @property
     def _patience_s(self) -> float:
@@ -310,13 +315,6 @@ class AsyncClusterSubscription(AsyncClusterRecords, AheadSubscription[_Merged]):
             return
         if tail.tail > before == merge.position:
             self._change_replicas()
-
-
-def _sent(where: KeyFilter) -> Filter:
-    """The filter as it is sent; a message cannot name the end of the hash space, where an empty range may begin."""
-    if where.kind == "hash" and where.low >= where.high:
-        return Filter("hash", b"", 0, -1)
-    return Filter(where.kind, where.key, where.low, where.high - 1)
 
 
 def _close_all(streams: Streams) -> None:

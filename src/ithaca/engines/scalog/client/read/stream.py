@@ -14,13 +14,14 @@ from ithaca.client.merge import Piece
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.replicas import ASK_ANOTHER, Replicas, damaged_everywhere
-from ithaca.engines.scalog.messages.reading import Deliver, Delivered, Filter, Subscribe
-from ithaca.model.errors import Corrupt, IthacaError, ProtocolError, Unavailable
+from ithaca.engines.scalog.messages.reading import Deliver, Delivered, Subscribe
+from ithaca.model.errors import Corrupt, IthacaError, Lost, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, STREAM_BUFFER_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
+from ithaca.protocol.filters import Filter
 from ithaca.protocol.greeting import Failure, Finished
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.connection import Connection, dial
@@ -58,6 +59,7 @@ class ShardStream:
         self.problem: IthacaError | None = None
         """Why nothing comes, if it is known."""
         self._position = position  # everything below was received
+        self._view = 0  # which holds there
         self._stop = stop
         self._where = where
         self._links = links
@@ -160,7 +162,11 @@ class ShardStream:
                 error = error_of(failure)
                 self._failed_with(error)
                 connection.close()
-                if not isinstance(error, ASK_ANOTHER):
+                if isinstance(error, Lost):
+                    self._is_over = True
+                    lost = Piece(self.shard, error.start, error.stop, None, 0, error.start, error)
+                    self._sink.received(self.shard, [lost], error.stop, self._view)
+                elif not isinstance(error, ASK_ANOTHER):
                     self._is_over = True
                     self._sink.failed(self.shard, error)
             case message:
@@ -192,6 +198,7 @@ class ShardStream:
         if self._buffered_bytes > STREAM_BUFFER_BYTES_MAX and not self._is_paused:
             self._is_paused = True
             connection.pause_reading()
+        self._view = message.view
         self._sink.received(self.shard, pieces, message.up_to, message.view)
 
     def _piece(self, item: Delivered, batch: Batch) -> Piece | None:
@@ -209,13 +216,14 @@ class ShardStream:
         start, stop = max(self._position, item.position + item.low), item.position + item.high
         if start >= stop:
             return None
+        follows = item.follows if item.follows and start == item.position + item.low else start
         if batch.kind == NOOPS:
-            return Piece(self.shard, start, stop, None, batch.total_bytes)
+            return Piece(self.shard, start, stop, None, batch.total_bytes, follows)
         if batch.kind != DATA:
             raise ProtocolError(f"a batch of kind {batch.kind} cannot be delivered")
         low = start - item.position
         found = PositionedBatch(batch, item.position, self.shard, low, item.high)
-        return Piece(self.shard, start, stop, found, batch.total_bytes)
+        return Piece(self.shard, start, stop, found, batch.total_bytes, follows)
 
     def _scattered(self, item: Delivered, rows: bytes, batch: Batch) -> Piece | None:
         if batch.kind != DATA or len(rows) != 4 * batch.count:
@@ -226,7 +234,8 @@ class ShardStream:
         found = ScatteredBatch(batch, places, self.shard).since(self._position)
         if not len(found):
             return None
-        return Piece(self.shard, found.first_position, int(places[-1]) + 1, found, batch.total_bytes)
+        start = found.first_position
+        return Piece(self.shard, start, int(places[-1]) + 1, found, batch.total_bytes, start)
 
     def _seed(self, lane: LaneId) -> int:
         seed = self._seeds.get(lane)

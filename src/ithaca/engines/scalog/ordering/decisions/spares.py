@@ -6,7 +6,7 @@ itself who it is when it finds a new leader. So nothing here needs to outlive th
 A *link* is how somebody is reached: the shell's word for a connection, which means nothing here.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -70,10 +70,9 @@ class Learner(Generic[LinkT]):
     due: dict[LaneId, int] | None = None
     """How much was due when it last reported."""
 
-    def looked_at(self, report: Report, due: dict[LaneId, int]) -> None:
-        """It has reported, and this is due now: what is ordered, and the sealed parts."""
+    def looked_at(self, lengths: Mapping[LaneId, int], due: dict[LaneId, int]) -> None:
+        """It has all this by its reports, and this is due now: what is ordered, and the sealed parts."""
         before, self.due = self.due, due
-        lengths = dict(report.lengths)
         self.is_complete = before is not None and all(
             lengths.get(lane, 0) >= length for lane, length in before.items() if lane in due
         )
@@ -194,7 +193,7 @@ class Spares(Generic[LinkT]):
         if not found or shard is None:
             return None
         address, learner = found[0]
-        learner.looked_at(report, self._state.lengths_due(number))
+        learner.looked_at(leader.reported_lengths(number, replica), self._state.lengths_due(number))
         has_room = shard.phase == "finalized" or len(shard.replicas) < shard.size
         if not has_room or not leader.has_caught_up(number, replica):
             return None

@@ -173,23 +173,31 @@ class PartTable:
 
     def publish(self, entry: Publish, tail: int, time_us: int) -> tuple[Runs, list[Outcome]]:
         """Close the lanes of the parts at the positions from `tail` on, in the order of the entry."""
-        outcomes: list[Outcome] = []
-        rows: list[tuple[int, int, int]] = []
-        position = tail
-        for lane, _ in entry.parts:
-            length = self._take(lane).length
-            assert length is not None
-            if length:
-                rows.append((lane_key(lane), length, position))
-                position += length
-                self._lanes.close_at(lane, length, position)
-            else:
-                outcomes.append(PartDropped(lane))
-        published = Published(entry.writer, entry.key, entry.owner, tail, position - tail)
+        parts, published, outcomes = self.take(entry, tail, time_us)
+        return self.close(parts, tail), [*outcomes, PartsPublished(published)]
+
+    def take(
+        self, entry: Publish, position: int, time_us: int
+    ) -> tuple[tuple[StagedPart, ...], Published, list[Outcome]]:
+        """Let the parts have the positions from this one on: those that have records, and what the writer published."""
+        parts = [self._take(lane) for lane, _ in entry.parts]
+        count = sum(_sealed_length(part) for part in parts)
+        published = Published(entry.writer, entry.key, entry.owner, position, count)
         if entry.writer:
             self.writers.note(published, time_us)
+        dropped: list[Outcome] = [PartDropped(part.lane) for part in parts if not part.length]
+        return tuple(part for part in parts if part.length), published, dropped
+
+    def close(self, parts: Iterable[StagedPart], position: int) -> Runs:
+        """Order the parts from this position on, one behind the other: closed lanes from here on."""
+        rows: list[tuple[int, int, int]] = []
+        for part in parts:
+            length = _sealed_length(part)
+            rows.append((lane_key(part.lane), length, position))
+            position += length
+            self._lanes.close_at(part.lane, length, position)
         keys, counts, positions = np.array(sorted(rows), np.int64).reshape(-1, 3).T
-        return Runs(keys, np.zeros_like(keys), counts, positions), [*outcomes, PartsPublished(published)]
+        return Runs(keys, np.zeros_like(keys), counts, positions)
 
     def abort(self, entry: AbortParts) -> list[Outcome]:
         return self._drop(name[0] for name in entry.parts if self.find(name) is not None)
@@ -276,3 +284,8 @@ class PartTable:
         if not self._lanes.is_open(home):
             return "the lane is closed"
         return None if self._shards.is_live(home.shard) else "the shard is finalizing"
+
+
+def _sealed_length(part: StagedPart) -> int:
+    assert part.length is not None, f"part {part.lane} is not finished"
+    return part.length

@@ -24,7 +24,7 @@ from ithaca.engines.scalog.messages.aggregation import (
     ReportsAre,
     SignsOfLife,
 )
-from ithaca.engines.scalog.messages.reporting import Join, Joined, ReportIs, SignOfLife
+from ithaca.engines.scalog.messages.reporting import Join, Joined, JoinedLanes, ReportIs, SignOfLife
 from ithaca.engines.scalog.ordering.cut_slices import CutPart
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.ordering.reports import Report
@@ -222,7 +222,12 @@ class Relay:
             connection.close()
 
     def answered(self, received: Received) -> None:
-        """Pass an answer back to whoever asked."""
+        """Pass an answer back to whoever asked; pieces of it come before it."""
+        if isinstance(received.message, JoinedLanes):
+            if received.correlation in self._asked:
+                replica, join = self._asked[received.correlation]
+                replica.answer(join, received.message)
+            return
         connection, request = self._asked.pop(received.correlation, (None, None))
         if connection is None or request is None:
             return

@@ -5,11 +5,10 @@ from uuid import UUID
 
 from ithaca.engines.scalog.messages.order import Applied
 from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
-from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome
+from ithaca.engines.scalog.ordering.outcomes import EngineOutcome, OrderedCut, Outcome
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
-from ithaca.engines.scalog.server.orderer.waits import Held, LeaderWaits
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.view import Orderers
 from ithaca.protocol.codec import Received
@@ -17,6 +16,7 @@ from ithaca.protocol.greeting import Redirect
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.ports import Waiter
+from ithaca.server.leader_waits import Held, LeaderWaits
 from ithaca.server.raft_host.group import Group
 from ithaca.server.raft_host.host import RaftHost
 
@@ -96,7 +96,7 @@ class Answers:
     # Answers
 
     def applied(self, connection: Connection, request: Received, outcomes: list[Outcome]) -> None:
-        told = tuple(outcome for outcome in outcomes if not isinstance(outcome, OrderedCut))
+        told = tuple(outcome for outcome in outcomes if not isinstance(outcome, OrderedCut | EngineOutcome))
         connection.answer(request, Applied(told))
 
     def failed(self, connection: Connection, request: Received, error: IthacaError) -> None:

@@ -1,15 +1,18 @@
 """What storage servers ask of the leader: replicas join, here or through an aggregator, report and give signs of life;
 spares enlist, and learners are let in."""
 
+from collections.abc import Callable
+
 from ithaca.engines.scalog.messages.aggregation import Assigned
 from ithaca.engines.scalog.messages.order import Admit
-from ithaca.engines.scalog.messages.reporting import BootIsKnown, Enlist, Join, Joined, ReportIs, SignOfLife
+from ithaca.engines.scalog.messages.reporting import BootIsKnown, Enlist, Join, ReportIs, SignOfLife
 from ithaca.engines.scalog.ordering.decisions.joins import boot_problem, member, opened_lane
 from ithaca.engines.scalog.ordering.entries import OpenLane
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
+from ithaca.engines.scalog.server.orderer.telling import Telling
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Replica
@@ -26,6 +29,7 @@ class JoinRequests:
         self._answers = answers
         self._streams = streams
         self._aggregators = aggregators
+        self._telling = Telling(answers, streams)
 
     def lost(self, connection: Connection) -> None:
         """The connection has ended."""
@@ -73,12 +77,14 @@ class JoinRequests:
             if isinstance(lane, IthacaError):
                 self._answers.fail(connection, request, lane)
             elif connection.is_open:
-                self._answer(connection, request, message, lane)
-                self._aggregators.joined(message)
-                if self._answers.leading is not None:
-                    self._answers.leading.heard(message.shard, message.replica, is_complete=False)
+                self._answer(connection, request, message, lane, lambda: self._has_joined(message))
 
         self._answers.submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
+
+    def _has_joined(self, message: Join) -> None:
+        self._aggregators.joined(message)
+        if self._answers.leading is not None:
+            self._answers.leading.heard(message.shard, message.replica, is_complete=False)
 
     def report(self, connection: Connection, received: Received, message: ReportIs) -> None:
         report, leading = message.report, self._answers.leading
@@ -121,7 +127,7 @@ class JoinRequests:
         if refusal is not None:
             self._answers.fail(connection, request, refusal)
         else:
-            self._answer(connection, request, message, None)
+            self._answer(connection, request, message, None, lambda: None)
 
     def _member(self, message: Join) -> Replica | IthacaError | None:
         return member(self._answers.state.shards, message.shard, message.replica, message.address)
@@ -135,13 +141,12 @@ class JoinRequests:
             connection.answer(request, Assigned(to))
         return to is not None
 
-    def _answer(self, connection: Connection, request: Received, message: Join, lane: LaneId | None) -> None:
+    def _answer(
+        self, connection: Connection, request: Received, message: Join, lane: LaneId | None, then: Callable[[], None]
+    ) -> None:
         """Say where the shard stands; all that is applied from here on follows as news."""
-        state = self._answers.state
-        summary = state.summary(message.shard)
-        assert state.configuration is not None
-        assert summary is not None
-        cuts = tuple(state.cuts_since(message.shard, 0))
-        self._streams.join(connection, message.shard, message.replica)
-        orderers = self._answers.orderers
-        connection.answer(request, Joined(state.configuration.log, lane, summary, cuts, orderers))
+        if self._telling.is_long(message):
+            self._telling.tell(connection, request, message, lane, then)
+        else:
+            self._telling.conclude(connection, request, message, lane, {})
+            then()

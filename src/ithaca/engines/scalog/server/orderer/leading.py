@@ -19,7 +19,7 @@ from ithaca.engines.scalog.server.orderer.failures import FailureService
 from ithaca.engines.scalog.server.orderer.names import NameKeeping
 from ithaca.engines.scalog.server.orderer.parts import PartKeeping
 from ithaca.engines.scalog.server.orderer.ports import Warnings
-from ithaca.engines.scalog.server.orderer.retention import Retaining
+from ithaca.engines.scalog.server.orderer.retention import OrderRetention
 from ithaca.engines.scalog.server.orderer.spares import SpareService
 from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.config.cluster import ClusterFile
@@ -69,7 +69,7 @@ class LeaderService:
         self.spares = SpareService(state, self._order, driver.submit_read, self._plan, warnings)
         self._failures = FailureService(file.failures, state, self.spares, self._order, warnings)
         self._hello = hello
-        self._retaining: Retaining | None = None
+        self._retaining: OrderRetention | None = None
         self._names = NameKeeping(file, state, hello, self._order, clock.lead)
         self._begin_ordering()
         self._prepare()
@@ -199,7 +199,7 @@ class LeaderService:
         self._has_all = True
         self._clock.applied(self._state.time_us)  # a snapshot brings it without an entry
         if self._file.retention is not None:  # it trusts the time as it is before it may leap
-            self._retaining = Retaining(self._file.retention, self._state, self._hello, self._order, self._clock)
+            self._retaining = OrderRetention(self._file.retention, self._state, self._hello, self._order, self._clock)
             self._plan(RETENTION_CHECK_S, self._look_what_may_go)
         self._clock.caught_up()
 

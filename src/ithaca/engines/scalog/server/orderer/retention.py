@@ -25,12 +25,12 @@ from ithaca.model.view import Shard
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import OnlyAnswers, dial
-from ithaca.runtime.machine import monotonic_ns
+from ithaca.runtime.machine import monotonic_us
 
 _log = logging.getLogger("ithaca.orderer")
 
 
-class Retaining:
+class OrderRetention:
     """Looks what may go, during one term."""
 
     def __init__(
@@ -44,14 +44,9 @@ class Retaining:
         looking = Looking("looking for what may be trimmed", self._look)
         self.look, self.end = looking.begin, looking.end
         self._told: Announcement | None = None
-        self._pace: TrimPace | None = None
-        if kept.age is not None:
-            self._pace = TrimPace(
-                int(kept.age.total_seconds() * 1e6),
-                None if state.first == state.tail else clock.read(),
-                _now_us(),
-                large_percent=0,  # the order's time may be ahead since an earlier leader's clock was
-            )
+        trusted_us = None if kept.age is None or state.first == state.tail else clock.read()
+        # Nothing is too little to wait: the order's time may be ahead since an earlier leader's clock was.
+        self._pace = TrimPace.of(kept, trusted_us, monotonic_us(), large_percent=0)
 
     @property
     def announced(self) -> Announcement | None:
@@ -68,7 +63,7 @@ class Retaining:
         notice = self.announced
         if notice is None:
             return None
-        waits_us = notice.since_us + int(RETENTION_WAIT_S * 1e6) - _now_us()
+        waits_us = notice.since_us + int(RETENTION_WAIT_S * 1e6) - monotonic_us()
         return {"before": notice.before, "records": notice.records, "in_s": max(0, waits_us) // 1_000_000}
 
     async def _look(self) -> None:
@@ -82,7 +77,7 @@ class Retaining:
         clock_us = self._clock.agreed_us()
         if self._pace is None or clock_us is None:
             return 0
-        cutoffs = self._pace.look(clock_us, _now_us())
+        cutoffs = self._pace.look(clock_us, monotonic_us())
         tail = self._state.tail
         wanted = await self._found(shards, cutoffs.wanted_us, tail)
         is_one = cutoffs.calm_us == cutoffs.wanted_us
@@ -146,7 +141,3 @@ class Retaining:
 
 def _not_trimmed(error: IthacaError) -> None:
     _log.info("retention: nothing was trimmed, which is tried again: %s", error)
-
-
-def _now_us() -> int:
-    return monotonic_ns() // 1000

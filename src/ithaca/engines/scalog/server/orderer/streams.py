@@ -316,7 +316,6 @@ class _ShardStream:
 def _runs_by_shard(cut: OrderedCut) -> dict[int, list[LaneRun]]:
     """The runs of a cut, taken apart in one go: there are many shards, and one cut is news for all of them."""
     runs: dict[int, list[LaneRun]] = {}
-    columns = (cut.keys, cut.lsns, cut.positions, cut.counts)
-    for key, lsn, position, count in zip(*(column.tolist() for column in columns), strict=True):
-        runs.setdefault(shard_of(key), []).append(LaneRun(lane_of(key), lsn, position, count))
+    for key, lsn, position, count, follows in cut.columns():
+        runs.setdefault(shard_of(key), []).append(LaneRun(lane_of(key), lsn, position, count, follows))
     return runs

@@ -163,7 +163,8 @@ class Copies:
                     answer = (await connection.request(GetRuns(lane, start, stop))).message
                     if not isinstance(answer, RunsReply) or not answer.runs:
                         break
-                    runs = [(LaneRun(lane, lsn, at, count), time_us) for lsn, at, count, time_us in answer.runs]
+                    each_follows = zip(answer.runs, answer.follows or itertools.repeat(0), strict=False)
+                    runs = [(LaneRun(lane, *run[:3], follows), run[3]) for run, follows in each_follows]
                     start = runs[-1][0].lsn + runs[-1][0].count
                     self._taker.runs_fetched(lane, runs)
             finally:

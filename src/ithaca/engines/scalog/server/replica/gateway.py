@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ithaca.engines.scalog.messages.appending import (
@@ -19,7 +20,7 @@ from ithaca.engines.scalog.messages.appending import (
     SessionTailReply,
 )
 from ithaca.engines.scalog.messages.copying import FollowLane, GetRuns, RunsReply
-from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
+from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations, said_follows
 from ithaca.engines.scalog.messages.reading import Behind, KeptFrom, Read, SeekBytes, SeekTime, Subscribe, TimeIs
 from ithaca.engines.scalog.server.replica.feed import send_stored
 from ithaca.engines.scalog.server.replica.streams import Stream
@@ -160,7 +161,11 @@ class GatewayPeer:
             if not await read_view.wait_readable(message.stop - 1, _SEEK_WAIT_S):
                 raise Unavailable(f"what is ordered below position {message.stop} is not all here yet: ask another")
             found, up_to = places(store, message.start, message.stop, RUNS_ANSWERED_MAX)
-            connection.answer(received, RecordLocations(*place_of(store.directory), tuple(found), up_to))
+            for stretch in found:
+                read_view.check_not_lost(stretch)
+            follows = said_follows([stretch.follows for stretch in found])
+            stretches = tuple(stretch[:4] for stretch in found)
+            connection.answer(received, RecordLocations(*place_of(store.directory), stretches, up_to, follows))
 
         self._start(connection, received, answer)
 
@@ -178,13 +183,11 @@ class GatewayPeer:
         connection.answer(received, SessionTailReply(tuple(items)))
 
     def _runs(self, connection: Connection, received: Received, message: GetRuns) -> None:
-        known, runs = self._held(message.lane).runs, []
+        known = self._held(message.lane).runs
         # If what is asked for was trimmed, the first run that is left says so.
-        for run in known.runs(message.start, max(message.stop, known.first_lsn + 1)):
-            runs.append((run.lsn, run.position, run.count, run.time_us))
-            if len(runs) >= RUNS_ANSWERED_MAX:
-                break
-        connection.answer(received, RunsReply(tuple(runs)))
+        runs = list(islice(known.runs(message.start, max(message.stop, known.first_lsn + 1)), RUNS_ANSWERED_MAX))
+        follows = said_follows([run.follows for run in runs])
+        connection.answer(received, RunsReply(tuple(run[:4] for run in runs), follows))
 
     def _follow(self, connection: Connection, received: Received, message: FollowLane) -> None:
         server = self._server

@@ -9,12 +9,22 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from ithaca.engines.scalog.messages.aggregation import Alive, Assigned
-from ithaca.engines.scalog.messages.reporting import BootIsKnown, Join, Joined, News, ReportIs, ShardNews, SignOfLife
+from ithaca.engines.scalog.messages.reporting import (
+    BootIsKnown,
+    Join,
+    Joined,
+    JoinedLanes,
+    News,
+    ReportIs,
+    ShardNews,
+    SignOfLife,
+)
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.server.move import Move
 from ithaca.engines.scalog.server.route import Route
 from ithaca.engines.scalog.server.watch import Watch
 from ithaca.model.errors import InvalidInput, IthacaError, NoSuchReplica, NoSuchShard, Unavailable, WrongLane
+from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
@@ -68,6 +78,8 @@ class OrderLink:
         self._watch: Watch | None = None
         self._move = Move(hello)
         self._joined = False
+        self._pieces: dict[LaneId, int] = {}
+        """The lanes of which it was told so far, before it has joined."""
         self._was_silent = False
         self._sign_every_s = sign_every_s
         self._next_sign: asyncio.TimerHandle | None = None
@@ -119,6 +131,7 @@ class OrderLink:
     async def _attend(self, address: Address) -> bool:
         """Be joined at one server until that ends; says whether it came to that."""
         self._joined = self._was_silent = False
+        self._pieces = {}
         self._refusal = None
         try:
             connection = await dial(address, self._hello(), self)
@@ -128,7 +141,7 @@ class OrderLink:
         self._connection = connection
         self._watch = Watch(connection, self._nobody_answers)
         try:
-            join = replace(self._join, suspects=self._route.suspects(monotonic_s()))
+            join = replace(self._join, suspects=self._route.suspects(monotonic_s()), takes_pieces=True)
             connection.send(join, correlation=connection.next_correlation())
             self._watch.waits()
             await connection.wait_lost()
@@ -166,7 +179,10 @@ class OrderLink:
                 self._follower.order_news(items)
             case OrderersAre(orderers):
                 self._route.learn(orderers)
-            case Joined() as joined:
+            case JoinedLanes(lengths):
+                self._pieces.update(lengths)
+            case Joined() as told:
+                joined, self._pieces = told.joined_with(self._pieces), {}
                 self._joined = True
                 self._route.learn(joined.orderers)
                 _log.info("joined the order at %s as lane %s", connection.name, joined.lane)

@@ -8,18 +8,19 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from ithaca.engines.scalog.messages.reading import Behind, Deliver, Delivered, Elsewhere, Filter, Found, Subscribe
-from ithaca.engines.scalog.server.replica.filtering import Filtering
-from ithaca.engines.scalog.server.replica.position_waits import PositionWaits
+from ithaca.engines.scalog.messages.reading import Behind, Deliver, Delivered, Elsewhere, Found, Subscribe
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.engines.scalog.storage.shard_reader import LaneRange, PositionedEntry, ShardCursor, find
 from ithaca.model.errors import IthacaError, Lost, Trimmed, Unavailable
 from ithaca.model.limits import DELIVER_BYTES_MAX, WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
-from ithaca.model.records import HASH_SPACE, Buffer, KeyFilter
+from ithaca.model.records import Buffer, KeyFilter
 from ithaca.protocol.codec import Message
+from ithaca.protocol.filters import key_filter
 from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
+from ithaca.server.filtering import Filtering
+from ithaca.server.position_waits import PositionWaits
 
 Ranges = tuple[tuple[int, int], ...]
 _CATCH_UP_S = 1.0
@@ -110,7 +111,7 @@ class ReadView:
         if place is None:
             return Elsewhere(), []
         lane, lsn = place
-        self.check_not_lost(lane, lsn, position)
+        self._check_not_lost_at(lane, lsn, position)
         cursor = ShardCursor(self.store, position)
         entry = (await self._read(cursor, [LaneRange(lane, lsn, position, 1)]))[0]
         return Found(entry.lane, entry.position), list(entry.batch.buffers())
@@ -127,15 +128,38 @@ class ReadView:
             return cursor.read(stretches)
         return await asyncio.to_thread(cursor.read, stretches)
 
-    def check_not_lost(self, lane: LaneId, lsn: int, position: int) -> None:
-        for start, stop in self.order.lost(lane):
-            if start <= lsn < stop:
-                low = position - (lsn - start)
+    def check_not_lost(self, stretch: LaneRange) -> None:
+        """`Lost` when some of these records are gone: the first of them that are."""
+        for start, stop in self.order.lost(stretch.lane):
+            low, high = max(start, stretch.lsn), min(stop, stretch.lsn + stretch.count)
+            if low < high:
+                position = stretch.position + low - stretch.lsn
                 raise Lost(
-                    f"the records around position {position} were ordered, and no replica holds them any more",
-                    start=low,
-                    stop=low + stop - start,
+                    f"positions {position} to {position + high - low - 1} were ordered, and no replica holds their "
+                    f"records any more: go on at position {position + high - low}",
+                    start=position,
+                    stop=position + high - low,
                 )
+
+    def _check_not_lost_at(self, lane: LaneId, lsn: int, position: int) -> None:
+        """The same for one record; what is lost with it ends with its run: behind that are records of others."""
+        around = [(start, stop) for start, stop in self.order.lost(lane) if start <= lsn < stop]
+        held = self.store.get(lane) if around else None
+        if held is not None:
+            run = held.runs.run_of(lsn)
+            low, high = max(around[0][0], run.lsn), min(around[0][1], run.lsn + run.count)
+            self.check_not_lost(LaneRange(lane, low, position - (lsn - low), high - low))
+
+    def before_loss(self, entries: list[PositionedEntry]) -> tuple[list[PositionedEntry], Lost | None]:
+        """The entries as far as nothing is lost, and then what is."""
+        for at, entry in enumerate(entries):
+            lane, batch, position, low, high, _ = entry
+            try:
+                self.check_not_lost(LaneRange(lane, batch.base_lsn + low, position + low, high - low))
+            except Lost as lost:
+                kept = lost.start - position
+                return [*entries[:at], *([entry._replace(high=kept)] if low < kept else [])], lost
+        return entries, None
 
 
 class Stream:
@@ -166,14 +190,7 @@ class Stream:
             if cursor.position < limit:
                 read_view.check_not_trimmed(cursor.position)
                 view = order.view_version
-                entries = await read_view.entries(cursor, limit)
-                if self._where is None:
-                    items = [Delivered(lane, position, low, high) for lane, _, position, low, high in entries]
-                    payload = [buffer for entry in entries for buffer in entry.batch.buffers()]
-                else:
-                    items, payload = await self._select(entries, self._where, view)
-                if items or cursor.position == self._stop:
-                    self._say(items, payload, cursor.position, view)
+                await self._go_on(cursor, limit, view)
                 await connection.drained()
             elif self._stop is not None and cursor.position >= self._stop:
                 connection.send(Finished())
@@ -188,6 +205,23 @@ class Stream:
                     self._say([], [], cursor.position, order.view_version)
             else:
                 await read_view.wait_ordered(cursor.position)
+
+    async def _go_on(self, cursor: ShardCursor, limit: int, view: int) -> None:
+        """Say what comes next below the limit. What precedes a loss is said first, then the loss ends the stream."""
+        try:
+            entries, lost = self._read_view.before_loss(await self._read_view.entries(cursor, limit))
+        except Lost as error:
+            entries, lost = [], error
+        up_to = cursor.position if lost is None else lost.start
+        if self._where is None:
+            items = [Delivered(lane, at, low, high, None, follows) for lane, _, at, low, high, follows in entries]
+            payload = [buffer for entry in entries for buffer in entry.batch.buffers()]
+        else:
+            items, payload = await self._select(entries, self._where, view)
+        if items or lost is not None or up_to == self._stop:
+            self._say(items, payload, up_to, view)
+        if lost is not None:
+            raise lost
 
     async def _catch_up(self, position: int) -> None:
         """Wait for what is ordered and not here, but not for long: another replica may have it."""
@@ -207,7 +241,7 @@ class Stream:
         items: list[Delivered] = []
         payload: list[Buffer] = []
         size = 0
-        for lane, batch, position, low, high in entries:
+        for lane, batch, position, low, high, _ in entries:
             while found := await self._read_view.filtering.select(batch, low, high, where):
                 chosen, rows, stop = found
                 if items and size + chosen.total_bytes > DELIVER_BYTES_MAX:
@@ -225,10 +259,3 @@ class Stream:
                 size += chosen.total_bytes
                 low = stop
         return items, payload
-
-
-def key_filter(sent: Filter) -> KeyFilter:
-    """The filter that a client sent."""
-    if sent.kind == "hash":
-        return KeyFilter.hash_range(sent.low, max(sent.low, min(sent.last + 1, HASH_SPACE)))
-    return KeyFilter(sent.kind, key=sent.key)

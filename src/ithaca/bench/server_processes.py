@@ -1,0 +1,42 @@
+"""Servers of a cluster as processes of a measurement: they end with it, and nobody starts them again."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ithaca.cluster.layout import serve_command
+from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
+from ithaca.cluster.log_files import open_log
+from ithaca.model.server_place import ServerPlace
+from ithaca.server.process import SUPERVISOR
+
+ServerProcess = subprocess.Popen[bytes]
+
+
+def start_server(directory: Path, place: ServerPlace, logs: Path) -> ServerProcess:
+    """Start a server of the file in `directory`; what it prints goes to a log in `logs`."""
+    output = open_log(logs, place.name)
+    try:
+        return subprocess.Popen(
+            serve_command(directory, place),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=os.environ | {SUPERVISOR: str(os.getpid())},  # they end with this process, whatever ends it
+            start_new_session=True,
+        )
+    finally:
+        os.close(output)
+
+
+def stop_servers(processes: Sequence[ServerProcess]) -> None:
+    """Stop them all at the same time, and kill those that do not."""
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(SERVER_STOP_TIMEOUT_S)
+        process.kill()
+        process.wait()

@@ -1,0 +1,50 @@
+"""Every argument is checked where it enters, and before anything happens; a wrong one says what to write."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.conformance.engines import Engine
+
+from ithaca.model.engine import Feature
+from ithaca.model.errors import InvalidInput, NotWritten
+from ithaca.model.interface import Log
+
+WRONG: dict[str, Callable[[Log], Any]] = {
+    "timeout is 'soon' is not a duration": lambda log: log.append(b"x", timeout="soon"),
+    "timeout is -1": lambda log: log.append_many([b"x"], timeout=-1),
+    "timeout is b'1s'": lambda log: log.flush(timeout=b"1s"),  # type: ignore[arg-type]
+    "wait is 'later'": lambda log: log.read(1, wait="later"),
+    "position True": lambda log: log.read(True),
+    "start is 1.5": lambda log: log.subscribe(1.5),  # type: ignore[arg-type]
+    "not a KeyFilter": lambda log: log.subscribe(where="u"),  # type: ignore[arg-type]
+    "max_records is 'all'": lambda log: log.subscribe().poll(0, max_records="all"),  # type: ignore[arg-type]
+    "timeout is 'x'": lambda log: log.subscribe().poll("x"),
+}
+
+
+def test_a_wrong_argument_is_refused_before_anything_happens(log: Log) -> None:
+    for said, call in WRONG.items():
+        with pytest.raises(InvalidInput, match=said):
+            call(log)
+    log.flush()
+    assert log.tail() == 1
+
+
+def test_durations_may_be_text(log: Log) -> None:
+    position = log.append(b"x", timeout="30s").position
+    assert log.append_many([b"y"], timeout=timedelta(minutes=1)).position > position
+    log.flush(timeout="1min")
+    with pytest.raises(NotWritten):
+        log.read(log.tail() + 1_000_000, wait="1ms")
+    with log.subscribe(position) as subscription:
+        assert subscription.poll("30s")[0].value == b"x"
+
+
+def test_a_session_number_is_a_whole_number(engine: Engine, log: Log) -> None:
+    engine.require(Feature.SESSIONS)
+    session = log.session("numbers")
+    for wrong in (0, "1", 1.0, True):
+        with pytest.raises(InvalidInput, match="seq"):
+            session.append(b"x", seq=wrong)  # type: ignore[arg-type]
