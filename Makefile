@@ -8,6 +8,8 @@ FUZZER := $(VENV)/.fuzzer
 TARGET ?= all
 SECONDS ?= 60
 MUTANTS ?= --resume
+# A terminal shows the progress of downloads, a log only what goes wrong.
+PIP_QUIET := $(shell test -t 2 || echo --quiet)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check generate format test campaign fuzz planted mutants requirements clean
@@ -20,13 +22,18 @@ setup: $(STAMP) ## Make .venv with everything, pinned; does nothing when it is t
 $(STAMP): requirements/dev.txt requirements/plot.txt requirements/spark.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ithaca needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "The venv module is missing: install python3-venv with your package manager" >&2; exit 1; }
-	@echo "Installing pinned packages into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/plot.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --require-hashes -r requirements/spark.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@echo "Installing pinned packages into $(VENV); with Spark this takes a few minutes"
+	@echo "1 of 4: the log, its tools and its tests"
+	@$(BIN)/python -m pip install $(PIP_QUIET) --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@echo "2 of 4: pictures"
+	@$(BIN)/python -m pip install $(PIP_QUIET) --disable-pip-version-check --require-hashes -r requirements/plot.txt
+	@echo "3 of 4: Spark"
+	@$(BIN)/python -m pip install $(PIP_QUIET) --disable-pip-version-check --no-build-isolation --require-hashes -r requirements/spark.txt
+	@echo "4 of 4: Ithaca itself"
+	@$(BIN)/python -m pip install $(PIP_QUIET) --disable-pip-version-check --no-build-isolation --no-deps --editable .
 	@$(BIN)/python tools/find_java.py
 	@touch $@
+	@echo "Ready. Next: make demo, or $(BIN)/ithaca up; $(BIN)/ithaca --help says the rest"
 
 demo: setup ## Run the main job: a cluster, payments, fraud alerts by Spark, analytics, a picture (needs Java 17)
 	@$(BIN)/ithaca demo
