@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import (
@@ -24,6 +23,7 @@ from ithaca.model.limits import BATCH_BYTES_MAX, PART_INCARNATION_MIN, PUBLISH_K
 from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
 from ithaca.model.records import KeyFilter
+from tests.conformance.engines import Deployment, Engine
 
 NO_PART = Part(LaneId(0, 0, PART_INCARNATION_MIN), 1, bytes(16))
 CALLS: dict[str, Callable[[Log], object]] = {

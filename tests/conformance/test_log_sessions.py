@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import (
@@ -19,6 +18,7 @@ from ithaca.model.errors import (
 )
 from ithaca.model.interface import Log
 from ithaca.model.limits import BATCH_BYTES_MAX, RECORD_BYTES_MAX, SESSION_BATCHES_MAX, SESSION_NAME_BYTES_MAX
+from tests.conformance.engines import Deployment, Engine
 
 
 @pytest.fixture(autouse=True)

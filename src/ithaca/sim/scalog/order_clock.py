@@ -63,9 +63,13 @@ class TimeRules:
     def leads(self, original: Callable[..., int], clock: OrderClock, wall_us: int, voters: Any, now_us: int) -> int:
         """The order's time passes as time does; it leaps where nobody knew it, and to what a majority agrees on."""
         was_known, applied_us = clock.is_known, clock._applied_us
+        before_us, passed_us = clock._time_us, now_us - clock._at_us
         time_us = original(clock, wall_us, voters, now_us)
         now_ns = self._world.scheduler.now_ns
         self._voters = tuple(voters)
+        self._agrees(clock.agreed_us(wall_us, voters, now_us), now_ns)
+        if was_known and time_us < before_us + passed_us - passed_us * CLOCK_SLEW_PERCENT // 100:
+            self._accuse("order-time", f"it passes by {time_us - before_us} us in {passed_us} us")
         if time_us < applied_us:
             self._accuse("order-time", f"a leader says {time_us}, and {applied_us} is ordered")
         bound_us = self._may_be(now_ns)
@@ -85,6 +89,12 @@ class TimeRules:
                 self._leapt_ns = now_ns
             self._offsets.append((now_ns, ahead_us))
         return time_us
+
+    def _agrees(self, agreed_us: int | None, now_ns: int) -> None:
+        """A majority of the voters' clocks have reached what they agree on."""
+        most_us = self._agreed_us(max, now_ns - _HEARD_NS) + _TOLERANCE_US
+        if agreed_us is not None and agreed_us > most_us:
+            self._accuse("order-time", f"{agreed_us} is agreed on, and most clocks show at most {most_us}")
 
     def applied(self, state: OrderingState, index: int, entry: OrderingEntry, outcomes: list[Outcome]) -> None:
         """An orderer has applied an entry."""
