@@ -1,11 +1,10 @@
 """Which servers there are, and which of them leads: found by asking, and remembered until it is wrong."""
 
-from collections import deque
-
+from ithaca.client.candidates import Candidates
 from ithaca.client.deadline import Deadline
 from ithaca.engines.raft.client.links import Link, Links
 from ithaca.engines.raft.messages import GetLog, LogIs
-from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
+from ithaca.model.errors import ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.codec import Message
@@ -43,30 +42,24 @@ class Servers:
         """The leader's answer; `Unavailable` when nobody gave one in time. What may have been done says so."""
         pauses, is_unknown = Backoff(), False
         while True:
-            problems: dict[Address, IthacaError] = {}
-            tried: set[Address] = set()
-            candidates = deque(self._candidates())
-            while candidates and not deadline.passed:
-                address = candidates.popleft()
-                if address in tried:
-                    continue
-                tried.add(address)
+            candidates = Candidates(self._candidates())
+            while not deadline.passed and (address := candidates.next()) is not None:
                 try:
                     answer = await self._ask_at(address, message, deadline)
                 except (Unavailable, ProtocolError) as error:
-                    problems[address] = error
+                    candidates.problems[address] = error
                     is_unknown = is_unknown or error.outcome_unknown
                     self.lost(address)
                     continue
                 if not isinstance(answer, Redirect):
                     self.leader = address
                     return answer
-                problems[address] = Unavailable("it knows of no leader")
+                candidates.problems[address] = Unavailable("it knows of no leader")
                 self._learn(answer, address)
                 if answer.leader is not None:
-                    candidates.appendleft(answer.leader)
+                    candidates.ask_next(answer.leader)
             if deadline.passed:
-                reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
+                reasons = candidates.reasons
                 failure = Unavailable(
                     f"no server that leads answered within {deadline.timeout_s:.3g} s"
                     + (f" ({reasons})" if reasons else "")

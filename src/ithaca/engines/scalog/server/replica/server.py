@@ -50,15 +50,17 @@ from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, NoS
 from ithaca.model.limit_use import Uses
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.descriptors import lanes_open_max
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_ns, monotonic_s
 from ithaca.runtime.metrics import ReplicaMetrics
+from ithaca.server.greeter import Greeter
+from ithaca.server.life import lock_directory
+from ithaca.server.options import ServerOptions
 from ithaca.server.status import answer_http
-from ithaca.storage.directory_lock import take_lock
-from ithaca.storage.disk import Disk, OsDisk, OsFile
+from ithaca.storage.disk import OsFile
 from ithaca.wire.batch import Batch
 
 _log = logging.getLogger("ithaca.replica")
@@ -81,24 +83,24 @@ class ReplicaServer:
         shard: int,
         replica: int,
         directory: str,
+        options: ServerOptions | None = None,
         *,
-        disk: Disk | None = None,
         address: Address | None = None,
-        listen_at: Address | None = None,
         is_spare: bool = False,
     ) -> None:
-        """`address`: of a replica that the file has not. `listen_at`: if others reach this server at its address by
-        way of a proxy or a mapped port. `is_spare`: it ends with `NoSuchReplica` if its shard does not need it, and
-        never had it."""
+        """`address`: of a replica that the file has not. `is_spare`: it ends with `NoSuchReplica` if its shard does not
+        need it, and never had it."""
+        options = options or ServerOptions()
         self._is_spare = is_spare
         self._file = file
         self._public = address or file.replica(shard, replica).address
-        self._listen_at = listen_at or self._public
+        self._listen_at = options.listen_at or self._public
         self._shard = shard
         self._replica = replica
         self._name = f"{shard}/{replica}"
         self._directory = directory
-        self._disk = disk or OsDisk()
+        self._disk = options.disk
+        self._greeter = Greeter(file, "replica", self._name, lambda: self._identity.log)
         self._registry = CollectorRegistry()
         self.metrics = ReplicaMetrics(self._registry)
         self._lock: OsFile | None = None
@@ -118,15 +120,13 @@ class ReplicaServer:
     async def start(self) -> None:
         """Recover the disk, listen, and begin to join the order."""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._disk.make_directory(self._directory)
-        if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
-            self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        self._lock = lock_directory(self._disk, self._directory)
         try:
             await self._open()
             self._listener = await listen(
                 self._listen_at,
                 accept=self._accept,
-                welcome=self._welcome,
+                welcome=self._greeter.welcome,
                 http=self._http,
                 on_refused=self.metrics.refused,
             )
@@ -171,12 +171,12 @@ class ReplicaServer:
         self.damage = Damage(self.store, self.core, self.metrics)
         self.read_view = ReadView(self.store, self.core)
         self._lane_disk = LaneDisk(self.store, self.step, self.fail, self.metrics, self.damage.met)
-        self._copies = Copies(self, self._hello)
+        self._copies = Copies(self, self._greeter.hello)
         failures = self._file.failures
         self._order = OrderLink(
             tuple(place.address for place in self._file.orderers),
             Join(self._shard, self._replica, self._identity.boot, address=self._identity.address),
-            self._hello,
+            self._greeter.hello,
             self,
             None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
         )
@@ -372,28 +372,6 @@ class ReplicaServer:
         metrics.write_queue_bytes.set_function(self._lane_disk.all_queued_bytes)
         metrics.tail.set_function(lambda: core.tail)
         metrics.readable.set_function(lambda: core.readable)
-
-    def _hello(self) -> Hello:
-        return Hello(
-            VERSION_MIN,
-            VERSION_MAX,
-            "replica",
-            self._name,
-            features=FEATURES,
-            log=self._identity.log,
-            engine=self._file.engine,
-        )
-
-    def _welcome(self) -> Welcome:
-        return Welcome(
-            VERSION_MAX,
-            "replica",
-            self._name,
-            FEATURES,
-            self._identity.log,
-            durability=self._file.durability,
-            engine=self._file.engine,
-        )
 
     def _accept(self, connection: Connection, hello: Hello) -> GatewayPeer:
         return GatewayPeer(self)
