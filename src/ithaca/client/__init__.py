@@ -2,7 +2,7 @@
 
 `engine_log` is the handle that an engine gives, with the settings of `settings`; `requesting` and `fetched` are most of
 one, for engines that append and read by requests. `bootstrap` are the addresses to begin with, `asking` asks one server
-how it is, `scan` reads a range in chunks, `inflight` counts the bytes under way. `deadline` has deadlines, `merge`
+how it is, `scan` reads a range in chunks, from `lane_files` too, `inflight` counts the bytes under way. `deadline` has deadlines, `merge`
 streams of several shards in one order, `ahead_records` iterates over what was read, `outgoing` is a batch on its way,
 `deadlines` are those of appends.
 
