@@ -36,7 +36,7 @@ from ithaca.storage.raft_files import RaftLogFiles
 _log = logging.getLogger("ithaca.orderer")
 
 ORDERERS = Words(
-    "orderer", NoSuchOrderer, LastOrderer, way_out="remove it with ithaca orderer remove, and add another one"
+    "orderer", NoSuchOrderer, LastOrderer, way_out="put another one into its place (ithaca orderer replace NUMBER)"
 )
 
 

@@ -285,6 +285,8 @@ class RequestPeer:
             try:
                 await work()
             except IthacaError as error:
+                if isinstance(error, Corrupt):
+                    self._server.found_damage(error)
                 connection.fail(received, error)
             except Exception as error:
                 _log.exception("answering %s failed", type(received.message).__name__)

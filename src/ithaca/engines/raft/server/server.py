@@ -24,7 +24,7 @@ from ithaca.engines.raft.server.retention import Retaining
 from ithaca.engines.raft.server.status import server_status
 from ithaca.engines.raft.storage.shared_log import SharedLog, SharedLogFiles
 from ithaca.model.config.cluster import ClusterFile, check_founders
-from ithaca.model.errors import ConfigError, LastOrderer, NoSuchOrderer, Unavailable
+from ithaca.model.errors import ConfigError, Corrupt, LastOrderer, NoSuchOrderer, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
@@ -43,7 +43,7 @@ from ithaca.storage.disk import Disk, OsDisk, OsFile
 _log = logging.getLogger("ithaca.raft")
 
 SERVERS = Words(
-    "orderer", NoSuchOrderer, LastOrderer, way_out="remove it with ithaca orderer remove, and add another one"
+    "orderer", NoSuchOrderer, LastOrderer, way_out="put another one into its place (ithaca orderer replace NUMBER)"
 )
 """What members of this Raft group are called: in the cluster's file they are its orderers."""
 COMMIT_TOLD_MS = 2
@@ -98,6 +98,7 @@ class RaftServer:
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
         self._is_started = False
+        self._damage: str | None = None
         self._ended = asyncio.Event()
         self._error: Exception | None = None
 
@@ -148,7 +149,8 @@ class RaftServer:
         )
         assert self._files.opened is not None
         self._store = self._files.opened
-        self._read_view = ReadView(self._store, self.machine)
+        self._read_view = ReadView(self._store, self.machine, lambda: host.driver.applied_index)
+        cargo.heard = self._read_view.heard
         self._copier = LaneCopier(self._store, host.driver, self._client_hello, lambda of: host.group.addresses.get(of))
         cargo.fetch = self._copier.fetch
         self._requests = Requests(self)
@@ -201,8 +203,14 @@ class RaftServer:
         self._end_leading(unknown)
         if change.role is Role.LEADER:
             driver = self.host.driver
-            self.leading = Leading(driver, self.machine, self.store, self._requests.leader_changed)
+            self.leading = Leading(driver, self.machine, self.store, self._ready_to_lead)
             self._retaining = Retaining(self._file.retention, self.machine, self.store, self.leading)
+        self._requests.leader_changed()
+
+    def _ready_to_lead(self) -> None:
+        assert self._requests is not None
+        if self.is_ready:
+            self.read_view.leads()
         self._requests.leader_changed()
 
     def applied(self) -> None:
@@ -244,8 +252,14 @@ class RaftServer:
 
     def status(self) -> dict[str, Any]:
         return server_status(
-            self._server, self.address, self.host, self.machine.state, self.store, self.read_view.first
+            self._server, self.address, self.host, self.machine.state, self.store, self.read_view.first, self._damage
         )
+
+    def found_damage(self, error: Corrupt) -> None:
+        """A record cannot be read here; others have it, and whoever asked goes there."""
+        if self._damage is None:
+            _log.error("the data log of server %d is damaged: %s; %s", self._server, error, SERVERS.way_out)
+        self._damage = str(error)
 
     def start_task(self, connection: Connection, request: Received, work: Callable[[], Awaitable[None]]) -> None:
         """Run what has to wait, as a part of its connection."""

@@ -19,7 +19,7 @@ _STATES = {
 
 
 def server_status(
-    server: int, address: Address, host: RaftHost, state: LogState, store: SharedLog, first: int
+    server: int, address: Address, host: RaftHost, state: LogState, store: SharedLog, first: int, damage: str | None
 ) -> dict[str, Any]:
     driver, group = host.driver, host.group
     return {
@@ -37,6 +37,7 @@ def server_status(
         "applied": driver.applied_index,
         "tail": state.tail,
         "first": first,
+        "damage": damage,
         "full": driver.storage_full is not None,
         "configured": state.configuration is not None,
         "lanes": [{"lane": str(LANE), "open": True, "ordered": state.length, "durable": store.lane.length}],
