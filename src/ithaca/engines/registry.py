@@ -16,6 +16,7 @@ from ithaca.storage.disk import Disk, OsDisk
 _known: dict[EngineName, Engine | str] = {
     "scalog": "ithaca.engines.scalog.engine",
     "raft": "ithaca.engines.raft.engine",
+    "corfu": "ithaca.engines.corfu.engine",
 }
 """Each is an engine, or the name of the module that has it as `ENGINE`."""
 _loaded: dict[EngineName, Engine] = {}

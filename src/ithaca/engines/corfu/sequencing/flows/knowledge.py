@@ -12,12 +12,14 @@ from ithaca.engines.corfu.sequencing.calls import (
     NotReady,
     OtherIdentity,
     Refused,
+    RowHolds,
+    RowTrimmed,
     SequencerAnswer,
     SequencerCall,
     UnitAnswer,
     UnitCall,
 )
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, AskSequencer, AskUnit, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskSequencer, AskUnit, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS
 from ithaca.engines.corfu.sequencing.projection import Projection
@@ -26,12 +28,14 @@ from ithaca.engines.corfu.sequencing.projection import Projection
 class Knowledge:
     """Shared by all flows of a handle. It may be old, and says so by being refused."""
 
-    def __init__(self, known: Known, *, sequencers: tuple[int, ...], patience: int = PATIENCE_MS // RETRY_MS) -> None:
+    def __init__(self, known: Known, *, sequencers: tuple[int, ...], patience_ms: int | None = None) -> None:
         self.known = known
         self.sequencers = sequencers
         """The servers that can hand out rows."""
-        self.patience = patience
-        """How often something is tried before the epoch is ended for it."""
+        self.first = known.trim
+        """The first position that was not trimmed, as far as anybody has said."""
+        self.patience_ms = PATIENCE_MS if patience_ms is None else patience_ms
+        """For how long something is tried before the epoch is ended for it."""
 
     @property
     def projection(self) -> Projection:
@@ -45,6 +49,12 @@ class Knowledge:
         """Take in what Raft has answered, unless it is older."""
         if isinstance(answer, Known) and answer.projection.epoch >= self.epoch:
             self.known = answer
+            self.first = max(self.first, answer.trim)
+
+    def saw(self, answer: UnitAnswer) -> None:
+        """Take in what a unit's answer says beside what it was asked for."""
+        if isinstance(answer, RowHolds | RowTrimmed):
+            self.first = max(self.first, answer.first)
 
     def sequencer_after(self, sequencer: int) -> int:
         """The one that takes over from this one."""
@@ -54,7 +64,7 @@ class Knowledge:
 
 def fetched(knowledge: Knowledge) -> Steps[None]:
     """Learn what Raft says now."""
-    while (answer := (yield AskRaft(GetProjection()))) is LOST:
+    while isinstance(answer := (yield AskRaft(GetProjection())), Lost):
         yield Pause(RETRY_MS)
     knowledge.learn(answer)
 
@@ -67,13 +77,13 @@ def holds(knowledge: Knowledge, projection: Projection) -> Steps[bool]:
 
 def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
     """The epoch is sealed: learn the next one, and have it decided if whoever sealed does not."""
-    tries = 0
+    waited_ms = 0
     while True:
         yield from fetched(knowledge)
         if knowledge.epoch > projection.epoch:
             return
-        tries += 1
-        if tries >= knowledge.patience:
+        waited_ms += RETRY_MS
+        if waited_ms >= knowledge.patience_ms:
             yield from reconfigured(knowledge, projection)
         else:
             yield Pause(RETRY_MS)
@@ -81,7 +91,7 @@ def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
 
 def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCall) -> Steps[UnitAnswer | None]:
     """What the unit answers under this epoch; None once there is a later one."""
-    tries = 0
+    waited_ms = 0
     while knowledge.epoch == projection.epoch:
         answer = yield AskUnit(unit, call)
         match answer:
@@ -97,10 +107,11 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
             case Refused():
                 yield Pause(RETRY_MS)
                 continue
-        if answer is not LOST and not isinstance(answer, OtherIdentity):
+        if not isinstance(answer, Lost | OtherIdentity):
+            knowledge.saw(answer)
             return answer  # type: ignore[no-any-return]
-        tries += 1
-        if tries >= knowledge.patience:
+        waited_ms += RETRY_MS + (answer.ms if isinstance(answer, Lost) else 0)
+        if waited_ms >= knowledge.patience_ms:
             yield from reconfigured(knowledge, projection, without=frozenset({unit}))
         else:
             yield Pause(RETRY_MS)
@@ -110,7 +121,7 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
 
 def asked_sequencer(knowledge: Knowledge, projection: Projection, call: SequencerCall) -> Steps[SequencerAnswer | None]:
     """What the sequencer answers under this epoch; None once there is a later one."""
-    tries = 0
+    waited_ms = 0
     while knowledge.epoch == projection.epoch:
         answer = yield AskSequencer(projection.sequencer, call)
         match answer:
@@ -118,12 +129,12 @@ def asked_sequencer(knowledge: Knowledge, projection: Projection, call: Sequence
                 yield from followed(knowledge, projection)
                 continue
             case EpochIs() | NotReady():
-                tries = 0  # it is there, and settles what precedes
-            case _ if answer is LOST:
-                tries += 1
+                waited_ms = 0  # it is there, and settles what precedes
+            case Lost(ms):
+                waited_ms += RETRY_MS + ms
             case _:
                 return answer  # type: ignore[no-any-return]
-        if tries >= knowledge.patience:
+        if waited_ms >= knowledge.patience_ms:
             successor = knowledge.sequencer_after(projection.sequencer)
             yield from reconfigured(knowledge, projection, sequencer=successor)
         else:
