@@ -138,9 +138,8 @@ class CorfuLog(FetchingLog):
     async def seek(self, time_us: int) -> int:
         """By the times of the order, which came with the rows and rise with them."""
         low, tail = await self.bounds()
-        stop_row: int = row_of(tail)
         low_row: int = row_of(low)
-        high_row = stop_row
+        high_row: int = row_of(tail)
         while low_row < high_row:
             middle = (low_row + high_row) // 2
             found = await self._rows.settled_from(middle, high_row)
@@ -148,8 +147,7 @@ class CorfuLog(FetchingLog):
                 high_row = middle
             else:
                 low_row = found[0] + 1
-        found = await self._rows.settled_from(low_row, stop_row)
-        return max(low, tail if found is None else first_position(found[0]))
+        return max(low, first_position(low_row))
 
     def _check_left(self, position: int) -> None:
         first = self._driver.knowledge.first

@@ -16,7 +16,7 @@ from ithaca.engines.corfu.sequencing.projection import Natural
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.trims import Trims
 from ithaca.engines.corfu.sequencing.unit import Change, EpochChange, RowChange, TrimChange, UnitState
-from ithaca.engines.corfu.storage.row_index import RowIndex
+from ithaca.engines.corfu.storage.row_index import FrozenBlock, RowIndex
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.positions import LaneId
@@ -61,7 +61,7 @@ class _Sessions(msgspec.Struct, frozen=True):
 class Checkpoint(NamedTuple):
     """What is written beside the lane so that a start reads little of it."""
 
-    block: bytes
+    block: FrozenBlock
     sessions: bytes
 
 

@@ -21,7 +21,7 @@ from ithaca.engines.corfu.sequencing.calls import (
 )
 from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskSequencer, AskUnit, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
-from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS
+from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS, RETRY_MS_MAX
 from ithaca.engines.corfu.sequencing.projection import Projection
 
 
@@ -62,6 +62,25 @@ class Knowledge:
         return min(later or self.sequencers)
 
 
+class Patience:
+    """How long somebody was waited for, and how long the next pause is: each is twice the one before."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._left_ms = knowledge.patience_ms
+        self._pause_ms = RETRY_MS
+
+    @property
+    def is_over(self) -> bool:
+        return self._left_ms <= 0
+
+    def pause(self, waited_ms: int) -> Pause:
+        """What to do next after it was waited in vain for so long."""
+        pause = Pause(self._pause_ms)
+        self._left_ms -= waited_ms + self._pause_ms
+        self._pause_ms = min(2 * self._pause_ms, RETRY_MS_MAX)
+        return pause
+
+
 def fetched(knowledge: Knowledge) -> Steps[None]:
     """Learn what Raft says now."""
     while isinstance(answer := (yield AskRaft(GetProjection())), Lost):
@@ -77,21 +96,20 @@ def holds(knowledge: Knowledge, projection: Projection) -> Steps[bool]:
 
 def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
     """The epoch is sealed: learn the next one, and have it decided if whoever sealed does not."""
-    waited_ms = 0
+    patience = Patience(knowledge)
     while True:
         yield from fetched(knowledge)
         if knowledge.epoch > projection.epoch:
             return
-        waited_ms += RETRY_MS
-        if waited_ms >= knowledge.patience_ms:
+        pause = patience.pause(0)
+        if patience.is_over:
             yield from reconfigured(knowledge, projection)
-        else:
-            yield Pause(RETRY_MS)
+        yield pause
 
 
 def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCall) -> Steps[UnitAnswer | None]:
     """What the unit answers under this epoch; None once there is a later one."""
-    waited_ms = 0
+    patience = Patience(knowledge)
     while knowledge.epoch == projection.epoch:
         answer = yield AskUnit(unit, call)
         match answer:
@@ -110,18 +128,18 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
         if not isinstance(answer, Lost | OtherIdentity):
             knowledge.saw(answer)
             return answer  # type: ignore[no-any-return]
-        waited_ms += RETRY_MS + (answer.ms if isinstance(answer, Lost) else 0)
-        if waited_ms >= knowledge.patience_ms:
+        # One that has lost its disk does not come back: nothing is waited for.
+        pause = patience.pause(answer.ms if isinstance(answer, Lost) else knowledge.patience_ms)
+        if patience.is_over:
             yield from reconfigured(knowledge, projection, without=frozenset({unit}))
-        else:
-            yield Pause(RETRY_MS)
-            yield from fetched(knowledge)
+        yield pause
+        yield from fetched(knowledge)
     return None
 
 
 def asked_sequencer(knowledge: Knowledge, projection: Projection, call: SequencerCall) -> Steps[SequencerAnswer | None]:
     """What the sequencer answers under this epoch; None once there is a later one."""
-    waited_ms = 0
+    patience = Patience(knowledge)
     while knowledge.epoch == projection.epoch:
         answer = yield AskSequencer(projection.sequencer, call)
         match answer:
@@ -129,15 +147,15 @@ def asked_sequencer(knowledge: Knowledge, projection: Projection, call: Sequence
                 yield from followed(knowledge, projection)
                 continue
             case EpochIs() | NotReady():
-                waited_ms = 0  # it is there, and settles what precedes
+                patience = Patience(knowledge)  # it is there, and settles what precedes
+                pause = Pause(RETRY_MS)
             case Lost(ms):
-                waited_ms += RETRY_MS + ms
+                pause = patience.pause(ms)
             case _:
                 return answer  # type: ignore[no-any-return]
-        if waited_ms >= knowledge.patience_ms:
+        if patience.is_over:
             successor = knowledge.sequencer_after(projection.sequencer)
             yield from reconfigured(knowledge, projection, sequencer=successor)
-        else:
-            yield Pause(RETRY_MS)
-            yield from fetched(knowledge)
+        yield pause
+        yield from fetched(knowledge)
     return None
