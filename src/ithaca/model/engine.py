@@ -26,6 +26,7 @@ class Feature(Enum):
 FEATURES: dict[EngineName, frozenset[Feature]] = {
     DEFAULT_ENGINE: frozenset(Feature),
     "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE}),
+    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM}),
 }
 """What each engine can do. It stands here so that a refusal can name others without loading them."""
 

@@ -52,7 +52,7 @@ class SimulatedScalog:
         return ScalogSimulation(world)
 
 
-class ScalogSimulation:
+class ScalogSimulation(Simulation):
     """See `Simulation`."""
 
     def __init__(self, world: World) -> None:
