@@ -36,3 +36,7 @@ MODE_LATE_PERCENT = 20
 latter case it is tried again after the second."""
 SPECULATED_RECORDS_MAX = 1 << 20
 """Records that a speculator holds, delivered and not confirmed or waiting for others; more makes its streams wait."""
+ASK_AGAIN_S = 0.1
+"""A lane that was asked to pass, and has not, is asked again after so long."""
+REFUSED_AGAIN_S = 0.5
+"""What a leader proposes for a lane and is refused is tried again after so long."""
