@@ -54,6 +54,11 @@ class LaneKeeper:
     def here(self, shard: int) -> Mapping[int, Here]:
         return self._here.get(shard, {})
 
+    def must_start_again(self, shard: int, replica: int, boot: int) -> bool:
+        """Whether nobody of the shard can have a lane before this start of the replica has ended."""
+        known = self._state.shards.by_number.get(shard)
+        return known is not None and not known.open_lanes() and (shard, replica, boot) in self._asked
+
     def settled(self, entry: KeptEntry, again_us: int | None = None) -> None:
         """What was proposed was applied; or it was in vain, and may be tried again at this time."""
         self._in_flight.discard(entry)

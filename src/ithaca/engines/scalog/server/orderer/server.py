@@ -6,7 +6,7 @@ leads; `requests` answers clients and replicas, `streams` tells replicas the new
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -71,8 +71,8 @@ class OrdererServer:
         self._listen_at = listen_at or file.orderer(server).address
         self._registry = CollectorRegistry()
         self.metrics = OrdererMetrics(self._registry)
-        self._machine = OrderingMachine(self._entry_applied)
-        self._streams = NewsStreams()
+        self._machine = self._make_machine()
+        self._streams = self._make_streams()
         self._aggregators = Aggregators(self._streams, are_expected=bool(file.aggregators))
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
@@ -112,15 +112,7 @@ class OrdererServer:
             self._settings,
         )
         self._clock.driver = host.driver
-        self._requests = Requests(
-            self._machine,
-            host,
-            self._streams,
-            lambda: encode_status(self.status()),
-            self.metrics,
-            self._aggregators,
-            self._clock.lead,
-        )
+        self._requests = self._make_requests(host)
         self._set_gauges(host.driver)
         self._listener = await listen(self._listen_at, accept=self._accept, welcome=self._welcome, http=self._http)
         host.start()
@@ -149,6 +141,30 @@ class OrdererServer:
     def _driver(self) -> RaftDriver | None:
         return None if self._host is None else self._host.driver
 
+    # Its parts, which an engine that is built on this one makes of its own
+
+    def _make_machine(self) -> OrderingMachine:
+        return OrderingMachine(self._entry_applied)
+
+    def _make_streams(self) -> NewsStreams:
+        return NewsStreams()
+
+    def _make_requests(self, host: RaftHost) -> Requests:
+        return Requests(
+            self._machine,
+            host,
+            self._streams,
+            lambda: encode_status(self.status()),
+            self.metrics,
+            self._aggregators,
+            self._clock.lead,
+        )
+
+    def _make_leading(self, term: int, driver: RaftDriver, ready: Callable[[], None]) -> LeaderService:
+        return LeaderService(
+            self._file, term, self._machine.state, driver, self.metrics, ready, self.hello, self._clock
+        )
+
     # What Raft tells
 
     def clocks(self) -> Clocks:
@@ -163,16 +179,7 @@ class OrdererServer:
         assert self._requests is not None
         if change.role is Role.LEADER:
             self._clock.begin()
-            self._leading = LeaderService(
-                self._file,
-                change.term,
-                self._machine.state,
-                self._host.driver,
-                self.metrics,
-                self._requests.leader_changed,
-                self.hello,
-                self._clock,
-            )
+            self._leading = self._make_leading(change.term, self._host.driver, self._requests.leader_changed)
             self._requests.leads(self._leading)
             self._aggregators.begin()
         self._requests.leader_changed()

@@ -1,0 +1,19 @@
+"""The handle of a cluster."""
+
+from ithaca.client.settings import ClientSettings
+from ithaca.engines.belfast.client.reading import SlotReading
+from ithaca.engines.belfast.name import NAME
+from ithaca.engines.scalog.client.context import open_context
+from ithaca.engines.scalog.client.links import Links
+from ithaca.engines.scalog.client.log import AsyncClusterLog
+from ithaca.model.view import Address
+
+
+class AsyncSlotLog(AsyncClusterLog):
+    """A handle on a cluster of this engine."""
+
+
+async def open_log(addresses: tuple[Address, ...], settings: ClientSettings) -> AsyncSlotLog:
+    """A handle on the cluster that has these orderers; `Unavailable` when none of them answers in time."""
+    context = await open_context(addresses, settings.timeout_s, make_reading=SlotReading, links=Links(NAME))
+    return AsyncSlotLog(context, settings)
