@@ -15,6 +15,7 @@ from ithaca.storage.disk import Disk, OsDisk
 
 _known: dict[EngineName, Engine | str] = {
     "scalog": "ithaca.engines.scalog.engine",
+    "belfast": "ithaca.engines.belfast.engine",
     "raft": "ithaca.engines.raft.engine",
 }
 """Each is an engine, or the name of the module that has it as `ENGINE`."""

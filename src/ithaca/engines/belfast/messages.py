@@ -2,13 +2,13 @@
 
 | type | message       | from → to                | answered by                  | payload |
 |------|---------------|--------------------------|------------------------------|---------|
-| 200  | DiskIs        | replica → leader         |                              |         |
-| 201  | LaneReportIs  | primary → leader         |                              |         |
-| 202  | SlotsAre      | leader → primary         |                              |         |
-| 203  | PassTo        | leader → primary         |                              |         |
-| 204  | LaneSynced    | follower → primary       |                              |         |
-| 205  | GetOwner      | client → leader          | OwnerIs                      |         |
-| 206  | OwnerIs       | back                     |                              |         |
+| 110  | DiskIs        | replica → leader         |                              |         |
+| 111  | LaneReportIs  | primary → leader         |                              |         |
+| 112  | SlotsAre      | leader → primary         |                              |         |
+| 113  | PassTo        | leader → primary         |                              |         |
+| 114  | LaneSynced    | follower → primary       |                              |         |
+| 115  | GetOwner      | client → leader          | OwnerIs                      |         |
+| 116  | OwnerIs       | back                     |                              |         |
 
 A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `LaneSynced` goes
 over the connection on which the lane is followed.
@@ -70,13 +70,13 @@ class OwnerIs(msgspec.Struct, frozen=True, array_like=True):
 
 
 TYPES: dict[int, type[msgspec.Struct]] = {
-    200: DiskIs,
-    201: LaneReportIs,
-    202: SlotsAre,
-    203: PassTo,
-    204: LaneSynced,
-    205: GetOwner,
-    206: OwnerIs,
+    110: DiskIs,
+    111: LaneReportIs,
+    112: SlotsAre,
+    113: PassTo,
+    114: LaneSynced,
+    115: GetOwner,
+    116: OwnerIs,
 }
 
 register(TYPES)
