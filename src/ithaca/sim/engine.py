@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from ithaca.sim.host import Host
     from ithaca.sim.world import World
 
-_MODULES: dict[EngineName, str] = {"scalog": "ithaca.sim.scalog.engine", "raft": "ithaca.sim.raft.engine"}
+_MODULES: dict[EngineName, str] = {
+    "scalog": "ithaca.sim.scalog.engine",
+    "belfast": "ithaca.sim.belfast.engine",
+    "raft": "ithaca.sim.raft.engine",
+}
 """Each has `SIMULATED`."""
 
 Inject = Callable[[], str | None]

@@ -9,7 +9,7 @@ from ithaca.engines.emulation import Emulation
 from ithaca.engines.engine import Engine, HeldBatch, StoredRun
 from ithaca.engines.scalog.engine import Scalog
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.engine import EngineName, Feature
+from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.errors import ConfigError
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.server_place import Role, ServerPlace
@@ -25,7 +25,7 @@ class Belfast:
     """Records have their places before they are ordered."""
 
     name: EngineName = NAME
-    features: frozenset[Feature] = frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS}
+    features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset({"orderer", "replica"})
 
     def make_server(

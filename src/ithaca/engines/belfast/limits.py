@@ -42,3 +42,9 @@ ASK_AGAIN_S = 0.1
 """A lane that was asked to pass, and has not, is asked again after so long."""
 REFUSED_AGAIN_S = 0.5
 """What a leader proposes for a lane and is refused is tried again after so long."""
+FAILURES_TOLD_MAX = 16
+"""Failures that a leader tells; whoever missed more rolls back to what was confirmed."""
+SPECULATED_BYTES_MAX = 8 * MIB
+"""Batches that a primary keeps for speculators that come later, beyond those that are not ordered."""
+SPECULATIVE_EVENTS_MAX = 1 << 16
+"""Events that wait for a speculator to take them; more makes its streams wait."""

@@ -9,16 +9,26 @@
 | 114  | LaneSynced    | follower → primary       |                              |         |
 | 115  | GetOwner      | client → leader          | OwnerIs                      |         |
 | 116  | OwnerIs       | back                     |                              |         |
+| 117  | FollowSlots   | client → leader          | a stream of SlotOrderIs      |         |
+| 118  | SlotOrderIs   | back                     |                              |         |
+| 119  | Speculate     | client → primary         | a stream of Speculated       |         |
+| 139  | Speculated    | back                     |                              | batches |
 
 A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `LaneSynced` goes
 over the connection on which the lane is followed.
 """
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
+from ithaca.engines.belfast.limits import WINDOWS_AHEAD_MAX
 from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.outcomes import LaneEnded
 from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.model.positions import LaneId
 from ithaca.protocol.codec import register
 from ithaca.protocol.fields import Boot, Counted, Natural, ReplicaNumber, ShardNumber
@@ -69,6 +79,43 @@ class OwnerIs(msgspec.Struct, frozen=True, array_like=True):
     shard: ShardNumber | None
 
 
+class FollowSlots(msgspec.Struct, frozen=True, array_like=True):
+    """Tell how the order of slots is, now and whenever it has changed."""
+
+
+class SlotOrderIs(msgspec.Struct, frozen=True, array_like=True):
+    """The order of slots: all that a speculator has to know of it, as it is now."""
+
+    tail: Counted
+    attempt: Counted
+    windows: Annotated[tuple[Window, ...], Meta(max_length=WINDOWS_AHEAD_MAX)]
+    """Those that are not over."""
+    ended: tuple[LaneEnded, ...]
+    """Closed lanes that have slots behind the tail."""
+    failed: tuple[tuple[LaneId, Natural, Counted], ...]
+    """The newest failures that are known, in order: the lane, the last position that counts, the attempt from there."""
+    view: Natural
+
+
+class Speculate(msgspec.Struct, frozen=True, array_like=True):
+    """The records of a lane as soon as they are durable in its shard."""
+
+    lane: LaneId
+
+
+class Speculated(msgspec.Struct, frozen=True, array_like=True):
+    """The batches of the payload, at these positions; then every slot of the lane below the watermark is passed.
+
+    That holds for slots from `since` on: what is before may have been sent to others, and can be read. A watermark of 0
+    says nothing: more follows.
+    """
+
+    lane: LaneId
+    positions: tuple[Counted, ...]
+    watermark: Natural
+    since: Natural
+
+
 TYPES: dict[int, type[msgspec.Struct]] = {
     110: DiskIs,
     111: LaneReportIs,
@@ -77,6 +124,10 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     114: LaneSynced,
     115: GetOwner,
     116: OwnerIs,
+    117: FollowSlots,
+    118: SlotOrderIs,
+    119: Speculate,
+    139: Speculated,
 }
 
 register(TYPES)

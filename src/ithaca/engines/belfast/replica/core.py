@@ -104,6 +104,11 @@ class SlotCore(ReplicaCore):
         return 0 if copy is None else copy.durable
 
     @property
+    def placing_lane(self) -> LaneId | None:
+        """The own lane, once it is told its slots and as long as it is open."""
+        return None if self._placement is None else self._placement.lane
+
+    @property
     def watermark(self) -> tuple[int, int]:
         """Below which position all slots of the own lane are passed, and how much of it is durable in the shard."""
         return (0, 0) if self._placement is None else (self._placement.watermark, self._placement.durable)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ithaca.engines.belfast.messages import DiskIs, GetOwner, LaneReportIs, OwnerIs
+from ithaca.engines.belfast.messages import DiskIs, FollowSlots, GetOwner, LaneReportIs, OwnerIs
 from ithaca.engines.belfast.server.orderer.joins import SlotJoinRequests
 from ithaca.engines.belfast.server.orderer.leading import CHANGES, SlotLeaderService
 from ithaca.engines.belfast.server.orderer.machine import BelfastMachine
@@ -39,12 +39,14 @@ class SlotRequests(Requests):
         time_us: Callable[[], int],
     ) -> None:
         self._slots_machine = machine
+        self._slot_streams = streams
         self._publishing: dict[int, list[tuple[Connection, Received]]] = {}
         """Who waits for the publication at this position."""
         super().__init__(machine, host, streams, status, metrics, aggregators, time_us)
         joins = self._joins
         assert isinstance(joins, SlotJoinRequests)
-        self._handlers |= {DiskIs: joins.disk, LaneReportIs: joins.lane_report, GetOwner: self._get_owner}
+        self._handlers |= {DiskIs: joins.disk, LaneReportIs: joins.lane_report}
+        self._handlers |= {GetOwner: self._get_owner, FollowSlots: self._follow_slots}
 
     def _make_joins(self, streams: NewsStreams, aggregators: Aggregators) -> JoinRequests:
         assert isinstance(streams, SlotStreams)
@@ -106,3 +108,11 @@ class SlotRequests(Requests):
             connection.answer(request, OwnerIs(None if owner is None else owner.shard))
 
         self._answers.read(connection, request, answer)
+
+    def _follow_slots(self, connection: Connection, request: Received, message: FollowSlots) -> None:
+        def begin(index: int) -> None:
+            if connection.is_open and self._answers.leading is not None:
+                connection.allow_slow_reader()
+                self._slot_streams.follow(connection)
+
+        self._answers.read(connection, request, begin)

@@ -13,11 +13,13 @@ from ithaca.engines.belfast.replica.events import (
     SlotEvent,
     SlotsTold,
     Speculate,
+    SpeculatorsAre,
     TurnEnded,
 )
 from ithaca.engines.belfast.server.replica.disk_number import disk_number
 from ithaca.engines.belfast.server.replica.gateway import SlotGatewayPeer
 from ithaca.engines.belfast.server.replica.links import SlotCopies, SlotOrderLink
+from ithaca.engines.belfast.server.replica.speculators import LaneSpeculators
 from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.engines.scalog.replica.events import Event, Held, Write
@@ -26,6 +28,7 @@ from ithaca.engines.scalog.server.replica.copies import Copies
 from ithaca.engines.scalog.server.replica.gateway import GatewayPeer
 from ithaca.engines.scalog.server.replica.order import OrderLink
 from ithaca.engines.scalog.server.replica.server import ReplicaServer
+from ithaca.model.errors import WrongLane
 from ithaca.model.positions import LaneId
 from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection
@@ -40,14 +43,17 @@ class SlotReplicaServer(ReplicaServer):
     async def _open(self) -> None:
         await super()._open()
         self._is_turn_open = False
+        self._speculators: LaneSpeculators | None = None
+        self._position = 0
+        """Of the batch that is written next."""
         performers = self._performing.performers
         self._write_batch = performers[Write]
         performers |= {
             Write: self._write,
             SendLaneReport: lambda effect: self._slot_order.report_lane(effect.report),
             SendAck: lambda effect: self._slot_copies.acknowledge(effect.lane, effect.ack),
-            Speculate: lambda effect: None,
-            Placed: lambda effect: None,
+            Speculate: self._speculated,
+            Placed: self._placed,
         }
 
     async def _make_core(self, boot: int, held: dict[LaneId, Held], settled: SettledCopies) -> ReplicaCore:
@@ -92,12 +98,44 @@ class SlotReplicaServer(ReplicaServer):
     def pass_asked(self, lane: LaneId, cut: int) -> None:
         self.slot_step(PassAsked(lane, cut))
 
+    def _placed(self, effect: Placed) -> None:
+        self._position = effect.position
+
     def _write(self, effect: Write) -> None:
         self._write_batch(effect)
-        if effect.lane == self.core.own_lane and not self._is_turn_open:
+        if effect.lane != self.core.own_lane:
+            return
+        ordered = self.core.ordered_length(effect.lane) or 0
+        self._speculators_of(effect.lane).placed(effect.batch, self._position, ordered)
+        if not self._is_turn_open:
             self._is_turn_open = True
             asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._is_turn_open = False
         self.slot_step(TurnEnded())
+
+    # Speculators
+
+    def _speculators_of(self, lane: LaneId) -> LaneSpeculators:
+        if self._speculators is None or self._speculators.lane != lane:
+            if self._speculators is not None:
+                self._speculators.close()
+            self._speculators = LaneSpeculators(lane)
+        return self._speculators
+
+    def speculate(self, connection: Connection, lane: LaneId) -> None:
+        """Send what is durable of the lane, until the connection ends."""
+        if lane != self.slot_core.placing_lane:
+            raise WrongLane(f"lane {lane} is not written here, or not yet")
+        speculators = self._speculators_of(lane)
+        speculators.add(connection, *self.slot_core.watermark)
+        self.slot_step(SpeculatorsAre(len(speculators)))
+
+    def connection_lost(self, connection: Connection) -> None:
+        super().connection_lost(connection)
+        if self._speculators is not None and self._speculators.remove(connection):
+            self.slot_step(SpeculatorsAre(len(self._speculators)))
+
+    def _speculated(self, effect: Speculate) -> None:
+        self._speculators_of(effect.lane).moved(effect.position, effect.durable)
