@@ -14,6 +14,7 @@ from ithaca.server.process import Server
 
 _known: dict[EngineName, Engine | str] = {
     "scalog": "ithaca.engines.scalog.engine",
+    "belfast": "ithaca.engines.belfast.engine",
     "raft": "ithaca.engines.raft.engine",
     "corfu": "ithaca.engines.corfu.engine",
 }

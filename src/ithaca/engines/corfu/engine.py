@@ -13,6 +13,7 @@ from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
+from ithaca.storage.disk import Disk
 
 
 class Corfu(Engine):
