@@ -1,8 +1,6 @@
 """Objects with versions, each in the shard of the caller's choice, read directly by position (vScalog)."""
 
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 from ithaca.model.errors import NoSuchShard, ShardFinalized, Unsupported
 from ithaca.model.interface.awaited.log import ClusterLog, Log
@@ -15,6 +13,9 @@ from ithaca.objects.limits import OBJECT_TIMEOUT_S
 from ithaca.objects.names import checked_name, version_prefix
 from ithaca.objects.transaction import checked_key
 from ithaca.objects.version_index import Version, VersionIndex
+
+_MOVES = (NoSuchShard, ShardFinalized, Unsupported)
+"""A shard that takes no more, so that the object moves; or none is chosen."""
 
 
 class Versions(Follower[None]):
@@ -45,31 +46,8 @@ class Versions(Follower[None]):
     def __repr__(self) -> str:
         return f"<Versions {self.name!r}, {'open' if self.is_open else 'not open'}, at position {self.covered}>"
 
-    # Life
-
-    async def open(self) -> Self:
-        """Build the index from the log, and keep it up to date from then on."""
-        if self.failure is not None:
-            raise self.failure
-        if not self.is_open:
-            try:
-                await self.begin(await self.log.first())
-            except BaseException:
-                await self.close()
-                raise
-        return self
-
-    async def close(self) -> None:
-        """Follow no more. The log stays open. Idempotent."""
-        await self.end()
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()
+    async def _begin(self) -> None:
+        await self.begin(await self.log.first())
 
     # Writing
 
@@ -90,11 +68,7 @@ class Versions(Follower[None]):
                 newest = self._placed.get(name) or self._index.newest(name)
             try:
                 receipt = await self._append(None if newest is None else newest.shard, name, value)
-            except (
-                NoSuchShard,
-                ShardFinalized,
-                Unsupported,
-            ):  # it takes no more, and the object moves; or none is chosen
+            except _MOVES:
                 receipt = await self._append(None, name, value)
         version = Version(name, receipt.position, receipt.shard)
         with self.lock:
