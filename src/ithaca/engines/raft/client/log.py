@@ -1,6 +1,7 @@
 """The handle of a cluster of this engine."""
 
 import asyncio
+from contextlib import suppress
 from weakref import WeakSet
 
 from ithaca.client.appending.coalescing import Single, Whole
@@ -9,12 +10,14 @@ from ithaca.client.asking import ask_status
 from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
+from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.raft.client.admin import RaftAdmin
 from ithaca.engines.raft.client.appends import Appends
 from ithaca.engines.raft.client.links import Links
 from ithaca.engines.raft.client.producer import SHARD
 from ithaca.engines.raft.client.records import RaftRecords, RaftSubscription
+from ithaca.engines.raft.client.scan import RaftScan
 from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.client.session import open_session
 from ithaca.engines.raft.health import cluster_status
@@ -41,6 +44,7 @@ from ithaca.model.server_place import ServerPlace
 from ithaca.model.units import Duration, seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
+from ithaca.protocol.members import GetMembers
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_filter, check_position, check_range, check_session_name, check_start
@@ -175,6 +179,22 @@ class RaftLog(EngineLog):
         check_filter(where)
         return RaftSubscription(self, start, None, where)
 
+    async def scan(
+        self,
+        start: int,
+        stop: int,
+        *,
+        where: KeyFilter | None = None,
+        shards: frozenset[int] | None = None,
+        chunk_bytes: int,
+        local: bool = True,
+    ) -> AwaitedScan:
+        self.check()
+        has_any = shards is None or SHARD in shards
+        scan = RaftScan(self, start, stop if has_any else start, where, chunk_bytes)
+        await scan.begin(local=local)
+        return scan
+
     async def first(self) -> int:
         self.check()
         found = await self.servers.log(Deadline(self.timeout_s))
@@ -207,6 +227,8 @@ class RaftLog(EngineLog):
 
     async def status(self) -> ClusterStatus:
         self.check()
+        with suppress(IthacaError):  # nobody leads: then those that are known are asked
+            await self.servers.ask_members(GetMembers(), Deadline(ATTEMPT_TIMEOUT_S))
         return cluster_status(await asyncio.gather(*map(_asked, self.servers.members)))
 
     # Ending
