@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,13 @@ import pytest
 import ithaca
 from ithaca.engines.raft.client.links import HELLO
 from ithaca.engines.raft.messages import Behind, Found, Read
-from ithaca.engines.raft.server import server as servers
 from ithaca.engines.registry import engine
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import SessionFenced, Unsupported
 from ithaca.protocol.codec import Message
 from ithaca.raft.events import Settings
 from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.server.options import ServerOptions
 from ithaca.storage.disk import OsDisk
 from ithaca.testing import Cluster
 
@@ -87,7 +88,8 @@ def test_a_server_that_knows_no_cursor_yet_is_behind_and_says_nothing_else(clust
 def test_a_new_server_copies_what_the_compaction_point_refers_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "Settings", lambda: Settings(snapshot_entries=5, trailing_entries=1))
+    settings = Settings(snapshot_entries=5, trailing_entries=1)
+    monkeypatch.setattr("ithaca.testing.cluster.ServerOptions", partial(ServerOptions, settings=settings))
     with Cluster(tmp_path / "cluster", engine="raft") as cluster, ithaca.connect(cluster.bootstrap, timeout=60) as log:
         for number in range(1, 41):
             log.append(b"%d" % number)
