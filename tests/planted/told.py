@@ -86,7 +86,7 @@ TOLD = (
     Bug(
         "scan-skips-where-files-end",
         "a scan that cannot read the files any more leaves out a record as it goes on over the network",
-        "ithaca.engines.scalog.client.read.scan",
+        "ithaca.client.scan",
         "self.position, self._local = self._local.position, None",
         "self.position, self._local = self._local.position + 1, None",
         needs=lambda drawn: drawn.files_end,

@@ -9,12 +9,14 @@ from ithaca.client.asking import ask_status
 from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
+from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.raft.client.admin import RaftAdmin
 from ithaca.engines.raft.client.appends import Appends
 from ithaca.engines.raft.client.links import Links
 from ithaca.engines.raft.client.producer import SHARD
 from ithaca.engines.raft.client.records import RaftRecords, RaftSubscription
+from ithaca.engines.raft.client.scan import RaftScan
 from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.client.session import open_session
 from ithaca.engines.raft.health import cluster_status
@@ -174,6 +176,22 @@ class RaftLog(EngineLog):
         check_start(start)
         check_filter(where)
         return RaftSubscription(self, start, None, where)
+
+    async def scan(
+        self,
+        start: int,
+        stop: int,
+        *,
+        where: KeyFilter | None = None,
+        shards: frozenset[int] | None = None,
+        chunk_bytes: int,
+        local: bool = True,
+    ) -> AwaitedScan:
+        self.check()
+        has_any = shards is None or SHARD in shards
+        scan = RaftScan(self, start, stop if has_any else start, where, chunk_bytes)
+        await scan.begin(local=local)
+        return scan
 
     async def first(self) -> int:
         self.check()

@@ -18,6 +18,8 @@ from ithaca.engines.raft.messages import (
     GetLog,
     GetSessions,
     LaneCopy,
+    LaneLocation,
+    LocateLane,
     LogIs,
     PositionIs,
     Read,
@@ -31,13 +33,22 @@ from ithaca.engines.raft.replog.entries import Control, ExpireSessions, OpenSess
 from ithaca.engines.raft.replog.sessions import Session
 from ithaca.engines.raft.server.copying import batches_to_copy
 from ithaca.engines.raft.server.reading import Stream
-from ithaca.model.errors import InvalidInput, IthacaError, NamesFull, NoSuchSession, ProtocolError, Unavailable
+from ithaca.model.errors import (
+    InvalidInput,
+    IthacaError,
+    NamesFull,
+    NoSuchSession,
+    ProtocolError,
+    Unavailable,
+    Unsupported,
+)
 from ithaca.model.limits import NAMES_ANSWERED_MAX, ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import lsn_of
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import machine_name, place_of
 from ithaca.runtime.raft.ports import Waiter
 from ithaca.server.connection_tasks import ConnectionTasks
 from ithaca.server.leader_waits import LeaderWaits
@@ -49,6 +60,9 @@ if TYPE_CHECKING:
     from ithaca.engines.raft.server.server import RaftServer
 
 _log = logging.getLogger("ithaca.raft")
+
+LOCATE_WAIT_S = 1.0
+"""A server that is asked for its files has so long to learn what is agreed on."""
 
 
 class Requests:
@@ -248,6 +262,8 @@ class RequestPeer:
                     self._subscribe(connection, received, message)
                 case CopyLane() as message:
                     self._copy(connection, received, message)
+                case LocateLane() as message:
+                    self._locate(connection, received, message)
                 case GetStatus():
                     connection.answer(received, StatusIs(encode_status(self._server.status())))
                 case _:
@@ -280,5 +296,17 @@ class RequestPeer:
                 raise Unavailable(f"this server knows the log up to LSN {length}, and {message.lsn} was asked for")
             batches = await asyncio.to_thread(batches_to_copy, self._server.store, message.lsn, stop)
             connection.answer(received, LaneCopy(), [buffer for batch in batches for buffer in batch.buffers()])
+
+        self.tasks.start(connection, received, answer)
+
+    def _locate(self, connection: Connection, received: Received, message: LocateLane) -> None:
+        async def answer() -> None:
+            if message.machine != machine_name():
+                raise Unsupported("the reader is not on this server's machine: subscribe instead")
+            read_view = self._server.read_view
+            read_view.check_not_trimmed(message.start)
+            if not await read_view.wait_readable(message.stop - 1, LOCATE_WAIT_S):
+                raise Unavailable(f"what is agreed on below position {message.stop} is not all here yet: ask another")
+            connection.answer(received, LaneLocation(*place_of(self._server.store.lane.directory)))
 
         self.tasks.start(connection, received, answer)
