@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 import ithaca
 from ithaca.spark import IthacaDataSource
 from ithaca.spark.batch_reader import TableReader
+from ithaca.spark.sink import Written
 from ithaca.testing import Cluster
 
 RECORDS = 200
@@ -55,7 +56,7 @@ def test_rows_of_a_task_are_appended() -> None:
     rows = pa.record_batch([pa.array(["a", "b"])], ["value"])
     with Cluster(engine="raft") as cluster:
         sink = IthacaDataSource({"bootstrap": cluster.bootstrap, "delivery": "atLeastOnce"}).writer(VALUE, False)
-        assert sink.write(iter([rows])).records == 2
+        assert sink.write(iter([rows])) == Written(2)
         with ithaca.connect(cluster.bootstrap) as log:
             assert [record.value for record in log.read_range(1)] == [b"a", b"b"]
 

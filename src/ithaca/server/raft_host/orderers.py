@@ -14,7 +14,7 @@ from ithaca.server.raft_host.host import RaftHost
 from ithaca.server.raft_host.identity import RaftMember, Words
 
 ORDERERS = Words(
-    "orderer", NoSuchOrderer, LastOrderer, way_out="remove it with ithaca orderer remove, and add another one"
+    "orderer", NoSuchOrderer, LastOrderer, way_out="put another one into its place (ithaca orderer replace NUMBER)"
 )
 """What members of this Raft group are called."""
 

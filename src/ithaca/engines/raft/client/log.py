@@ -1,6 +1,7 @@
 """The handle of a cluster of this engine."""
 
 import asyncio
+from contextlib import suppress
 from weakref import WeakSet
 
 from ithaca.client.appending.coalescing import Single, Whole
@@ -43,6 +44,7 @@ from ithaca.model.server_place import ServerPlace
 from ithaca.model.units import Duration, seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
+from ithaca.protocol.members import GetMembers
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_filter, check_position, check_range, check_session_name, check_start
@@ -225,6 +227,8 @@ class RaftLog(EngineLog):
 
     async def status(self) -> ClusterStatus:
         self.check()
+        with suppress(IthacaError):  # nobody leads: then those that are known are asked
+            await self.servers.ask_members(GetMembers(), Deadline(ATTEMPT_TIMEOUT_S))
         return cluster_status(await asyncio.gather(*map(_asked, self.servers.members)))
 
     # Ending

@@ -15,6 +15,7 @@ from ithaca.model.limits import ATTEMPT_TIMEOUT_S, LEADER_DOUBT_S, LEADER_DOUBT_
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import Redirect
+from ithaca.protocol.members import MembersAre
 from ithaca.runtime.backoff import Backoff
 
 Problems = dict[Address, IthacaError]
@@ -80,6 +81,14 @@ class Servers:
         answer = await self.ask(GetLog(), deadline)
         if not isinstance(answer, LogIs):
             raise ProtocolError(f"a server answered GetLog with {type(answer).__name__}")
+        return answer
+
+    async def ask_members(self, question: Message, deadline: Deadline) -> MembersAre:
+        """What the leader says of its group, now or after a change; from then on it is known here."""
+        answer = await self.ask(question, deadline)
+        if not isinstance(answer, MembersAre):
+            raise ProtocolError(f"a server answered a question about its group with {type(answer).__name__}")
+        self._orderers = Orderers(self._orderers.entry, tuple(each.address for each in answer.members))
         return answer
 
     async def leading_link(self, deadline: Deadline) -> Link:

@@ -2,6 +2,10 @@
 
 Below the cursor the lane never changes, and all of it is on this disk: entries are applied once they are durable here.
 Records in memory are answered at once; others are read in a thread.
+
+A server that was started again, or cut off from the leader, may not know what was trimmed meanwhile. So when it hears
+of a leader again it serves nothing until it has applied what was agreed on by then. While it hears of nobody it goes on
+with what it served before, for there may be nobody.
 """
 
 import asyncio
@@ -11,7 +15,7 @@ from ithaca.engines.raft.messages import Behind, Deliver, Delivered, Found, Subs
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.storage.shared_log import SharedLog
 from ithaca.model.errors import IthacaError, Trimmed
-from ithaca.model.limits import DELIVER_BYTES_MAX, WATERMARK_INTERVAL_S
+from ithaca.model.limits import DELIVER_BYTES_MAX, LEADER_SILENT_S, WATERMARK_INTERVAL_S
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter
 from ithaca.protocol.codec import Message
@@ -28,21 +32,40 @@ from ithaca.wire.batch import NOOPS, Batch
 class ReadView:
     """What can be read here, and who waits for more of it."""
 
-    def __init__(self, store: SharedLog, machine: LogMachine) -> None:
+    def __init__(self, store: SharedLog, machine: LogMachine, applied_index: Callable[[], int]) -> None:
         self._store = store
         self._machine = machine
+        self._applied_index = applied_index
+        self._barrier: int | None = None
+        """The entry that has to be applied before anything is served; None as long as nobody was heard of."""
+        self._heard_s = 0.0
         self.readable = Readable(lambda: self.first, lambda: self.limit)
         self.filtering = Filtering()
 
     @property
     def limit(self) -> int:
-        """Positions below are known to be agreed on."""
+        """Positions below are known to be agreed on, and whether they were trimmed is known."""
+        if self._barrier is None or self._applied_index() < self._barrier:
+            return 1
         return self._machine.state.tail
 
     @property
     def first(self) -> int:
         """What the lane says counts, too: after a start the trim may not be applied again yet."""
         return max(self._machine.state.first, position_of(self._store.lane.trim_lsn))
+
+    def heard(self, commit_index: int) -> None:
+        """A leader speaks, and this much is agreed on."""
+        now_s = asyncio.get_running_loop().time()
+        if self._barrier is None or now_s - self._heard_s > LEADER_SILENT_S:
+            self._barrier = commit_index
+            self.advanced()
+        self._heard_s = now_s
+
+    def leads(self) -> None:
+        """This server leads, and has applied everything that was agreed on before it did."""
+        self._barrier = 0
+        self.advanced()
 
     def advanced(self) -> None:
         """More may be read."""

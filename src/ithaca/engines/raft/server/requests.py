@@ -251,7 +251,7 @@ class RequestPeer:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self._server = requests.server
-        self.tasks = ConnectionTasks("server", _log)
+        self.tasks = ConnectionTasks("server", _log, requests.server.failed_to_answer)
 
     def on_message(self, connection: Connection, received: Received) -> None:
         try:
@@ -303,9 +303,9 @@ class RequestPeer:
         async def answer() -> None:
             if message.machine != machine_name():
                 raise Unsupported("the reader is not on this server's machine: subscribe instead")
-            read_view = self._server.read_view
-            read_view.check_not_trimmed(message.start)
-            if not await read_view.wait_readable(message.stop - 1, LOCATE_WAIT_S):
+            readable = self._server.read_view.readable
+            readable.check_not_trimmed(message.start)
+            if not await readable.wait(message.stop - 1, LOCATE_WAIT_S):
                 raise Unavailable(f"what is agreed on below position {message.stop} is not all here yet: ask another")
             connection.answer(received, LaneLocation(*place_of(self._server.store.lane.directory)))
 

@@ -23,7 +23,7 @@ from ithaca.engines.raft.server.retention import Retaining
 from ithaca.engines.raft.server.status import server_status
 from ithaca.engines.raft.storage.shared_log import SharedLog, SharedLogFiles
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.errors import ConfigError, Unavailable
+from ithaca.model.errors import ConfigError, Corrupt, IthacaError, Unavailable
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import Hello
 from ithaca.raft.events import Role, RoleChanged
@@ -32,6 +32,7 @@ from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.server.options import ServerOptions
 from ithaca.server.raft_host.hosting import HostingServer
+from ithaca.server.raft_host.orderers import ORDERERS
 
 _log = logging.getLogger("ithaca.raft")
 
@@ -65,6 +66,7 @@ class RaftServer(HostingServer):
         self._requests: Requests | None = None
         self._peers: dict[Connection, RequestPeer] = {}
         self._is_started = False
+        self._damage: str | None = None
 
     # Life
 
@@ -90,7 +92,8 @@ class RaftServer(HostingServer):
         host = self._open_host(self.machine, self._files, settings, cargo)
         assert self._files.opened is not None
         self._store = self._files.opened
-        self._read_view = ReadView(self._store, self.machine)
+        self._read_view = ReadView(self._store, self.machine, lambda: host.driver.applied_index)
+        cargo.heard = self._read_view.heard
         self._copier = LaneCopier(self._store, host.driver, self._client_hello, lambda of: host.group.addresses.get(of))
         cargo.fetch = self._copier.fetch
         self._requests = Requests(self)
@@ -126,8 +129,14 @@ class RaftServer(HostingServer):
         self._end_leading(unknown)
         if change.role is Role.LEADER:
             driver = self.host.driver
-            self.leading = Leading(driver, self.machine, self.store, self._requests.leader_changed)
+            self.leading = Leading(driver, self.machine, self.store, self._ready_to_lead)
             self._retaining = Retaining(self._file.retention, self.machine, self.store, self.leading)
+        self._requests.leader_changed()
+
+    def _ready_to_lead(self) -> None:
+        assert self._requests is not None
+        if self.is_ready:
+            self.read_view.leads()
         self._requests.leader_changed()
 
     def applied(self) -> None:
@@ -165,8 +174,15 @@ class RaftServer(HostingServer):
 
     def status(self) -> dict[str, Any]:
         return server_status(
-            self._server, self.address, self.host, self.machine.state, self.store, self.read_view.first
+            self._server, self.address, self.host, self.machine.state, self.store, self.read_view.first, self._damage
         )
+
+    def failed_to_answer(self, error: IthacaError) -> None:
+        """If a record cannot be read here, others have it, and whoever asked goes there."""
+        if isinstance(error, Corrupt):
+            if self._damage is None:
+                _log.error("the data log of server %d is damaged: %s; %s", self._server, error, ORDERERS.way_out)
+            self._damage = str(error)
 
     def start_task(self, connection: Connection, request: Received, work: Callable[[], Awaitable[None]]) -> None:
         """Run what has to wait, as a part of its connection."""

@@ -11,7 +11,7 @@ from ithaca.server.raft_host.orderers import member_status
 
 
 def server_status(
-    server: int, address: Address, host: RaftHost, state: LogState, store: SharedLog, first: int
+    server: int, address: Address, host: RaftHost, state: LogState, store: SharedLog, first: int, damage: str | None
 ) -> dict[str, Any]:
     is_full = host.driver.storage_full is not None
     status = member_status(server, address, host)
@@ -20,6 +20,7 @@ def server_status(
     return status | {
         "tail": state.tail,
         "first": first,
+        "damage": damage,
         "full": is_full,
         "configured": state.configuration is not None,
         "lanes": [{"lane": str(LANE), "open": True, "ordered": state.length, "durable": store.lane.length}],
