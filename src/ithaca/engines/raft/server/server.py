@@ -38,12 +38,17 @@ _log = logging.getLogger("ithaca.raft")
 
 COMMIT_TOLD_MS = 2
 """Who reads from a follower waits for what it is told."""
-INFLIGHT_APPENDS = 2
-"""The pipeline of each follower (eBay §3.3): the next append has all that came since the last one left."""
 
 
 class RaftServer(HostingServer):
     """One server of a cluster. `start`, then `wait` until it is stopped or fails, then `stop`."""
+
+    inflight_appends_max = 2
+    """The pipeline of each follower (eBay §3.3): the next append has all that came since the last one left."""
+    append_entries_max: int | None = None
+    """Ranges in one append, if that is not left to the settings."""
+    files_type: type[SharedLogFiles] = SharedLogFiles
+    leading_type: type[Leading] = Leading
 
     def __init__(
         self, file: ClusterFile, server: ServerId, directory: str, options: ServerOptions | None = None
@@ -56,7 +61,7 @@ class RaftServer(HostingServer):
         self._registry = CollectorRegistry()
         self.metrics = OrdererMetrics(self._registry)
         self.machine = LogMachine(self._trimmed)
-        self._files = SharedLogFiles(file.segment_bytes)
+        self._files = self.files_type(file.segment_bytes)
         self._store: SharedLog | None = None
         self._read_view: ReadView | None = None
         self._copier: LaneCopier | None = None
@@ -85,9 +90,11 @@ class RaftServer(HostingServer):
             self._options.settings,
             weigh=weigh,
             fetches=True,
-            inflight_appends_max=INFLIGHT_APPENDS,
+            inflight_appends_max=self.inflight_appends_max,
             commit_told_ms=COMMIT_TOLD_MS,
         )
+        if self.append_entries_max is not None:
+            settings = replace(settings, append_entries_max=self.append_entries_max)
         cargo = RangeCargo(lambda: self.store, lambda: self.host.driver)
         host = self._open_host(self.machine, self._files, settings, cargo)
         assert self._files.opened is not None
@@ -129,7 +136,7 @@ class RaftServer(HostingServer):
         self._end_leading(unknown)
         if change.role is Role.LEADER:
             driver = self.host.driver
-            self.leading = Leading(driver, self.machine, self.store, self._ready_to_lead)
+            self.leading = self.leading_type(driver, self.machine, self.store, self._ready_to_lead)
             self._retaining = Retaining(self._file.retention, self.machine, self.store, self.leading)
         self._requests.leader_changed()
 
