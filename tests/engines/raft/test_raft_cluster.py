@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import ithaca
 from ithaca.engines.raft.client.links import HELLO
@@ -14,7 +15,6 @@ from ithaca.engines.registry import engine
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import SessionFenced, Unsupported
 from ithaca.protocol.codec import Message
-from ithaca.raft.events import Settings
 from ithaca.runtime.connection import OnlyAnswers, dial
 from ithaca.storage.disk import OsDisk
 from ithaca.testing import Cluster
@@ -87,7 +87,8 @@ def test_a_server_that_knows_no_cursor_yet_is_behind_and_says_nothing_else(clust
 def test_a_new_server_copies_what_the_compaction_point_refers_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "Settings", lambda: Settings(snapshot_entries=5, trailing_entries=1))
+    small = {"snapshot_entries": 5, "trailing_entries": 1}
+    monkeypatch.setattr(servers, "replace", lambda settings, **changes: replace(settings, **changes | small))
     with Cluster(tmp_path / "cluster", engine="raft") as cluster, ithaca.connect(cluster.bootstrap, timeout=60) as log:
         for number in range(1, 41):
             log.append(b"%d" % number)
