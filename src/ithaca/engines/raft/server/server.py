@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from ithaca.engines.raft.replog.entries import weigh
 from ithaca.engines.raft.server.cargo import RangeCargo
 from ithaca.engines.raft.server.copying import LaneCopier
+from ithaca.engines.raft.server.idle import IdleLooks
 from ithaca.engines.raft.server.leading import Leading
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.server.reading import ReadView
@@ -68,6 +69,7 @@ class RaftServer(HostingServer):
         self.leading: Leading | None = None
         """While this server leads."""
         self._retaining: Retaining | None = None
+        self._idle_looks: IdleLooks | None = None
         self._requests: Requests | None = None
         self._peers: dict[Connection, RequestPeer] = {}
         self._is_started = False
@@ -138,6 +140,7 @@ class RaftServer(HostingServer):
             driver = self.host.driver
             self.leading = self.leading_type(driver, self.machine, self.store, self._ready_to_lead)
             self._retaining = Retaining(self._file.retention, self.machine, self.store, self.leading)
+            self._idle_looks = IdleLooks(self._file.session_idle_s, self.leading)
         self._requests.leader_changed()
 
     def _ready_to_lead(self) -> None:
@@ -168,6 +171,9 @@ class RaftServer(HostingServer):
         if self._retaining is not None:
             self._retaining.end()
             self._retaining = None
+        if self._idle_looks is not None:
+            self._idle_looks.end()
+            self._idle_looks = None
         if self.leading is not None:
             leading, self.leading = self.leading, None
             leading.end(error)
