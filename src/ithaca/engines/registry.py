@@ -14,7 +14,9 @@ from ithaca.server.process import Server
 
 _known: dict[EngineName, Engine | str] = {
     "scalog": "ithaca.engines.scalog.engine",
+    "belfast": "ithaca.engines.belfast.engine",
     "raft": "ithaca.engines.raft.engine",
+    "corfu": "ithaca.engines.corfu.engine",
 }
 """Each is an engine, or the name of the module that has it as `ENGINE`."""
 _loaded: dict[EngineName, Engine] = {}

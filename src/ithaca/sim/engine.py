@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from ithaca.sim.host import Host
     from ithaca.sim.world import World
 
-_MODULES: dict[EngineName, str] = {"scalog": "ithaca.sim.scalog.engine", "raft": "ithaca.sim.raft.engine"}
+_MODULES: dict[EngineName, str] = {
+    "scalog": "ithaca.sim.scalog.engine",
+    "belfast": "ithaca.sim.belfast.engine",
+    "raft": "ithaca.sim.raft.engine",
+    "corfu": "ithaca.sim.corfu.engine",
+}
 """Each has `SIMULATED`."""
 
 Inject = Callable[[], str | None]
@@ -144,6 +149,11 @@ class Simulation(Protocol):
         """All servers have stopped; raises `Violation`."""
 
     # What is left
+
+    def copies_end(self) -> int:
+        """On how many disks each record is once everything has come about; unless its engine says otherwise, on all of
+        its group."""
+        return min(len(group.hosts) for group in self.groups())
 
     def dump(self, host: "Host") -> Final:
         """What the disk of a storage server holds; raises `Corrupt`."""

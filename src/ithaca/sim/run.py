@@ -179,7 +179,7 @@ class _Run:
         self._converge("servers stop", lambda: not any(host.is_up for host in world.hosts.values()))
         world.simulation.check_end()
         finals = self._finals()
-        copies = min(len(group.hosts) for group in world.simulation.groups()) - finals.count(None)
+        copies = world.simulation.copies_end() - finals.count(None)
         is_dense = Feature.DENSE in registry.engine(world.configuration.engine).features
         plan = Plan(copies=copies, ok_min=1, dense=is_dense)
         events = [plan, *world.recorder.events, *filter(None, finals)]

@@ -100,6 +100,8 @@ class World:
         self.administrator = Administrator(self)
         self.members = Members(self, self.random)
         self.jumps = ClockJumps(self)
+        self.ordered: OrderTimes = OrderTimes()
+        """Of the engine's own kind, where it has one."""
         self.simulation: Simulation = added.simulate(self)
         """What its engine adds."""
         self._roles: list[Client] = [*self.producers, *self.readers]
@@ -107,7 +109,6 @@ class World:
             self._roles.append(self.administrator)
         self._roles += self.simulation.clients()
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
-        self.ordered: OrderTimes = OrderTimes()
         self.is_loaded = True
         """Whether producers go on."""
         self.is_healing = False

@@ -135,7 +135,7 @@ class Model:
         known = self.known
         assert known is not None
         producer, epoch = self.producers.get(number, (100 + number, 1))
-        knowledge = Knowledge(known, sequencers=self.sequencers, patience=NEVER)
+        knowledge = Knowledge(known, sequencers=self.sequencers, patience_ms=NEVER)
         return self._scripts()[number](Handle(knowledge, Writer(producer, epoch)))
 
     # Actions

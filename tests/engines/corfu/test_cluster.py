@@ -8,13 +8,9 @@ import pytest
 
 import ithaca
 import ithaca.aio
-from ithaca.engines import registry
-from ithaca.engines.corfu.engine import ENGINE
 from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
 from ithaca.model.errors import InvalidInput, NotWritten, SessionFenced, Trimmed
 from ithaca.testing import Cluster
-
-registry.register("corfu", ENGINE)
 
 
 @pytest.fixture

@@ -80,29 +80,29 @@ def test_a_write_is_told_when_it_is_durable_and_not_shown_before() -> None:
 def test_the_seal_comes_behind_every_write_that_was_accepted() -> None:
     desk = Desk()
     desk.asks("a", Write(1, 3, batch(1)))
-    assert desk.asks("s", Seal(1)) == []
+    assert desk.asks("s", Seal(1, IDENTITY)) == []
     assert desk.asks("b", Write(1, 4, batch(2))) == [Reply("b", EpochIs(1, True))], "nothing is accepted behind it"
     assert desk.sync(1) == [Reply("a", RowWritten())]
     assert desk.sync() == [Reply("s", UnitSealed(1, 3, 1))]
-    assert desk.asks("t", Seal(1)) == [Reply("t", UnitSealed(1, 3, 1))], "the same again is the same"
+    assert desk.asks("t", Seal(1, IDENTITY)) == [Reply("t", UnitSealed(1, 3, 1))], "the same again is the same"
 
 
 def test_a_seal_that_is_asked_for_again_waits_for_the_first() -> None:
     desk = Desk()
-    desk.asks("s", Seal(1))
-    assert desk.asks("t", Seal(1)) == []
+    desk.asks("s", Seal(1, IDENTITY))
+    assert desk.asks("t", Seal(1, IDENTITY)) == []
     assert [reply.caller for reply in desk.sync()] == ["s", "t"]
 
 
 def test_epochs_rise() -> None:
     desk = Desk()
-    desk.asks("s", Seal(1))
+    desk.asks("s", Seal(1, IDENTITY))
     desk.sync()
     assert desk.asks("i", Install(1, IDENTITY)) == [Reply("i", EpochIs(1, True))], "it was sealed"
     desk.asks("i", Install(2, IDENTITY))
     assert desk.sync() == [Reply("i", UnitInstalled())]
     assert desk.asks("i", Install(2, IDENTITY)) == [Reply("i", UnitInstalled())]
-    assert desk.asks("s", Seal(1)) == [Reply("s", EpochIs(2, False))]
+    assert desk.asks("s", Seal(1, IDENTITY)) == [Reply("s", EpochIs(2, False))]
     assert desk.asks("r", Read(1, 1)) == [Reply("r", EpochIs(2, False))]
     assert desk.asks("r", Read(3, 1)) == [Reply("r", EpochIs(2, False))]
     assert desk.asks("r", Read(2, 1)) == [Reply("r", RowUnwritten())]

@@ -1,25 +1,26 @@
 """CORFU, as an engine among others. What a process does not use of it is not loaded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.corfu.name import NAME
-from ithaca.engines.engine import Engine
+from ithaca.engines.engine import Engine, HeldBatch, StoredRun
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.engine import EngineName, Feature
+from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
+from ithaca.storage.disk import Disk
 
 
 class Corfu(Engine):
     """Positions are handed out first, and written through chains of units after."""
 
     name: EngineName = NAME
-    features: frozenset[Feature] = frozenset({Feature.SESSIONS, Feature.TRIM})
+    features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset({"orderer", "replica", "spare"})
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
@@ -44,6 +45,16 @@ class Corfu(Engine):
         from ithaca.engines.corfu.health import health
 
         return health(servers)
+
+    def stored_runs(self, disk: Disk, directory: str) -> Iterator[StoredRun]:
+        from ithaca.engines.corfu.storage.stored import stored_runs
+
+        return stored_runs(disk, directory)
+
+    def held_batches(self, disk: Disk, directory: str) -> Iterator[HeldBatch]:
+        from ithaca.engines.corfu.storage.stored import held_batches
+
+        return held_batches(disk, directory)
 
 
 ENGINE: Engine = Corfu()

@@ -48,6 +48,8 @@ class RowContent(msgspec.Struct, frozen=True, array_like=True):
     """What is in the row: the batch in the payload, or junk."""
 
     time_us: int
+    first: Natural = 0
+    """Everything before this position was trimmed, as far as the unit knows."""
 
 
 class GetIdentity(msgspec.Struct, frozen=True, array_like=True):
@@ -120,13 +122,15 @@ def heard_call(message: Message, payload: Buffer) -> UnitCall:
 
 def said_answer(answer: UnitAnswer) -> tuple[Message, Sequence[Buffer]]:
     if isinstance(answer, RowHolds):
-        return RowContent(answer.entry.time_us), _payload(answer.entry)
+        return RowContent(answer.entry.time_us, answer.first), _payload(answer.entry)
     return answer, ()
 
 
 def heard_answer(message: Message, payload: Buffer) -> object:
     """What a unit's message says."""
-    return RowHolds(_entry(payload, message.time_us)) if isinstance(message, RowContent) else message
+    if isinstance(message, RowContent):
+        return RowHolds(_entry(payload, message.time_us), message.first)
+    return message
 
 
 def _payload(entry: Entry) -> Sequence[Buffer]:

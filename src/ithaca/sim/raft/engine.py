@@ -44,7 +44,7 @@ class SimulatedRaft:
         return RaftSimulation(world)
 
 
-class RaftSimulation:
+class RaftSimulation(Simulation):
     """See `Simulation`."""
 
     def __init__(self, world: World) -> None:

@@ -4,7 +4,7 @@ The world knows the true time, which no server does: so it can tell whether what
 moved as time does, and whether what had a time to live had it.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ class TimeRules:
         """When a leader said the time, and by how much it was ahead of the true one."""
         self._leapt_ns = -1
         self._cuts: list[tuple[int, int, int]] = []
-        """The tail behind each cut, when it was proposed, and its time."""
+        """Of each cut with records: where they begin, when it was proposed, and its time."""
         self._opened_ns: dict[LaneId, tuple[int, int]] = {}
         """Of each part: when it was opened, and its time to live."""
         self._voters: tuple[int, ...] = ()
@@ -107,9 +107,9 @@ class TimeRules:
             self._accuse("order-time", f"entry {index} makes it {state.time_us}, and it may be {bound_us} by now")
         for outcome in outcomes:
             match outcome:
-                case OrderedCut():
+                case OrderedCut() if len(outcome.keys):
                     said_ns = self._said_ns.get(outcome.time_us, now_ns)
-                    self._cuts.append((outcome.tail, said_ns, outcome.time_us))
+                    self._cuts.append((int(outcome.positions.min()), said_ns, outcome.time_us))
                 case PartOpened(part=part) if isinstance(entry, OpenPart):
                     said_ns = self._said_ns.get(entry.time_us, now_ns)
                     self._opened_ns.setdefault(part.lane, (said_ns, entry.ttl_us))
@@ -161,8 +161,10 @@ class TimeRules:
         now_ns = self._world.scheduler.now_ns
         recorder.events.append(Trim(now_ns, None, before))  # nobody is told
         self._world.count("trimmed by retention")
-        at = bisect_right(self._cuts, before - 1, key=lambda cut: cut[0])
-        _, ordered_ns, time_us = self._cuts[min(at, len(self._cuts) - 1)]
+        at = bisect_left(self._cuts, before, key=lambda cut: cut[0]) - 1
+        if at < 0:
+            return  # no record goes
+        _, ordered_ns, time_us = self._cuts[at]
         true_us = (now_ns - ordered_ns) // 1000
         since_ns = now_ns - configuration.limits["RETENTION_WAIT_S"] * 1_000_000_000
         waited = bisect_left(self._offsets, since_ns, key=lambda said: said[0])

@@ -1,11 +1,12 @@
 """Running flows: each effect is performed over connections, and its answer sent back into the flow."""
 
 import asyncio
-from typing import TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import Decide, heard_answer, said_call
-from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, Refused, UnitCall
+from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, Refused, SequencerCall, UnitCall
 from ithaca.engines.corfu.sequencing.commands import GetSessions
 from ithaca.engines.corfu.sequencing.flows.flow import (
     LOST,
@@ -16,11 +17,13 @@ from ithaca.engines.corfu.sequencing.flows.flow import (
     Done,
     Effect,
     Flow,
+    Lost,
     Pause,
     Steps,
 )
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
 from ithaca.model.errors import ProtocolError, StorageFull, Unavailable
+from ithaca.model.view import Address
 
 T = TypeVar("T")
 
@@ -50,34 +53,38 @@ class Driver:
                 return tuple(await asyncio.gather(*(self._ask_unit(unit, call) for unit, call in asked)))
             case AskSequencer(sequencer, call):
                 address = dict(self.knowledge.known.sequencers).get(sequencer)
-                if address is None:
-                    return LOST
-                try:
-                    return (await self._links.ask(address, call)).message
-                except Unavailable:
-                    return LOST
+                return LOST if address is None else await _or_lost(self._ask(address, call))
             case AskRaft(call):
                 message = call if isinstance(call, GetProjection | GetSessions) else Decide(call)
-                try:
-                    return await self._links.ask_leader(message)
-                except Unavailable:
-                    return LOST
+                return await _or_lost(self._links.ask_leader(message))
             case Pause(ms):
                 await asyncio.sleep(ms / 1000)
                 return None
 
+    async def _ask(self, address: Address, call: SequencerCall) -> object:
+        return (await self._links.ask(address, call)).message
+
     async def _ask_unit(self, unit: int, call: UnitCall) -> object:
         member = self.knowledge.projection.member(unit)
-        if member is None:
-            return LOST
+        return LOST if member is None else await _or_lost(self._answer_of(member.address, call))
+
+    async def _answer_of(self, address: Address, call: UnitCall) -> object:
         message, payload = said_call(call)
         try:
-            received = await self._links.ask(member.address, message, payload)
-        except Unavailable:
-            return LOST
+            received = await self._links.ask(address, message, payload)
         except StorageFull as error:
             return Refused(str(error))
         return heard_answer(received.message, received.payload)
+
+
+async def _or_lost(asking: Coroutine[Any, Any, object]) -> object:
+    """What comes of it, or for how long nothing did."""
+    loop = asyncio.get_running_loop()
+    begun_s = loop.time()
+    try:
+        return await asking
+    except Unavailable:
+        return Lost(int((loop.time() - begun_s) * 1000))
 
 
 async def first_knowledge(links: Links) -> Knowledge:

@@ -17,14 +17,23 @@ from ithaca.engines.corfu.client.writers import Writers
 from ithaca.engines.corfu.sequencing.commands import Void
 from ithaca.engines.corfu.sequencing.entries import Entry
 from ithaca.engines.corfu.sequencing.flows.opening import opened
-from ithaca.engines.corfu.sequencing.flows.reading import tail
+from ithaca.engines.corfu.sequencing.flows.reading import looked, tail
 from ithaca.engines.corfu.sequencing.flows.settling import settled
 from ithaca.engines.corfu.sequencing.flows.trimming import trimmed_log, trimmed_rows
 from ithaca.engines.corfu.sequencing.rows import first_position, row_of
 from ithaca.engines.corfu.sequencing.state import ANONYMOUS
-from ithaca.model.errors import InvalidInput, IthacaError, NamesFull, NotWritten, SessionExpired, Unavailable
+from ithaca.model.errors import (
+    EmptyPosition,
+    InvalidInput,
+    IthacaError,
+    NamesFull,
+    NotWritten,
+    SessionExpired,
+    Unavailable,
+)
 from ithaca.model.interface import ClusterStatus
-from ithaca.model.records import Durability, Receipt
+from ithaca.model.records import Durability, Receipt, Record
+from ithaca.model.units import Duration
 from ithaca.model.view import Address
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_position, check_session_name, too_late
@@ -107,14 +116,43 @@ class CorfuLog(FetchingLog):
     async def bounds(self) -> Bounds:
         row = await self._driver.run(tail(self._driver.knowledge))
         self._rows.saw_tail(row)
-        first = self._driver.knowledge.known.trim
+        first = self._driver.knowledge.first
         return Bounds(first, max(first, first_position(row)))
 
     async def fetch(self, position: int, wait_s: float) -> Fetched:
-        first = self._driver.knowledge.known.trim
+        self._check_left(position)
+        found = await self._rows.fetch(position, wait_s)
+        self._check_left(position)  # the answers say it, too
+        return found
+
+    async def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
+        try:
+            return await super().read(position, shard=shard, wait=wait)
+        except EmptyPosition:
+            row = row_of(position)
+            if await self._driver.run(looked(self._driver.knowledge, row)) != "trimmed":
+                raise
+            self._check_left(position)
+            raise trimmed(position, first_position(row + 1)) from None
+
+    async def seek(self, time_us: int) -> int:
+        """By the times of the order, which came with the rows and rise with them."""
+        low, tail = await self.bounds()
+        low_row: int = row_of(low)
+        high_row: int = row_of(tail)
+        while low_row < high_row:
+            middle = (low_row + high_row) // 2
+            found = await self._rows.settled_from(middle, high_row)
+            if found is None or found[1].time_us >= time_us:
+                high_row = middle
+            else:
+                low_row = found[0] + 1
+        return max(low, first_position(low_row))
+
+    def _check_left(self, position: int) -> None:
+        first = self._driver.knowledge.first
         if position < first:
             raise trimmed(position, first)
-        return await self._rows.fetch(position, wait_s)
 
     # What only this engine has
 

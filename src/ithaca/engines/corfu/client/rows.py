@@ -54,6 +54,31 @@ class RowReader:
             if not await self._waited(row, deadline):
                 return found
 
+    async def settled_from(self, row: int, stop: int) -> tuple[int, Entry] | None:
+        """The first row from this one on that has a batch, below `stop`, with it; every row of these was taken."""
+        self.saw_tail(stop)
+        while row < stop:
+            states = await self._read_some(row)
+            for at, state in enumerate(states, row):
+                if isinstance(state, Entry) and state.batch is not None:
+                    return (at, state) if at < stop else None
+            if states[0] == "unwritten":
+                await self._mend(row)
+            else:
+                row = self._row_after(row, states)
+        return None
+
+    def _row_after(self, row: int, states: list[RowState]) -> int:
+        """Where to go on behind rows of which the first is passed."""
+        following = row
+        projection = self._driver.knowledge.projection
+        for at, state in enumerate(states, row):
+            if state == "unwritten":
+                break
+            stop = projection.stop_of(projection.range_of(at)) if state == "empty" else None
+            following = max(at + 1, stop or 0)
+        return following
+
     async def _read_some(self, row: int) -> list[RowState]:
         """This row and, where they were taken, those behind it; up to the first that is not written."""
         knowledge = self._driver.knowledge
@@ -90,8 +115,6 @@ class RowReader:
 
     def _fetched(self, position: int, row: int, states: list[RowState]) -> Fetched:
         batches: list[PositionedBatch] = []
-        following = position
-        projection = self._driver.knowledge.projection
         for at, state in enumerate(states, row):
             if state == "unwritten":
                 break
@@ -101,12 +124,8 @@ class RowReader:
                 if position < start + state.batch.count:
                     shard = shard_of(self._driver, at)
                     batches.append(PositionedBatch(state.batch, start, shard, 0, state.batch.count))
-            following = first_position(at + 1)
-            if state == "empty":
-                stop = projection.stop_of(projection.range_of(at))
-                following = first_position(stop) if stop is not None else following
-                break
-        return Fetched(batches, following)
+        following = self._row_after(row, states)
+        return Fetched(batches, first_position(following) if following > row else position)
 
     async def _waited(self, row: int, deadline: Deadline) -> bool:
         """Wait until there may be more; False when the time is up."""

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 from ithaca.engines.corfu.client.driving import Driver
 from ithaca.engines.corfu.client.writers import NumberedWriter, append_as, shard_of
+from ithaca.engines.corfu.sequencing.entries import Entry
 from ithaca.engines.corfu.sequencing.flows.opening import OpenedSession
+from ithaca.engines.corfu.sequencing.flows.reading import looked
 from ithaca.engines.corfu.sequencing.placed import PlacedBatch
 from ithaca.engines.corfu.sequencing.rows import first_position, row_of
 from ithaca.model.errors import SessionFenced
@@ -16,8 +18,10 @@ from ithaca.model.units import Duration, optional_seconds
 from ithaca.runtime.checks import check_seq
 from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us
-from ithaca.sessions.continuing import earlier
+from ithaca.sessions.continuing import conflict, earlier
+from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
+from ithaca.wire.repeats import same_records
 
 
 class CorfuSession(awaited.Session):
@@ -66,6 +70,7 @@ class CorfuSession(awaited.Session):
                 first_seq = self.next_seq if seq is None else seq
                 repeated = earlier(self, first_seq, batch.count)
                 if repeated is not None:
+                    await self._check_same(repeated, batch)
                     return Receipt(
                         first_position(repeated.row),
                         repeated.count,
@@ -86,6 +91,12 @@ class CorfuSession(awaited.Session):
         self._appending.add(task)
         task.add_done_callback(self._appending.discard)
         return await within(asyncio.shield(task), timeout_s)
+
+    async def _check_same(self, repeated: PlacedBatch, batch: Batch) -> None:
+        """`SequenceConflict` if other records are there; what was trimmed is known by nobody any more."""
+        found = await self._driver.run(looked(self._driver.knowledge, repeated.row))
+        if isinstance(found, Entry) and found.batch is not None and not same_records(found.batch, batch):
+            raise conflict(self.name, repeated.first_seq, repeated.count)
 
     def _fenced(self) -> SessionFenced:
         return SessionFenced(

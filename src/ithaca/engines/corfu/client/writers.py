@@ -8,7 +8,7 @@ from ithaca.engines.corfu.client.driving import Driver
 from ithaca.engines.corfu.sequencing.commands import OpenSession, SessionIs, Void
 from ithaca.engines.corfu.sequencing.entries import entry_of
 from ithaca.engines.corfu.sequencing.flows.appending import Appended, Writer, appended
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.limits import RETRY_MS, WRITERS_MAX
 from ithaca.engines.corfu.sequencing.rows import first_position
 from ithaca.engines.corfu.sequencing.state import ANONYMOUS
@@ -78,7 +78,7 @@ class Writers:
 
 def _opened_session(name: str) -> Steps[SessionIs | Void]:
     """A session of a name that nobody else uses: there is nobody to fence."""
-    while (answer := (yield AskRaft(OpenSession(name)))) is LOST:
+    while isinstance(answer := (yield AskRaft(OpenSession(name))), Lost):
         yield Pause(RETRY_MS)
     return answer  # type: ignore[no-any-return]
 

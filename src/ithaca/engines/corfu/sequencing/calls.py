@@ -4,7 +4,7 @@ Every call to a unit or a sequencer names the epoch of whoever asks, and is refu
 Structs that carry no batch are messages as they are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 from uuid import UUID
 
@@ -44,9 +44,10 @@ class Read(Call, frozen=True, array_like=True):
 
 
 class Seal(Call, frozen=True, array_like=True):
-    """Accept nothing more of this epoch, nor of earlier ones."""
+    """Accept nothing more of this epoch, nor of earlier ones. The unit must be the one that the projection means."""
 
     epoch: Natural
+    identity: UUID
 
 
 class Install(Call, frozen=True, array_like=True):
@@ -57,11 +58,16 @@ class Install(Call, frozen=True, array_like=True):
 
 
 class TrimRows(Call, frozen=True, array_like=True):
-    """The rows `[low, high)` go; what was not written there never will be."""
+    """The rows `[low, high)` go; what was not written there never will be.
+
+    Of the whole log everything before a position goes: then `low` is 0, and `high` the row that has it.
+    """
 
     epoch: Natural
     low: RowNumber
     high: RowNumber
+    before: Natural = 0
+    """That position; 0 where single rows go."""
 
 
 class ListMissing(Call, frozen=True, array_like=True):
@@ -96,6 +102,8 @@ class RowHolds:
     """This is in the row, durably: what was to be written, or something else."""
 
     entry: Entry
+    first: int = field(default=0, compare=False)
+    """Everything before this position was trimmed, as far as the unit knows."""
 
 
 class RowUnwritten(Answer, frozen=True, array_like=True):
@@ -104,6 +112,9 @@ class RowUnwritten(Answer, frozen=True, array_like=True):
 
 class RowTrimmed(Answer, frozen=True, array_like=True):
     """Whatever was there, it is gone; what was not written counts as junk."""
+
+    first: Natural = 0
+    """Everything before this position was trimmed, as far as the unit knows."""
 
 
 class EpochIs(Answer, frozen=True, array_like=True):
@@ -150,6 +161,7 @@ class PlacedAre(Answer, frozen=True, array_like=True):
 class TrimsAre(Answer, frozen=True, array_like=True):
     below: RowNumber
     ranges: Annotated[tuple[tuple[RowNumber, RowNumber], ...], Meta(max_length=UNIT_TRIMS_MAX)]
+    first: Natural = 0
 
 
 class Refused(Answer, frozen=True, array_like=True):

@@ -26,6 +26,8 @@ MISSING_ROWS_MAX: Final = 1024
 """Rows that one answer to `ListMissing` names."""
 RETRY_MS: Final = 20
 """Pause before a unit that was not reached is tried again, and before Raft is asked again."""
+RETRY_MS_MAX: Final = 320
+"""What that pause grows to."""
 PATIENCE_MS: Final = 5000
 """How long a unit may be away before it is reconfigured away, and a seal may be there before others finish it."""
 HOLE_MS: Final = 50

@@ -94,15 +94,15 @@ class _Session:
 class Sequencer(Generic[CallerT]):
     """The core of one sequencer."""
 
-    def __init__(self, *, grant_rows: int = GRANT_ROWS, sessions_max: int = SEQUENCER_SESSIONS_MAX) -> None:
+    def __init__(self, *, grant_rows: int | None = None, sessions_max: int | None = None) -> None:
         self.epoch = 0
         """0 until it has begun."""
         self.next_row = 0
         self.bound = 0
         self.time_us = 0
         """The order's, as the last token had it."""
-        self._grant_rows = grant_rows
-        self._sessions_max = sessions_max
+        self._grant_rows = GRANT_ROWS if grant_rows is None else grant_rows
+        self._sessions_max = SEQUENCER_SESSIONS_MAX if sessions_max is None else sessions_max
         self._asked_bound = 0
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         self._fences: dict[int, int] = {}

@@ -8,8 +8,10 @@ from ithaca.engines.corfu.sequencing.limits import UNIT_TRIMS_MAX
 class Trims:
     """Half-open ranges, apart from each other, behind the watermark."""
 
-    def __init__(self, below: int = 0, ranges: tuple[tuple[int, int], ...] = ()) -> None:
+    def __init__(self, below: int = 0, ranges: tuple[tuple[int, int], ...] = (), first: int = 0) -> None:
         self.below = below
+        self.first = first
+        """The first position of the log that was not trimmed, as far as is known: it may lie inside a row."""
         self._lows = [low for low, _ in ranges]
         self._highs = [high for _, high in ranges]
 
@@ -28,8 +30,16 @@ class Trims:
         at = bisect_right(self._lows, row) - 1
         return at >= 0 and row < self._highs[at]
 
-    def raise_to(self, below: int) -> None:
-        """Everything below this row goes."""
+    def apply(self, low: int, high: int, before: int) -> None:
+        """The rows `[low, high)` go, and of the log everything before a position."""
+        if low:
+            self.add(low, high)
+        else:
+            self.raise_to(high, before)
+
+    def raise_to(self, below: int, first: int = 0) -> None:
+        """Everything below this row goes, and of the log everything before this position."""
+        self.first = max(self.first, first)
         if below > self.below:
             self.below = below
             self._absorb()

@@ -71,10 +71,11 @@ class EpochChange:
 
 @dataclass(frozen=True, slots=True)
 class TrimChange:
-    """The rows `[low, high)` go."""
+    """The rows `[low, high)` go, and of the log everything before a position."""
 
     low: int
     high: int
+    before: int = 0
 
 
 Change = RowChange | EpochChange | TrimChange
@@ -106,10 +107,8 @@ class UnitState:
             case EpochChange(epoch, is_sealed):
                 if (epoch, is_sealed) > (self.epoch, self.is_sealed):
                     self.epoch, self.is_sealed = epoch, is_sealed
-            case TrimChange(0, high):
-                self.trims.raise_to(high)
-            case TrimChange(low, high):
-                self.trims.add(low, high)
+            case TrimChange():
+                self.trims.apply(change.low, change.high, change.before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +204,14 @@ class Unit(Generic[CallerT]):
 
     def _answer(self, caller: CallerT, call: UnitCall) -> Sequence[UnitEffect[CallerT]]:
         match call:
-            case Seal(epoch):
-                return self._seal(caller, epoch)
+            case Seal():
+                return self._seal(caller, call)
             case Install():
                 return self._install(caller, call)
             case GetTrims():
-                return [Reply(caller, TrimsAre(self.state.trims.below, self.state.trims.ranges))]
+                return [
+                    Reply(caller, TrimsAre(self.state.trims.below, self.state.trims.ranges, self.state.trims.first))
+                ]
         if call.epoch != self.epoch or self.is_sealed:
             return [Reply(caller, EpochIs(self.epoch, self.is_sealed))]
         match call:
@@ -218,8 +219,8 @@ class Unit(Generic[CallerT]):
                 return self._write(caller, call)
             case Read(_, row):
                 return [self._read(caller, row)]
-            case TrimRows(_, low, high):
-                return self._trim(caller, low, high)
+            case TrimRows(_, low, high, before):
+                return self._trim(caller, TrimChange(low, high, before))
             case ListMissing(_, start, stop, step):
                 return [Reply(caller, self._missing(start, stop, step))]
             case GetPlaced(_, producer):
@@ -244,11 +245,11 @@ class Unit(Generic[CallerT]):
         """A batch that was there before its row was trimmed was written, and must not be written elsewhere."""
         if entry.stamp is not None and self.state.placed.holds(row, entry.stamp):
             return RowWritten()
-        return RowTrimmed()
+        return RowTrimmed(self.state.trims.first)
 
     def _read(self, caller: CallerT, row: int) -> UnitEffect[CallerT]:
         if row in self.state.trims:
-            return Reply(caller, RowTrimmed())
+            return Reply(caller, RowTrimmed(self.state.trims.first))
         return ReplyHeld(caller, row) if row in self._held else Reply(caller, RowUnwritten())
 
     def _missing(self, start: int, stop: int, step: int) -> MissingRows:
@@ -260,18 +261,22 @@ class Unit(Generic[CallerT]):
         """Also by what is not durable yet: nothing may be written behind it."""
         return row in self.state.trims or any(each.low <= row < each.high for each in self._trims)
 
-    def _trim(self, caller: CallerT, low: int, high: int) -> Sequence[UnitEffect[CallerT]]:
-        if low >= high or (high <= self.state.trims.below):
+    def _trim(self, caller: CallerT, change: TrimChange) -> Sequence[UnitEffect[CallerT]]:
+        trims = self.state.trims
+        is_done = change.low >= change.high or change.high <= trims.below
+        if is_done and change.before <= trims.first:
             return [Reply(caller, RowsTrimmed())]
-        if low and self.state.trims.is_full:
+        if change.low and trims.is_full:
             return [Reply(caller, Refused("too many ranges of rows were trimmed: trim the log up to some position"))]
-        change = TrimChange(low, high)
         self._trims.append(change)
         return self._change(change, Reply(caller, RowsTrimmed()))
 
     # Epochs
 
-    def _seal(self, caller: CallerT, epoch: int) -> Sequence[UnitEffect[CallerT]]:
+    def _seal(self, caller: CallerT, call: Seal) -> Sequence[UnitEffect[CallerT]]:
+        epoch = call.epoch
+        if call.identity != self.identity:  # it has lost what it had: it vouches for nothing
+            return [Reply(caller, OtherIdentity(self.identity))]
         if epoch < self.epoch:
             return [Reply(caller, EpochIs(self.epoch, self.is_sealed))]
         answer = Reply(caller, UnitSealed(epoch, NONE, 0))  # the rest is filled in when it is durable

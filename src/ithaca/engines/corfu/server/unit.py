@@ -106,6 +106,7 @@ class UnitServer(LivingServer, Peer):
         self._is_full = is_full
 
     def _perform(self, effects: Iterable[UnitEffect[_Caller]]) -> None:
+        assert self._unit is not None
         assert self._writer is not None
         assert self._store is not None
         for effect in effects:
@@ -115,7 +116,9 @@ class UnitServer(LivingServer, Peer):
                 case Reply(caller, answer):
                     caller.connection.answer(caller.request, *said_answer(answer))
                 case ReplyHeld(caller, row):
-                    caller.connection.answer(caller.request, *said_answer(RowHolds(self._store.read(row))))
+                    caller.connection.answer(
+                        caller.request, *said_answer(RowHolds(self._store.read(row), self._unit.state.trims.first))
+                    )
 
     # What others learn of this server
 

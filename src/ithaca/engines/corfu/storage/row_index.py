@@ -74,6 +74,13 @@ class _Stored(NamedTuple):
     body_crc: int
 
 
+class FrozenBlock(NamedTuple):
+    """A block as it is written, and where."""
+
+    offset: int
+    data: bytes
+
+
 class RowIndex:
     """All rows of a unit. For one thread, but for `store`, which belongs to whoever writes the disk."""
 
@@ -153,8 +160,11 @@ class RowIndex:
 
     # Blocks
 
-    def freeze(self, end_lsn: int) -> bytes:
-        """Make a block of the newest rows, which are all that the lane has up to `end_lsn`; `store` it next."""
+    def freeze(self, end_lsn: int) -> FrozenBlock:
+        """Make a block of the newest rows, which are all that the lane has up to `end_lsn`; `store` it next.
+
+        Its place in the file is behind all that were made before, whether they are stored by now or not.
+        """
         rows = np.fromiter(self._newest, np.int64, len(self._newest))
         places = np.array(list(self._newest.values()), np.int64)
         order = np.argsort(rows)
@@ -165,17 +175,19 @@ class RowIndex:
         lsn_min = int(block.lsns.min())
         said = (len(rows), int(block.rows[0]), int(block.rows[-1]), end_lsn, lsn_min, crc32c(body), 0)
         rest = struct.pack("<IIQQQQII", _VERSION, *said)
-        return struct.pack("<II", _MAGIC, crc32c(rest)) + rest + body
+        made = FrozenBlock(self._end, struct.pack("<II", _MAGIC, crc32c(rest)) + rest + body)
+        self._end += len(made.data)
+        return made
 
-    def store(self, data: bytes) -> None:
-        """Write a block behind the others, and sync it. The same again is the same, until `stored`."""
-        self._file.write(self._end, [data])
+    def store(self, block: FrozenBlock) -> None:
+        """Write a block where it belongs, and sync it. The same again is the same."""
+        self._file.write(block.offset, [block.data])
         self._file.sync()
 
-    def stored(self, data: bytes) -> None:
+    def stored(self, block: FrozenBlock) -> None:
         """The oldest frozen block is in the file."""
         self._frozen.pop(0)
-        self._note(_head(data), self._end)
+        self._note(_head(block.data), block.offset)
 
     def _load(self) -> None:
         size = self._file.size()
@@ -204,7 +216,6 @@ class RowIndex:
         self._stored.append(found._replace(offset=offset))
         self._mins = np.append(self._mins, found.row_min)
         self._maxs = np.append(self._maxs, found.row_max)
-        self._end = offset + _bytes_of(found.length)
 
     def _block(self, at: int) -> _Block:
         block = self._cache.get(at)

@@ -16,14 +16,14 @@ from ithaca.engines.corfu.sequencing.projection import Natural
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.trims import Trims
 from ithaca.engines.corfu.sequencing.unit import Change, EpochChange, RowChange, TrimChange, UnitState
-from ithaca.engines.corfu.storage.row_index import RowIndex
+from ithaca.engines.corfu.storage.row_index import FrozenBlock, RowIndex
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.storage import checked_file, lane
 from ithaca.storage.disk import Disk
 from ithaca.storage.lane import Lane
-from ithaca.storage.reader import Cursor
+from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.state import TrimmedTo, control_entry
 from ithaca.wire.batch import HEAD_BYTES, NOOPS, PLACE, Batch
 from ithaca.wire.build import noops
@@ -44,6 +44,8 @@ class Meta(msgspec.Struct, frozen=True):
     is_sealed: bool = True
     trimmed_below: Natural = 0
     trimmed: tuple[tuple[Natural, Natural], ...] = ()
+    first: Natural = 0
+    """The first position of the log that was not trimmed, as far as the unit knows."""
 
 
 class _Sessions(msgspec.Struct, frozen=True):
@@ -59,7 +61,7 @@ class _Sessions(msgspec.Struct, frozen=True):
 class Checkpoint(NamedTuple):
     """What is written beside the lane so that a start reads little of it."""
 
-    block: bytes
+    block: FrozenBlock
     sessions: bytes
 
 
@@ -86,7 +88,7 @@ class UnitStore:
         self.lane = Lane(disk, f"{directory}/{LANE}", LANE_ID, segment_bytes=segment_bytes)
         self.rows = RowIndex(disk, directory)
         self.state = UnitState(
-            meta.epoch, meta.is_sealed, NONE, 0, Trims(meta.trimmed_below, meta.trimmed), PlacedTable()
+            meta.epoch, meta.is_sealed, NONE, 0, Trims(meta.trimmed_below, meta.trimmed, meta.first), PlacedTable()
         )
         self._noted_lsn = self.lane.length
         self._noted_bytes = 0
@@ -129,12 +131,9 @@ class UnitStore:
         if isinstance(change, EpochChange):
             meta = msgspec.structs.replace(meta, epoch=change.epoch, is_sealed=change.is_sealed)
         else:
-            trims = Trims(meta.trimmed_below, meta.trimmed)
-            if change.low == 0:
-                trims.raise_to(change.high)
-            else:
-                trims.add(change.low, change.high)
-            meta = msgspec.structs.replace(meta, trimmed_below=trims.below, trimmed=trims.ranges)
+            trims = Trims(meta.trimmed_below, meta.trimmed, meta.first)
+            trims.apply(change.low, change.high, change.before)
+            meta = msgspec.structs.replace(meta, trimmed_below=trims.below, trimmed=trims.ranges, first=trims.first)
         checked_file.replace(self._disk, self._directory, META, msgspec.msgpack.encode(meta))
         self._meta = meta
 
@@ -184,7 +183,7 @@ class UnitStore:
 
     def placed_rows(self) -> Iterator[PlacedRow]:
         """Every row that is left, in the order in which they came."""
-        return self._walk(self.lane.first_lsns[0])
+        return walk(self.lane, self.lane.first_lsns[0])
 
     # Recovery
 
@@ -195,7 +194,7 @@ class UnitStore:
         state = self.state
         if first_lsn > min(known_lsn, indexed_lsn):
             state.placed.is_forgetful = state.placed.is_forgetful or first_lsn > known_lsn
-        for row, time_us, entry in self._walk(max(first_lsn, min(known_lsn, indexed_lsn))):
+        for row, time_us, entry in walk(self.lane, max(first_lsn, min(known_lsn, indexed_lsn))):
             if entry.base_lsn >= known_lsn:
                 content = JUNK if entry.kind == NOOPS else entry_of(entry, time_us)
                 state.apply(RowChange(row, content))
@@ -220,26 +219,27 @@ class UnitStore:
         self.state.placed = PlacedTable(found.placed, is_forgetful=found.is_forgetful)
         return found.end_lsn
 
-    def _walk(self, lsn: int) -> Iterator[PlacedRow]:
-        """The rows from the entry at this LSN on, or from one shortly before it."""
-        while lsn < self.lane.length:
-            segment, end = self.lane.segment_of(lsn)
-            from_lsn, offset = segment.offset_of(lsn)
-            place: Batch | None = None
-            # The sparse index has the batches; a batch's place stands right before it.
-            for _, entry in segment.walk(max(0, offset - HEAD_BYTES), from_lsn):
-                if entry.kind == PLACE:
-                    place = entry
-                elif entry.count:
-                    if place is None:
-                        raise Corrupt(f"the batch at LSN {entry.base_lsn} has no place", file=segment.path)
-                    yield PlacedRow(place.first_seq, place.timestamp_us, entry)
-                    place, lsn = None, entry.end_lsn
-                    if lsn >= end:
-                        break
-
     def close(self) -> None:
         self.lane.close()
+
+
+def walk(lane: LaneReader, lsn: int) -> Iterator[PlacedRow]:
+    """The rows of a lane from the entry at this LSN on, or from one shortly before it."""
+    while lsn < lane.length:
+        segment, end = lane.segment_of(lsn)
+        from_lsn, offset = segment.offset_of(lsn)
+        place: Batch | None = None
+        # The sparse index has the batches; a batch's place stands right before it.
+        for _, entry in segment.walk(max(0, offset - HEAD_BYTES), from_lsn):
+            if entry.kind == PLACE:
+                place = entry
+            elif entry.count:
+                if place is None:
+                    raise Corrupt(f"the batch at LSN {entry.base_lsn} has no place", file=segment.path)
+                yield PlacedRow(place.first_seq, place.timestamp_us, entry)
+                place, lsn = None, entry.end_lsn
+                if lsn >= end:
+                    break
 
 
 def _entries_of(change: RowChange) -> list[Batch]:

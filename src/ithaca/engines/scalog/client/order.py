@@ -107,6 +107,10 @@ class Order:
             raise ProtocolError(f"an orderer answered GetTail with {type(answer).__name__}")
         return answer
 
+    async def ask(self, message: Message, deadline: Deadline) -> Message:
+        """What the leader answers to a message of an engine that is built on this one."""
+        return await self._ask(message, deadline)
+
     async def propose(self, entry: OrderingEntry, deadline: Deadline) -> tuple[AppliedOutcome, ...]:
         """Have an entry ordered that a client may ask for, at least once; what came of it."""
         request = request_of(entry)

@@ -9,6 +9,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.interface.awaited.admin import Admin
 from ithaca.model.interface.awaited.parts import PreparedAppends
 from ithaca.model.interface.awaited.records import Closing, Records, Subscription
+from ithaca.model.interface.awaited.speculation import Speculation
 from ithaca.model.interface.shared import ClusterStatus, ShardPolicy
 from ithaca.model.interface.unsupported import refuses, unsupported
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
@@ -209,6 +210,17 @@ class ClusterLog(Log):
     def set_shard_policy(self, policy: ShardPolicy) -> None:
         """Where records go from now on."""
         raise unsupported(Feature.SHARDS)
+
+    def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> Speculation:
+        """Records from `start` on as soon as they are durable, and later whether their places are final.
+
+        >>> import ithaca.aio
+        >>> async def shown(bootstrap: str) -> None:
+        ...     async with ithaca.aio.connect(bootstrap) as log, log.speculate("earliest") as speculation:
+        ...         async for event in speculation:
+        ...             print(event)
+        """
+        raise unsupported(Feature.SPECULATION)
 
     @abstractmethod
     async def status(self) -> ClusterStatus:

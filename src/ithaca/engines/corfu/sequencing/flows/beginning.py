@@ -6,7 +6,7 @@ a server that is started again in the same epoch has forgotten which rows it gav
 
 from ithaca.engines.corfu.sequencing.calls import ListMissing, MissingRows
 from ithaca.engines.corfu.sequencing.commands import GetSessions, SessionsAre, Settled, Void
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import installed, reconfigured
 from ithaca.engines.corfu.sequencing.flows.settling import settled
@@ -35,9 +35,9 @@ def begun(knowledge: Knowledge, number: int) -> Steps[Began | None]:
             and not (yield from _settled_range(knowledge, projection, each, stop))
         ):
             return None
-    while (decided := (yield AskRaft(Settled(projection.epoch)))) is LOST:
+    while isinstance(decided := (yield AskRaft(Settled(projection.epoch))), Lost):
         yield Pause(RETRY_MS)
-    while (sessions := (yield AskRaft(GetSessions()))) is LOST:
+    while isinstance(sessions := (yield AskRaft(GetSessions())), Lost):
         yield Pause(RETRY_MS)
     if isinstance(decided, Void):
         knowledge.learn(decided.known)

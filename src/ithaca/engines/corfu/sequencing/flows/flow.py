@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AskUnit:
-    """Wants the answer of a unit, or `LOST`."""
+    """Wants the answer of a unit, or `Lost`."""
 
     unit: int
     call: UnitCall
@@ -20,7 +20,7 @@ class AskUnit:
 
 @dataclass(frozen=True, slots=True)
 class AskUnits:
-    """Wants the answers of several at once: a tuple in this order, with `LOST` for those that do not answer in time."""
+    """Wants the answers of several at once: a tuple in this order, with `Lost` for those that do not answer in time."""
 
     asked: tuple[tuple[int, UnitCall], ...]
 
@@ -52,14 +52,15 @@ class Done(Generic[T]):
     result: T
 
 
-class _Lost:
+@dataclass(frozen=True, slots=True)
+class Lost:
     """No answer: whoever was asked may have done it or not."""
 
-    def __repr__(self) -> str:
-        return "LOST"
+    ms: int = 0
+    """How long it was waited for."""
 
 
-LOST: Final = _Lost()
+LOST: Final = Lost()
 
 Effect = AskUnit | AskUnits | AskSequencer | AskRaft | Pause
 Steps = Generator[Effect, Any, T]

@@ -12,26 +12,30 @@ from ithaca.engines.corfu.sequencing.calls import (
     NotReady,
     OtherIdentity,
     Refused,
+    RowHolds,
+    RowTrimmed,
     SequencerAnswer,
     SequencerCall,
     UnitAnswer,
     UnitCall,
 )
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, AskSequencer, AskUnit, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskSequencer, AskUnit, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
-from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS
+from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS, RETRY_MS_MAX
 from ithaca.engines.corfu.sequencing.projection import Projection
 
 
 class Knowledge:
     """Shared by all flows of a handle. It may be old, and says so by being refused."""
 
-    def __init__(self, known: Known, *, sequencers: tuple[int, ...], patience: int = PATIENCE_MS // RETRY_MS) -> None:
+    def __init__(self, known: Known, *, sequencers: tuple[int, ...], patience_ms: int | None = None) -> None:
         self.known = known
         self.sequencers = sequencers
         """The servers that can hand out rows."""
-        self.patience = patience
-        """How often something is tried before the epoch is ended for it."""
+        self.first = known.trim
+        """The first position that was not trimmed, as far as anybody has said."""
+        self.patience_ms = PATIENCE_MS if patience_ms is None else patience_ms
+        """For how long something is tried before the epoch is ended for it."""
 
     @property
     def projection(self) -> Projection:
@@ -45,6 +49,12 @@ class Knowledge:
         """Take in what Raft has answered, unless it is older."""
         if isinstance(answer, Known) and answer.projection.epoch >= self.epoch:
             self.known = answer
+            self.first = max(self.first, answer.trim)
+
+    def saw(self, answer: UnitAnswer) -> None:
+        """Take in what a unit's answer says beside what it was asked for."""
+        if isinstance(answer, RowHolds | RowTrimmed):
+            self.first = max(self.first, answer.first)
 
     def sequencer_after(self, sequencer: int) -> int:
         """The one that takes over from this one."""
@@ -52,9 +62,28 @@ class Knowledge:
         return min(later or self.sequencers)
 
 
+class Patience:
+    """How long somebody was waited for, and how long the next pause is: each is twice the one before."""
+
+    def __init__(self, knowledge: Knowledge) -> None:
+        self._left_ms = knowledge.patience_ms
+        self._pause_ms = RETRY_MS
+
+    @property
+    def is_over(self) -> bool:
+        return self._left_ms <= 0
+
+    def pause(self, waited_ms: int) -> Pause:
+        """What to do next after it was waited in vain for so long."""
+        pause = Pause(self._pause_ms)
+        self._left_ms -= waited_ms + self._pause_ms
+        self._pause_ms = min(2 * self._pause_ms, RETRY_MS_MAX)
+        return pause
+
+
 def fetched(knowledge: Knowledge) -> Steps[None]:
     """Learn what Raft says now."""
-    while (answer := (yield AskRaft(GetProjection()))) is LOST:
+    while isinstance(answer := (yield AskRaft(GetProjection())), Lost):
         yield Pause(RETRY_MS)
     knowledge.learn(answer)
 
@@ -67,21 +96,20 @@ def holds(knowledge: Knowledge, projection: Projection) -> Steps[bool]:
 
 def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
     """The epoch is sealed: learn the next one, and have it decided if whoever sealed does not."""
-    tries = 0
+    patience = Patience(knowledge)
     while True:
         yield from fetched(knowledge)
         if knowledge.epoch > projection.epoch:
             return
-        tries += 1
-        if tries >= knowledge.patience:
+        pause = patience.pause(0)
+        if patience.is_over:
             yield from reconfigured(knowledge, projection)
-        else:
-            yield Pause(RETRY_MS)
+        yield pause
 
 
 def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCall) -> Steps[UnitAnswer | None]:
     """What the unit answers under this epoch; None once there is a later one."""
-    tries = 0
+    patience = Patience(knowledge)
     while knowledge.epoch == projection.epoch:
         answer = yield AskUnit(unit, call)
         match answer:
@@ -97,20 +125,21 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
             case Refused():
                 yield Pause(RETRY_MS)
                 continue
-        if answer is not LOST and not isinstance(answer, OtherIdentity):
+        if not isinstance(answer, Lost | OtherIdentity):
+            knowledge.saw(answer)
             return answer  # type: ignore[no-any-return]
-        tries += 1
-        if tries >= knowledge.patience:
+        # One that has lost its disk does not come back: nothing is waited for.
+        pause = patience.pause(answer.ms if isinstance(answer, Lost) else knowledge.patience_ms)
+        if patience.is_over:
             yield from reconfigured(knowledge, projection, without=frozenset({unit}))
-        else:
-            yield Pause(RETRY_MS)
-            yield from fetched(knowledge)
+        yield pause
+        yield from fetched(knowledge)
     return None
 
 
 def asked_sequencer(knowledge: Knowledge, projection: Projection, call: SequencerCall) -> Steps[SequencerAnswer | None]:
     """What the sequencer answers under this epoch; None once there is a later one."""
-    tries = 0
+    patience = Patience(knowledge)
     while knowledge.epoch == projection.epoch:
         answer = yield AskSequencer(projection.sequencer, call)
         match answer:
@@ -118,15 +147,15 @@ def asked_sequencer(knowledge: Knowledge, projection: Projection, call: Sequence
                 yield from followed(knowledge, projection)
                 continue
             case EpochIs() | NotReady():
-                tries = 0  # it is there, and settles what precedes
-            case _ if answer is LOST:
-                tries += 1
+                patience = Patience(knowledge)  # it is there, and settles what precedes
+                pause = Pause(RETRY_MS)
+            case Lost(ms):
+                pause = patience.pause(ms)
             case _:
                 return answer  # type: ignore[no-any-return]
-        if tries >= knowledge.patience:
+        if patience.is_over:
             successor = knowledge.sequencer_after(projection.sequencer)
             yield from reconfigured(knowledge, projection, sequencer=successor)
-        else:
-            yield Pause(RETRY_MS)
-            yield from fetched(knowledge)
+        yield pause
+        yield from fetched(knowledge)
     return None

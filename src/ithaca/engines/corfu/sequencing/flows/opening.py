@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ithaca.engines.corfu.sequencing.calls import Fence, GetPlaced, PlacedAre, SessionFence
 from ithaca.engines.corfu.sequencing.commands import OpenSession, SessionIs, Void
 from ithaca.engines.corfu.sequencing.flows.appending import Writer
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, asked_sequencer, holds
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.flows.settling import settled
@@ -37,7 +37,7 @@ class OpenedSession:
 
 def opened(knowledge: Knowledge, name: str) -> Steps[OpenedSession | Void]:
     """A new handle of the session; `Void` when there is no room for another one."""
-    while (answer := (yield AskRaft(OpenSession(name)))) is LOST:
+    while isinstance(answer := (yield AskRaft(OpenSession(name))), Lost):
         yield Pause(RETRY_MS)
     if isinstance(answer, Void):
         return answer

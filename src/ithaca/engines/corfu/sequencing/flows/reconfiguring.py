@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ithaca.engines.corfu.sequencing.calls import GetProjection, Install, Seal, UnitSealed
 from ithaca.engines.corfu.sequencing.commands import Joined, NextEpoch, Void
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, AskUnits, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskUnits, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.limits import GRANT_ROWS, RETRY_MS
 from ithaca.engines.corfu.sequencing.projection import Chain, Projection
 
@@ -24,14 +24,14 @@ def reconfigured(
     without: frozenset[int] = frozenset(),
     sequencer: int | None = None,
     joined: tuple[Joined, ...] = (),
-    grant: int = GRANT_ROWS,
+    grant: int | None = None,
 ) -> Steps[str]:
     """End this epoch, without some of its units; says why that cannot be, or nothing if there is a later one."""
-    numbers = tuple(unit.number for unit in projection.units if unit.number not in without)
-    answers = yield AskUnits(tuple((number, Seal(projection.epoch)) for number in numbers))
+    units = tuple(unit for unit in projection.units if unit.number not in without)
+    answers = yield AskUnits(tuple((unit.number, Seal(projection.epoch, unit.identity)) for unit in units))
     sealed = {
-        number: answer
-        for number, answer in zip(numbers, answers, strict=True)
+        unit.number: answer
+        for unit, answer in zip(units, answers, strict=True)
         if isinstance(answer, UnitSealed) and answer.epoch == projection.epoch
     }
     reason = ""
@@ -44,7 +44,7 @@ def reconfigured(
                 max(answer.time_us for answer in sealed.values()),
                 sets_of(projection, frozenset(sealed)),
                 projection.sequencer if sequencer is None else sequencer,
-                grant,
+                GRANT_ROWS if grant is None else grant,
                 joined,
             )
         )
@@ -53,7 +53,7 @@ def reconfigured(
     else:
         decided = yield AskRaft(GetProjection())  # perhaps somebody else was quicker
         reason = "there is a chain of units none of which answers"
-    if decided is LOST:
+    if isinstance(decided, Lost):
         yield Pause(RETRY_MS)
         decided = yield AskRaft(GetProjection())
     knowledge.learn(decided)

@@ -2,7 +2,7 @@
 
 from ithaca.engines.corfu.sequencing.calls import Known, TrimRows
 from ithaca.engines.corfu.sequencing.commands import TrimLog, Void
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, holds
 from ithaca.engines.corfu.sequencing.flows.reading import tail
 from ithaca.engines.corfu.sequencing.limits import RETRY_MS
@@ -16,25 +16,25 @@ def trimmed_log(knowledge: Knowledge, before: int) -> Steps[int]:
         if before > end:
             return end
         answer = yield AskRaft(TrimLog(knowledge.epoch, before))
-        if answer is LOST:
+        if isinstance(answer, Lost):
             yield Pause(RETRY_MS)
         elif isinstance(answer, Void):
             knowledge.learn(answer.known)
         elif isinstance(answer, Known):
             knowledge.learn(answer)
-            yield from trimmed_rows(knowledge, 0, row_of(before))
+            yield from trimmed_rows(knowledge, 0, row_of(before), before)
             return end
 
 
-def trimmed_rows(knowledge: Knowledge, low: int, high: int) -> Steps[None]:
-    """Let the rows `[low, high)` go on every unit, so that none is read again wherever it is asked for."""
-    while low < high:
+def trimmed_rows(knowledge: Knowledge, low: int, high: int, before: int = 0) -> Steps[None]:
+    """Let the rows `[low, high)` go on every unit that has some, and of the log everything before a position."""
+    while low < high or before:
         projection = knowledge.projection
-        chains = {chain for row in range(low, high) for chain in (projection.chain(row),)} if high - low <= 64 else None
-        units = {unit for chain in (projection.chains() if chains is None else chains) for unit in chain}
+        few = None if before or high - low > 64 else {projection.chain(row) for row in range(low, high)}
+        units = {unit for chain in (projection.chains() if few is None else few) for unit in chain}
         is_over = False
         for unit in sorted(units):
-            answer = yield from asked(knowledge, projection, unit, TrimRows(projection.epoch, low, high))
+            answer = yield from asked(knowledge, projection, unit, TrimRows(projection.epoch, low, high, before))
             is_over = answer is None
             if is_over:
                 break

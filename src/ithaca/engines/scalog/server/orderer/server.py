@@ -5,6 +5,7 @@ leads; `requests` answers clients and replicas, `streams` tells replicas the new
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from ithaca.runtime.connection import Connection, Peer
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.server.options import ServerOptions
+from ithaca.server.raft_host.host import RaftHost
 from ithaca.server.raft_host.hosting import HostingServer
 from ithaca.server.raft_host.orderers import agreed_orderers
 from ithaca.server.status import encode_status
@@ -45,8 +47,8 @@ class OrdererServer(HostingServer):
         super().__init__(file, server, directory, options)
         self._registry = CollectorRegistry()
         self.metrics = OrdererMetrics(self._registry)
-        self._machine = OrderingMachine(self._entry_applied)
-        self._streams = NewsStreams()
+        self._machine = self._make_machine()
+        self._streams = self._make_streams()
         self._aggregators = Aggregators(self._streams, are_expected=bool(file.aggregators))
         self._requests: Requests | None = None
         self._clock = OrderTime(server)
@@ -57,15 +59,7 @@ class OrdererServer(HostingServer):
     async def _start(self) -> None:
         host = self._open_host(self._machine, RaftLogFiles())
         self._clock.driver = host.driver
-        self._requests = Requests(
-            self._machine,
-            host,
-            self._streams,
-            lambda: encode_status(self.status()),
-            self.metrics,
-            self._aggregators,
-            self._clock.lead,
-        )
+        self._requests = self._make_requests(host)
         self._set_gauges(host.driver)
         await self._take_part(self._registry)
         _log.info("orderer %d listens at %s", self._server, self.address)
@@ -83,6 +77,30 @@ class OrdererServer(HostingServer):
     def _driver(self) -> RaftDriver | None:
         return None if self._host is None else self._host.driver
 
+    # Its parts, which an engine that is built on this one makes of its own
+
+    def _make_machine(self) -> OrderingMachine:
+        return OrderingMachine(self._entry_applied)
+
+    def _make_streams(self) -> NewsStreams:
+        return NewsStreams()
+
+    def _make_requests(self, host: RaftHost) -> Requests:
+        return Requests(
+            self._machine,
+            host,
+            self._streams,
+            lambda: encode_status(self.status()),
+            self.metrics,
+            self._aggregators,
+            self._clock.lead,
+        )
+
+    def _make_leading(self, term: int, driver: RaftDriver, ready: Callable[[], None]) -> LeaderService:
+        return LeaderService(
+            self._file, term, self._machine.state, driver, self.metrics, ready, self.hello, self._clock
+        )
+
     # What Raft tells
 
     def clocks(self) -> Clocks:
@@ -96,16 +114,7 @@ class OrdererServer(HostingServer):
         assert self._requests is not None
         if change.role is Role.LEADER:
             self._clock.begin()
-            self._leading = LeaderService(
-                self._file,
-                change.term,
-                self._machine.state,
-                self.host.driver,
-                self.metrics,
-                self._requests.leader_changed,
-                self.hello,
-                self._clock,
-            )
+            self._leading = self._make_leading(change.term, self.host.driver, self._requests.leader_changed)
             self._requests.leads(self._leading)
             self._aggregators.begin()
         self._requests.leader_changed()

@@ -8,6 +8,7 @@ cold reads run in the default executor; both come back to the loop as events.
 import asyncio
 import errno
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -76,6 +77,9 @@ def _now_us() -> int:
 
 class ReplicaServer:
     """One replica of one shard. `start`, then `wait` until it is stopped or fails, then `stop`."""
+
+    is_dense = True
+    """Whether every position below the tail holds a record, or did."""
 
     def __init__(
         self,
@@ -162,27 +166,42 @@ class ReplicaServer:
                 durability=self._file.durability,
                 segment_bytes=self._file.segment_bytes,
                 lanes_open_max=lanes_open_max(),
+                is_dense=self.is_dense,
             )
         )
         held = {lane: Held(*found) for lane, found in self.store.held().items()}
         settled = SettledCopies(self.store.settled.lengths())
         boot = self._identity.boot
-        self.core = ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
+        self.core = await self._make_core(boot, held, settled)
         self.damage = Damage(self.store, self.core, self.metrics)
         self.read_view = ReadView(self.store, self.core)
         self._lane_disk = LaneDisk(self.store, self.step, self.fail, self.metrics, self.damage.met)
-        self._copies = Copies(self, self._greeter.hello)
-        failures = self._file.failures
-        self._order = OrderLink(
-            tuple(place.address for place in self._file.orderers),
-            Join(self._shard, self._replica, self._identity.boot, address=self._identity.address),
-            self._greeter.hello,
-            self,
-            None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
-        )
+        self._copies = self._make_copies()
+        self._order = self._make_order()
         self._performing = Performing(
             self.core, self.store, self._lane_disk, self._copies, self._order, self.read_view, self.metrics, self.fail
         )
+
+    # Its parts, which an engine that is built on this one makes of its own
+
+    async def _make_core(self, boot: int, held: dict[LaneId, Held], settled: SettledCopies) -> ReplicaCore:
+        return ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
+
+    def _make_copies(self) -> Copies:
+        return Copies(self, self._greeter.hello)
+
+    def _make_order(self) -> OrderLink:
+        return OrderLink(self._orderers(), self._join(), self._greeter.hello, self, self._sign_every_s())
+
+    def _orderers(self) -> tuple[Address, ...]:
+        return tuple(place.address for place in self._file.orderers)
+
+    def _join(self) -> Join:
+        return Join(self._shard, self._replica, self._identity.boot, address=self._identity.address)
+
+    def _sign_every_s(self) -> float | None:
+        failures = self._file.failures
+        return None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE
 
     async def wait(self) -> None:
         """Until the server fails; raises what made it fail."""
@@ -249,12 +268,15 @@ class ReplicaServer:
         and the next start begins with what is on the disk."""
         performers = self._performing.performers
         try:
-            for effect in self.core.step(event):
+            for effect in self._stepped(event):
                 performers[type(effect)](effect)
         except Exception as error:
             self._has_parted = True
             self.read_view.close(Unavailable(f"replica {self._name} ends: ask another"))
             self.fail(_failure(event, error))
+
+    def _stepped(self, event: Event) -> Sequence[object]:
+        return self.core.step(event)
 
     def _finish_turn(self) -> None:
         """What is said once, however many events there were."""

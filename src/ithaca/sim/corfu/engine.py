@@ -1,0 +1,172 @@
+"""CORFU, as the simulator needs it: what it draws, what befalls it, what must hold of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from random import Random
+
+from msgspec import structs
+
+from ithaca.engines.corfu.client.log import CorfuLog
+from ithaca.engines.corfu.name import NAME
+from ithaca.model.engine import EngineName
+from ithaca.model.interface.awaited import ClusterLog
+from ithaca.model.records import Record
+from ithaca.proof.dump import dump_replica, held_ids
+from ithaca.proof.history import Final, Id
+from ithaca.runtime.listener import Listener
+from ithaca.runtime.raft.driver import RaftDriver
+from ithaca.sim.configuration import FAULTS, Configuration
+from ithaca.sim.corfu.configuration import draw
+from ithaca.sim.corfu.faults import KINDS, RECONFIGURE, CorfuFaults, Reconfigurer
+from ithaca.sim.corfu.invariants import Invariants, orderer_of, unit_of
+from ithaca.sim.corfu.paths import PATHS
+from ithaca.sim.corfu.row_times import RowTimes
+from ithaca.sim.corfu.rows import AllRows
+from ithaca.sim.corfu.witness import Witness
+from ithaca.sim.disk import SimDisk
+from ithaca.sim.engine import Client, Condition, Counting, Group, Inject, SimulatedEngine, Simulation
+from ithaca.sim.host import Host
+from ithaca.sim.world import World
+
+_OF_OTHERS = ("flip", "add-shard", "finalize")
+"""What befalls shards, and lanes that their peers repair."""
+
+
+class SimulatedCorfu:
+    """See `SimulatedEngine`."""
+
+    name: EngineName = NAME
+    faults: tuple[str, ...] = (*(kind for kind in FAULTS if kind not in _OF_OTHERS), *KINDS)
+    paths: Mapping[str, str] = PATHS
+    repeatable: tuple[type, ...] = ()
+
+    def draw(self, shared: Configuration) -> Configuration:
+        return draw(shared)
+
+    def simulate(self, world: World) -> Simulation:
+        return CorfuSimulation(world)
+
+
+class CorfuSimulation(Simulation):
+    """See `Simulation`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._rows = AllRows()
+        self._times = RowTimes()
+        world.ordered = self._times
+        self._invariants = Invariants(world, self._rows, self._times)
+        self._witness = Witness(world, self._rows, self._times, self._invariants)
+        self._reconfigurers = [Reconfigurer(world, number) for number in range(2)]
+        self._settled = 0
+        """Below this row everything is settled for good."""
+
+    # What happens
+
+    def clients(self) -> Sequence[Client]:
+        return self._reconfigurers if RECONFIGURE in self._world.configuration.faults else []
+
+    def faults(self) -> Mapping[str, Inject]:
+        return CorfuFaults(self._world, self._reconfigurers).kinds()
+
+    def heal(self) -> None:
+        """Cuts are healed with all others."""
+
+    async def scan(self, random: Random, log: ClusterLog) -> None:
+        assert isinstance(log, CorfuLog)
+        recorder = self._world.recorder
+        start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
+        stop, inv = random.randint(start, tail), recorder.now_ns()
+        found: list[Record] = []
+        scan = await log.scan(start, stop, chunk_bytes=random.choice((1, 500, 1 << 20)))
+        try:
+            while chunk := await scan.next():
+                for batch, low, high, positions, shard in chunk:
+                    records = batch.records(0, shard, slice(low, high))
+                    places = positions.tolist()
+                    found += [structs.replace(each, position=at) for each, at in zip(records, places, strict=True)]
+        finally:
+            await scan.close()
+        recorder.ranged(inv, start, stop, None, found)
+
+    async def meddle(self, random: Random, log: ClusterLog, name: str) -> None:
+        """Its clients can ask for nothing that they must not get."""
+
+    # What it is like
+
+    def raft_of(self, host: Host) -> RaftDriver | None:
+        server = orderer_of(host)
+        return None if server is None or server._host is None else server._host.driver
+
+    def listener_of(self, host: Host) -> Listener | None:
+        server = orderer_of(host) or unit_of(host)
+        return None if server is None else server._listener
+
+    def groups(self) -> Sequence[Group]:
+        """The units of each set, as it was decided last: all of them have everything that is complete."""
+        projection = self._invariants.projection
+        hosts = {host.address: host for host in self._world.hosts.values() if host.is_storage}
+        if projection is None:
+            return [Group(shard.shard, self._world.hosts_of(shard.shard), None) for shard in self._world.file.shards]
+        groups = []
+        for number in range(len(projection.ranges[-1].sets)):
+            chains = [each.sets[number] for each in projection.ranges if each.sets]
+            units = dict.fromkeys(unit for chain in chains for unit in chain)
+            members = [member for unit in units if (member := projection.member(unit)) is not None]
+            there = [hosts[member.address.host] for member in members]
+            groups.append(Group(number, there, min(map(len, chains))))
+        return groups
+
+    def is_complete(self, host: Host) -> bool:
+        return self._invariants.is_member(host)
+
+    def knows_trim(self, host: Host, before: int) -> bool:
+        server = unit_of(host)
+        return server is not None and server._unit is not None and server._unit.state.trims.first >= before
+
+    # What must hold
+
+    def check(self, host: Host) -> None:
+        self._invariants.check(host)
+
+    def watched(self) -> AbstractContextManager[None]:
+        return self._witness.watched()
+
+    def counting(self) -> Sequence[Counting]:
+        return []
+
+    def clients_end(self) -> Iterator[Condition]:
+        return iter(())
+
+    def converge(self) -> Iterator[Condition]:
+        yield "all rows are settled", self._is_settled
+
+    def _is_settled(self) -> bool:
+        """Whoever follows the log fills its holes."""
+        projection = self._invariants.projection
+        assert projection is not None
+        stop = self._times.stop
+        while self._settled < stop and self._rows.is_settled(projection, self._settled):
+            self._settled += 1
+        return self._settled >= stop
+
+    def check_end(self) -> None:
+        """What is left is judged by the checker."""
+
+    # What is left
+
+    def copies_end(self) -> int:
+        """A unit that took the place of another has what came since, and what it was given to copy."""
+        return min(group.copies or 0 for group in self.groups())
+
+    def dump(self, host: Host) -> Final:
+        return dump_replica(host.disk, host.directory, host.name, NAME)
+
+    def held_ids(self, disk: SimDisk, directory: str) -> set[Id]:
+        return held_ids(disk, directory, NAME)
+
+    def let_go(self, handle: ClusterLog) -> None:
+        """Nobody waits in a handle but its own tasks."""
+
+
+SIMULATED: SimulatedEngine = SimulatedCorfu()
