@@ -1,7 +1,9 @@
 """A cluster of this engine, with real servers: used through the interface of all engines, and through failures."""
 
 import asyncio
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,27 @@ def test_trimming(cluster: Cluster) -> None:
         with pytest.raises(Trimmed):
             log.read(positions[0])
         assert [record.value for record in log.read_range(positions[3])] == [b"3", b"4"]
+
+
+def test_a_trim_inside_a_row_holds_for_every_handle(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log, ithaca.connect(cluster.bootstrap) as other:
+        position = log.append_many([b"a", b"b", b"c"]).position
+        assert other.read(position).value == b"a"
+        log.trim(position + 1)
+        with pytest.raises(Trimmed) as raised:
+            other.read(position)
+        assert raised.value.first == position + 1
+        assert [record.value for record in other.read_range("earliest")] == [b"b", b"c"]
+
+
+def test_a_time_stands_for_where_the_order_was_then(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"before")
+        then = datetime.now(UTC)
+        time.sleep(0.002)
+        log.append(b"after")
+        assert [record.value for record in log.read_range(then)] == [b"after"]
+        assert [record.value for record in log.read_range(then + timedelta(days=1))] == []
 
 
 def test_everything_is_there_after_a_restart(cluster: Cluster) -> None:
