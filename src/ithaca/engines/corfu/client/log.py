@@ -147,7 +147,7 @@ class CorfuLog(FetchingLog):
                 high_row = middle
             else:
                 low_row = found[0] + 1
-        return max(low, first_position(low_row))
+        return max(self._driver.knowledge.first, first_position(low_row))  # what is gone meanwhile was said, too
 
     def _check_left(self, position: int) -> None:
         first = self._driver.knowledge.first
