@@ -15,6 +15,13 @@ from ithaca.model.errors import InvalidInput, NotWritten, SessionFenced, Trimmed
 from ithaca.testing import Cluster
 
 
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is away is given up soon, and looked for soon."""
+    monkeypatch.setattr("ithaca.engines.corfu.sequencing.flows.knowledge.PATIENCE_MS", 500)
+    monkeypatch.setattr("ithaca.engines.corfu.server.caretaking.CARE_MS", 100)
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with Cluster(tmp_path / "cluster", engine="corfu", shards=2) as cluster:
@@ -116,6 +123,24 @@ def test_a_unit_that_stays_away_is_reconfigured_away(tmp_path: Path) -> None:
         assert positions + more == sorted(positions + more)
         with ithaca.connect(cluster.bootstrap) as other:
             assert [record.value for record in other.read_range(1)] == [b"%d" % n for n in range(8)]
+
+
+def test_a_unit_that_was_given_up_comes_back_and_has_everything(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", engine="corfu", shards=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        session = log.session("s")
+        session.append(b"trimmed")
+        log.trim(log.tail())
+        for n in range(8):
+            if n == 4:
+                cluster.kill_server("shard-0-replica-0")
+            log.append(b"%d" % n)
+        cluster.start_server("shard-0-replica-0")
+        while cluster_statuses(cluster)["orderer-1"]["short_chains"] or cluster.status().health.problems:
+            time.sleep(0.02)
+        cluster.kill_server("shard-0-replica-1")
+        with ithaca.connect(cluster.bootstrap) as other:
+            assert [record.value for record in other.read_range("earliest")] == [b"%d" % n for n in range(8)]
+            assert other.session("s").next_seq == 2, "what was trimmed is known, too"
 
 
 def test_the_sequencer_is_replaced(tmp_path: Path) -> None:

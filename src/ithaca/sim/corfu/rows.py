@@ -5,7 +5,7 @@ from uuid import UUID
 from ithaca.engines.corfu.sequencing.entries import Stamp
 from ithaca.engines.corfu.sequencing.projection import Projection
 from ithaca.engines.corfu.sequencing.trims import Trims
-from ithaca.engines.corfu.sequencing.unit import Change, RowChange, TrimChange
+from ithaca.engines.corfu.sequencing.unit import Change, CopiedChange, RowChange, TrimChange
 from ithaca.sim.violation import Violation
 
 
@@ -38,6 +38,8 @@ class AllRows:
         unit = self.unit(identity)
         if isinstance(change, TrimChange):
             unit.trims.apply(change.low, change.high, change.before)
+        elif isinstance(change, CopiedChange):
+            unit.trims.take(change.copied.below, change.copied.ranges, change.copied.first)
         elif isinstance(change, RowChange):
             stamp = change.entry.stamp
             if unit.rows.get(change.row, stamp) != stamp:
