@@ -202,5 +202,11 @@ class SyncClusterLog(SyncLog[awaited.ClusterLog], interface.ClusterLog):
     def set_shard_policy(self, policy: ShardPolicy) -> None:
         self._portal.call(lambda: self._twin.set_shard_policy(policy))
 
+    def fill(self, position: int) -> bool:
+        return self._portal.run(lambda: self._twin.fill(position))
+
+    def trim_position(self, start: int, stop: int | None = None) -> None:
+        self._portal.run(lambda: self._twin.trim_position(start, stop))
+
     def status(self) -> ClusterStatus:
         return self._portal.run(lambda: self._twin.status())

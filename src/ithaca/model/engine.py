@@ -21,12 +21,13 @@ class Feature(Enum):
     ORDERERS = "orderers that are added or removed"
     DENSE = "a record at every position"
     """Below the tail, but for what was trimmed or lost. Elsewhere some positions hold none and never will."""
+    POSITIONS = "positions that are filled or trimmed one by one"
 
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
-    DEFAULT_ENGINE: frozenset(Feature),
+    DEFAULT_ENGINE: frozenset(Feature) - {Feature.POSITIONS},
     "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE}),
-    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM}),
+    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS}),
 }
 """What each engine can do. It stands here so that a refusal can name others without loading them."""
 

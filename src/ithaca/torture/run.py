@@ -199,6 +199,10 @@ class Run:
         """Where the servers are that keep records: replicas or, where there are no shards, the orderers."""
         if not self._options.shape.shards:
             return [each.address for each in await admin.orderers()]
+        engine = registry.engine(self.engine)
+        if Feature.SHARDS not in engine.features:
+            places = await engine.places([place.address for place in self.cluster.file.orderers])
+            return [str(place.address) for place in places if place.role == "replica"]
         return [each.address for shard in await admin.shards() for each in shard.replicas]
 
     async def _look(self, log: ClusterLog, tail: int, writer: HistoryWriter) -> None:

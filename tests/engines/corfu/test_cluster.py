@@ -11,7 +11,7 @@ import pytest
 import ithaca
 import ithaca.aio
 from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
-from ithaca.model.errors import InvalidInput, NotWritten, SessionFenced, Trimmed
+from ithaca.model.errors import InvalidInput, NotWritten, SessionFenced, Trimmed, Unsupported
 from ithaca.testing import Cluster
 
 
@@ -92,6 +92,37 @@ def test_a_trim_inside_a_row_holds_for_every_handle(cluster: Cluster) -> None:
             other.read(position)
         assert raised.value.first == position + 1
         assert [record.value for record in other.read_range("earliest")] == [b"b", b"c"]
+
+
+def test_positions_are_filled_and_trimmed_one_by_one(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log:
+        assert isinstance(log, ithaca.ClusterLog)
+        positions = [log.append(b"%d" % n).position for n in range(5)]
+        assert log.fill(positions[0]), "it was written"
+        with pytest.raises(NotWritten):
+            log.fill(log.tail())
+        log.trim_position(positions[1])
+        log.trim_position(positions[2], positions[4])
+        for position in positions[1:4]:
+            with pytest.raises(Trimmed):
+                log.read(position)
+            with pytest.raises(Trimmed):
+                log.fill(position)
+        assert [record.value for record in log.read_range(1)] == [b"0", b"4"]
+        assert log.first() == 1
+        with pytest.raises(NotWritten):
+            log.trim_position(log.tail())
+        log.trim_position(positions[4] + 1, log.tail())
+        assert log.read(positions[4]).value == b"4", "an append that begins before the range stays"
+
+
+def test_other_engines_say_that_they_cannot(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", engine="raft", orderers=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        assert isinstance(log, ithaca.ClusterLog)
+        with pytest.raises(Unsupported, match="corfu"):
+            log.fill(1)
+        with pytest.raises(Unsupported, match="corfu"):
+            log.trim_position(1)
 
 
 def test_a_time_stands_for_where_the_order_was_then(cluster: Cluster) -> None:
