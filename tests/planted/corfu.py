@@ -35,6 +35,7 @@ CORFU = (
         "        if call.epoch != self.epoch or self.is_sealed:\n",
         "        if call.epoch > self.epoch:\n",
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults,
     ),
     Bug(
         "unit-writes-when-sealed",
@@ -43,6 +44,7 @@ CORFU = (
         "        if call.epoch != self.epoch or self.is_sealed:\n",
         "        if call.epoch != self.epoch:\n",
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults,
     ),
     Bug(
         "unit-forgets-seal",
@@ -51,6 +53,7 @@ CORFU = (
         "epoch=change.epoch, is_sealed=change.is_sealed)",
         "epoch=change.epoch, is_sealed=False)",
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults and bool({"kill", "blackout", "stop"} & {*drawn.faults}),
     ),
     Bug(
         "unit-seal-overtakes-writes",
@@ -59,12 +62,16 @@ CORFU = (
         "        return self._change(EpochChange(epoch, True), answer)\n",
         "        return [*self._change(EpochChange(epoch, True), answer), self._sealed_now(answer)]\n",
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults,
     ),
     Bug(
         "unit-any-identity",
         "a unit that lost its disk is taken for the one that it was",
         _UNIT,
-        "        if call.identity != self.identity:\n            return [Reply(caller, OtherIdentity(self.identity))]\n",
+        (
+            "        if call.identity != self.identity:\n"
+            "            return [Reply(caller, OtherIdentity(self.identity))]\n"
+        ),
         "",
         engine="corfu",
         needs=lambda drawn: "wipe" in drawn.faults,
@@ -85,7 +92,7 @@ CORFU = (
         "        if self._is_trimmed(row):\n",
         "        if row in self._held and self._is_trimmed(row):\n",
         engine="corfu",
-        needs=lambda drawn: drawn.trims,
+        needs=lambda drawn: drawn.trims and "cut-chain" in drawn.faults,
     ),
     Bug(
         "unit-trims-more",
@@ -103,7 +110,7 @@ CORFU = (
         ", trimmed=trims.ranges, first=trims.first)",
         ", trimmed=trims.ranges)",
         engine="corfu",
-        needs=lambda drawn: drawn.trims and "kill" in drawn.faults,
+        needs=lambda drawn: drawn.trims and "blackout" in drawn.faults,
     ),
     Bug(
         "unit-not-synced",
@@ -139,6 +146,7 @@ CORFU = (
         "        found = (np.flatnonzero(~there)[:count] * step + start).tolist()\n",
         "        found = (np.flatnonzero(~there)[1:count] * step + start).tolist()\n",
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults and "cut-chain" in drawn.faults,
     ),
     Bug(
         "sequencer-repeats-rows",
@@ -186,6 +194,7 @@ CORFU = (
         "        if session.row <= want.after:\n",
         "        if session.row <= want.after or session.row == self.next_row - 1:\n",
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults,
     ),
     Bug(
         "sequencer-time-falls",

@@ -12,6 +12,7 @@ CORFU_FLOWS = (
         "            return (yield from settled(knowledge, row, own=entry))\n",
         '            return "unwritten"\n',
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults and drawn.replicas > 1,
     ),
     Bug(
         "append-tail-first",
@@ -71,7 +72,7 @@ CORFU_FLOWS = (
         "        if isinstance(answer, TailIs) and (yield from holds(knowledge, projection)):\n",
         "        if isinstance(answer, TailIs):\n",
         engine="corfu",
-        needs=lambda drawn: "lose-sequencer" in drawn.faults,
+        needs=lambda drawn: "lose-sequencer" in drawn.faults and drawn.orderers > 1,
     ),
     Bug(
         "begins-unsettled",
@@ -80,6 +81,7 @@ CORFU_FLOWS = (
         "            and stop > projection.settled\n",
         "            and stop < projection.settled\n",
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults and "cut-chain" in drawn.faults,
     ),
     Bug(
         "begins-again",
@@ -88,6 +90,7 @@ CORFU_FLOWS = (
         "        knowledge.learn(decided.known)\n        return None\n",
         "        knowledge.learn(decided.known)\n",
         engine="corfu",
+        needs=lambda drawn: "lose-sequencer" in drawn.faults,
     ),
     Bug(
         "opens-without-fence",
@@ -123,6 +126,7 @@ CORFU_FLOWS = (
         "                max(answer.highest for answer in sealed.values()),\n",
         "                min(answer.highest for answer in sealed.values()),\n",
         engine="corfu",
+        needs=lambda drawn: "reconfigure" in drawn.faults and drawn.replicas > 1,
     ),
     Bug(
         "trim-one-unit",

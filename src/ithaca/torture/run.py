@@ -174,13 +174,25 @@ class Run:
         """Late in the run, give up what is oldest."""
         await asyncio.sleep(TRIM_AFTER * self._options.seconds)
         async with self._connected() as log:
-            before = max(1, int(TRIM_SHARE * await patient(log.tail)))
+            before = await patient(lambda: self._oldest(log))
             invoked = time.monotonic_ns()
             writer.write(Trim(invoked, None, before))
             await patient(lambda: log.trim(before))
             # A replica that is cut off just now hears of it later, and answers reads of single positions until then.
             writer.write(Trim(invoked, time.monotonic_ns(), before, seen=False))
             self._tell(f"{time.monotonic() - self._begun_s:6.1f} s  trimmed before {before}")
+
+    async def _oldest(self, log: ClusterLog) -> int:
+        """Where what is to be given up ends: a share of the records, which need not be at every position."""
+        if Feature.DENSE in registry.engine(self.engine).features:
+            return max(1, int(TRIM_SHARE * await log.tail()))
+        left = int(TRIM_SHARE * self.crowd.acknowledged)
+        async with log.read_range("earliest") as records:
+            async for batch in records.batches():
+                left -= len(batch)
+                if left <= 0:
+                    break
+            return records.position
 
     async def _rest(self, writer: HistoryWriter, trimming: "asyncio.Task[None]") -> None:
         """Let everybody finish, and read everything once more."""
