@@ -84,7 +84,7 @@ WAITING = {
     "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers "
     "add_replica remove_replica replace_replica sessions expire_session writers forget_writer",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
-    "prepare open_part publish publish_once renew abort append_to_shard status",
+    "prepare open_part publish publish_once renew abort append_to_shard fill trim_position status",
     "PartWriter": "append_many finish abort",
     "PreparedAppends": "prepare open_part publish publish_once renew abort",
     "Session": "append append_many",

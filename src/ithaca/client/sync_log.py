@@ -206,5 +206,11 @@ class SyncClusterLog(SyncLog[awaited.ClusterLog], interface.ClusterLog):
     def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> SyncSpeculation:
         return SyncSpeculation(self._portal, lambda: self._twin.speculate(start, where=where))
 
+    def fill(self, position: int) -> bool:
+        return self._portal.run(lambda: self._twin.fill(position))
+
+    def trim_position(self, start: int, stop: int | None = None) -> None:
+        self._portal.run(lambda: self._twin.trim_position(start, stop))
+
     def status(self) -> ClusterStatus:
         return self._portal.run(lambda: self._twin.status())

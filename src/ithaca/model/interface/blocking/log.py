@@ -203,6 +203,21 @@ class ClusterLog(Log):
         """
         raise unsupported(Feature.SPECULATION)
 
+    def fill(self, position: int) -> bool:
+        """Settle a position that somebody has taken and not written: what was begun is completed, else it stays empty
+        for ever, with all that the same append would have had. Says whether there are records now.
+
+        `NotWritten` for positions that nobody has taken yet, `Trimmed` for what is gone.
+        """
+        raise unsupported(Feature.POSITIONS)
+
+    def trim_position(self, start: int, stop: int | None = None) -> None:
+        """Let go of the append that has this position, or of all that lie within `[start, stop)`, for ever.
+
+        What lies before and behind it stays. `NotWritten` for positions that nobody has taken yet.
+        """
+        raise unsupported(Feature.POSITIONS)
+
     @abstractmethod
     def status(self) -> ClusterStatus:
         """How the cluster is; every server is asked."""
