@@ -42,7 +42,8 @@ demo: setup ## Run the main job: a cluster, payments, fraud alerts by Spark, ana
 check: setup ## Format, lint, strict types, import direction, generated code
 	@$(BIN)/ruff format --check src tests tools
 	@$(BIN)/ruff check src tests tools
-	@$(BIN)/mypy src tests tools
+	@$(BIN)/python -m tools.examples
+	@$(BIN)/mypy src tests tools build/examples
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate_sync.py --check
 	@$(BIN)/python -m tools.reference --check
