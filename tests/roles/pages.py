@@ -5,23 +5,24 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.cli import command
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("replay.py")
 
 
 def environment() -> dict[str, str]:
     """That of a newcomer: nothing of ours is set but where the sources are."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ITHACA_")}
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return kept | {"PYTHONPATH": path}
+    return command.environment() | {"PYTHONPATH": path}
 
 
 def replay(page: str, port: int, directory: Path, *options: str, timeout_s: float = 120) -> str:
     """Run a page in a directory; returns what it printed."""
-    command = [sys.executable, str(SCRIPT), page, str(port), *options]
+    replaying = [sys.executable, str(SCRIPT), page, str(port), *options]
     try:
         ran = subprocess.run(
-            command,
+            replaying,
             cwd=directory,
             env=environment(),
             stdout=subprocess.PIPE,
