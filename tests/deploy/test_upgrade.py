@@ -4,7 +4,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,11 +98,13 @@ def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
     shard = f'[[shard]]\nshard = 0\nreplicas = ["{addresses["replica-0"]}", "{addresses["replica-1"]}"]\n'
     (tmp_path / "cluster.toml").write_text("\n".join(['[cluster]\nname = "upgraded"\n', *orderers, shard]))
     fleet = Fleet(tmp_path / "src", tmp_path, addresses, {})
-    with ExitStack() as stack:
-        stack.callback(lambda: [server.kill() for server in fleet.running.values()])
+    try:
         for name in SERVERS:
             fleet.start(name, fleet.earlier)
         yield fleet
+    finally:
+        for server in fleet.running.values():
+            server.kill()
 
 
 def wait_healthy(log: ithaca.ClusterLog) -> None:
