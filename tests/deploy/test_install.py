@@ -4,13 +4,14 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 from tests.cli.command import environment
+from tests.deploy.wheels import ROOT, built
 
-ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 GUIDE = (ROOT / "docs" / "guides" / "install.md").read_text(encoding="utf-8")
 SMOKE = """
@@ -55,17 +56,11 @@ def test_messages_name_packages_that_an_index_has() -> None:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `make dist` builds."""
-    directory = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", str(directory)]
-    subprocess.run([*build, str(ROOT)], check=True, timeout=120)
-    [found] = directory.glob("ithaca-*.whl")
-    return found
+    return built(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.mark.campaign
 def test_a_wheel_has_every_module_and_its_marks(wheel: Path) -> None:
-    import zipfile
-
     names = set(zipfile.ZipFile(wheel).namelist())
     sources = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")}
     assert sources <= names

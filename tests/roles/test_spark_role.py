@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.free_base import free_base
-from tests.roles.pages import ROOT, environment, replay
+from tests.deploy.wheels import built
+from tests.roles.pages import environment, replay
 from tools.examples import blocks
 
 import ithaca
@@ -26,18 +27,7 @@ def test_a_job_ships_ithaca_to_executors(tmp_path: Path) -> None:
     """The recipe with an archive, on two executors that have nothing but a bare Python and Spark."""
     titled = {block.title: block.code for block in blocks(PAGE) if block.title}
     (tmp_path / "job.py").write_text(titled["job.py"], encoding="utf-8")
-    build = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-build-isolation",
-        "--no-deps",
-        "-w",
-        str(tmp_path / "dist"),
-    ]
-    subprocess.run([*build, str(ROOT)], check=True, timeout=120)
+    built(tmp_path / "dist")
     bare = os.path.realpath(sys.executable)
     # The driver's interpreter has PySpark, and spark-submit stands beside it; that of the executors has nothing.
     settings = environment() | {
