@@ -79,7 +79,7 @@ $(FUZZER): requirements/fuzz.txt | setup
 docs: $(SITE) ## The documentation as a site, build/site/index.html; a link to nowhere is an error
 	@$(BIN)/python -m tools.reference --check
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	@echo "Open build/site/index.html"
+	@echo "Open build/site/index.html; to search, too: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
 $(SITE): requirements/docs.txt | setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
