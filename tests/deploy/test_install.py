@@ -72,15 +72,15 @@ def test_a_wheel_has_every_module_and_its_marks(wheel: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("extra", USES)
 def test_a_wheel_installs_into_an_empty_environment(wheel: Path, extra: str, tmp_path: Path) -> None:
+    bare = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
     subprocess.run([sys.executable, "-m", "venv", "venv"], cwd=tmp_path, check=True)
     python = tmp_path / "venv" / "bin" / "python"
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
     install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", wanted]
-    ran = subprocess.run(install, capture_output=True, text=True, timeout=800)
+    ran = subprocess.run(install, env=bare, capture_output=True, text=True, timeout=800)
     if "Temporary failure in name resolution" in ran.stderr or "No matching distribution" in ran.stderr:
         pytest.skip(f"no package index can be reached: {ran.stderr[-200:]}")
     assert ran.returncode == 0, ran.stderr
-    bare = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
     subprocess.run([str(python), "-c", USES[extra]], cwd=tmp_path, env=bare, check=True, timeout=60)
     said = subprocess.run([python.with_name("ithaca"), "--version"], env=bare, capture_output=True, text=True)
     assert said.stdout.startswith("ithaca ")

@@ -30,7 +30,7 @@ def test_a_job_ships_ithaca_to_executors(tmp_path: Path) -> None:
     built(tmp_path / "dist")
     bare = os.path.realpath(sys.executable)
     # The driver's interpreter has PySpark, and spark-submit stands beside it; that of the executors has nothing.
-    settings = environment() | {
+    settings = {name: value for name, value in environment().items() if name != "PYTHONPATH"} | {
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYSPARK_PYTHON": bare,
         "MASTER": "local-cluster[2,1,1024]",
