@@ -92,5 +92,5 @@ def test_ranges_become_tables(log: Log) -> None:
 
 def test_a_package_that_is_missing_is_named(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(Unsupported, match=r"needs the package polars: install polars, beside ithaca\[arrow\]"):
+    with pytest.raises(Unsupported, match="needs the package polars: pip install polars pyarrow"):
         log.read_range("earliest").to_polars()
