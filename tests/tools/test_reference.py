@@ -11,6 +11,7 @@ import pytest
 from tools.reference import commands, docstring, pages
 
 from ithaca.model.config.log import load_settings
+from ithaca.model.engine import FEATURES, Feature
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -70,6 +71,16 @@ def test_every_setting_has_its_variable_in_the_guide() -> None:
     settings = [f"ITHACA_{name.upper()}" for name in load_settings(environ={}).__slots__]
     for variable in [*settings, "ITHACA_CONFIG", "ITHACA_PATH", "ITHACA_BOOTSTRAP"]:
         assert f"| `{variable}` |" in text
+
+
+def test_the_guide_says_what_each_engine_can_do() -> None:
+    lines = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8").splitlines()
+    head = next(line for line in lines if line.startswith("| | `scalog`"))
+    assert re.findall(r"`(\w+)`", head) == list(FEATURES)
+    for feature in Feature:
+        [row] = [line for line in lines if line.startswith(f"| {feature.value} |")]
+        said = [cell.strip() == "yes" for cell in row.strip("|").split("|")[1:]]
+        assert said == [feature in features for features in FEATURES.values()], feature
 
 
 def test_the_site_has_every_page() -> None:
