@@ -32,6 +32,9 @@ class Pending(ABC):
     async def result(self, timeout: Duration | None = None) -> Receipt:
         """Wait for the receipt; raises what the append raised, or `DeadlineExceeded`."""
 
+    def __repr__(self) -> str:
+        return f"<ithaca.Pending, {'done' if self.done() else 'under way'}>"
+
     @abstractmethod
     def done(self) -> bool:
         """Whether `result` would return or raise at once."""
@@ -65,6 +68,9 @@ class Session(ABC):
     """
 
     name: str
+
+    def __repr__(self) -> str:
+        return f"<ithaca.Session {self.name!r}, next number {self.next_seq}>"
 
     @property
     @abstractmethod

@@ -33,6 +33,9 @@ class Pending(ABC):
     def result(self, timeout: Duration | None = None) -> Receipt:
         """Wait for the receipt; raises what the append raised, or `DeadlineExceeded`."""
 
+    def __repr__(self) -> str:
+        return f"<ithaca.Pending, {'done' if self.done() else 'under way'}>"
+
     @abstractmethod
     def done(self) -> bool:
         """Whether `result` would return or raise at once."""
@@ -61,6 +64,9 @@ class Session(ABC):
     """
 
     name: str
+
+    def __repr__(self) -> str:
+        return f"<ithaca.Session {self.name!r}, next number {self.next_seq}>"
 
     @property
     @abstractmethod
