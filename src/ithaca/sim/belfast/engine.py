@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ithaca.engines.belfast.messages import LaneReportIs, LaneSynced
 from ithaca.model.config.failures import NO_ACTION
 from ithaca.model.engine import EngineName
 from ithaca.sim.belfast.witness import BelfastWitness
@@ -23,7 +22,6 @@ class SimulatedBelfast(SimulatedScalog):
     name: EngineName = "belfast"
     faults: tuple[str, ...] = tuple(kind for kind in SimulatedScalog.faults if kind != REPLACE)
     paths: Mapping[str, str] = PATHS
-    repeatable: tuple[type, ...] = (*SimulatedScalog.repeatable, LaneReportIs, LaneSynced)
 
     def draw(self, shared: Configuration) -> Configuration:
         """Replicas are not replaced, and nobody stands between them and the leader."""
