@@ -149,60 +149,68 @@ def test_tasks_run_on_it_in_both_twins(log: ClusterLog, cluster: Cluster) -> Non
 
 
 def test_an_engine_that_has_none_says_who_has(tmp_path: Path) -> None:
-    with Cluster(tmp_path / "cluster", engine="raft") as cluster, ithaca.connect(cluster.bootstrap) as log:
-        with pytest.raises(Unsupported, match="use a cluster with the engine belfast"):
-            log.speculate()
+    with (
+        Cluster(tmp_path / "cluster", engine="raft") as cluster,
+        ithaca.connect(cluster.bootstrap) as log,
+        pytest.raises(Unsupported, match="use a cluster with the engine belfast"),
+    ):
+        log.speculate()
 
 
 def test_what_fails_is_told_and_the_true_order_comes_again(tmp_path: Path) -> None:
     """A primary is killed under load, then a follower, then the leader: nothing that was acknowledged is lost, and a
     speculator ends with what was ordered."""
-    with Cluster(
-        tmp_path / "cluster", shards=2, orderers=3, engine="belfast", failures=FailurePolicy("none", DETECTION_MS)
-    ) as cluster:
-        with ithaca.connect(cluster.bootstrap) as log, ithaca.connect(cluster.bootstrap) as other:
-            acknowledged: list[bytes] = []
+    policy = FailurePolicy("none", DETECTION_MS)
+    with (
+        Cluster(tmp_path / "cluster", shards=2, orderers=3, engine="belfast", failures=policy) as cluster,
+        ithaca.connect(cluster.bootstrap) as log,
+        ithaca.connect(cluster.bootstrap) as other,
+    ):
+        acknowledged: list[bytes] = []
 
-            def append(count: int) -> int:
-                values = [b"%d" % (len(acknowledged) + number) for number in range(count)]
-                last = [log.append(value).position for value in values][-1]
-                acknowledged.extend(values)
-                return last
+        def append(count: int) -> int:
+            values = [b"%d" % (len(acknowledged) + number) for number in range(count)]
+            last = [log.append(value).position for value in values][-1]
+            acknowledged.extend(values)
+            return last
 
-            start = log.tail()
-            append(5)
-            with other.speculate(start) as speculation:
-                told = Told(speculation)
-                told.confirms(append(5))
-                cluster.kill_server("shard-0-replica-0")
-                told.confirms(append(10))
-                assert told.failed == 1
-                cluster.start_server("shard-0-replica-0")
-                cluster.wait_healthy()
-                cluster.kill_server("shard-1-replica-1")
-                told.confirms(append(5))
-                cluster.start_server("shard-1-replica-1")
-                cluster.wait_healthy()
-                leader = cluster.status().health.leader
-                assert leader is not None
-                failed = told.failed
-                cluster.kill_server(leader.place.name)
-                told.confirms(append(10))
-                assert told.failed == failed, "a change of the leader fails nothing"
-                assert [record.value for record in told.records] == acknowledged
-                assert told.records == list(log.read_range(start))
+        start = log.tail()
+        append(5)
+        with other.speculate(start) as speculation:
+            told = Told(speculation)
+            told.confirms(append(5))
+            cluster.kill_server("shard-0-replica-0")
+            told.confirms(append(10))
+            assert told.failed == 1
+            cluster.start_server("shard-0-replica-0")
+            cluster.wait_healthy()
+            cluster.kill_server("shard-1-replica-1")
+            told.confirms(append(5))
+            cluster.start_server("shard-1-replica-1")
+            cluster.wait_healthy()
+            leader = cluster.status().health.leader
+            assert leader is not None
+            failed = told.failed
+            cluster.kill_server(leader.place.name)
+            told.confirms(append(10))
+            assert told.failed == failed, "a change of the leader fails nothing"
+            assert [record.value for record in told.records] == acknowledged
+            assert told.records == list(log.read_range(start))
 
 
 def test_shards_come_and_go_without_a_failure(tmp_path: Path) -> None:
-    with Cluster(tmp_path / "cluster", shards=2, engine="belfast") as cluster:
-        with ithaca.connect(cluster.bootstrap) as log, ithaca.connect(cluster.bootstrap) as other:
-            start = log.tail()
-            with other.speculate(start) as speculation:
-                told = Told(speculation)
-                told.confirms(log.append(b"1").position)
-                added = cluster.add_shard()
-                told.confirms(log.append_to_shard(added, b"2").position)
-                log.admin.finalize_shard(0)
-                told.confirms(log.append(b"3").position)
-                assert [record.value for record in told.records] == [b"1", b"2", b"3"]
-                assert not told.failed
+    with (
+        Cluster(tmp_path / "cluster", shards=2, engine="belfast") as cluster,
+        ithaca.connect(cluster.bootstrap) as log,
+        ithaca.connect(cluster.bootstrap) as other,
+    ):
+        start = log.tail()
+        with other.speculate(start) as speculation:
+            told = Told(speculation)
+            told.confirms(log.append(b"1").position)
+            added = cluster.add_shard()
+            told.confirms(log.append_to_shard(added, b"2").position)
+            log.admin.finalize_shard(0)
+            told.confirms(log.append(b"3").position)
+            assert [record.value for record in told.records] == [b"1", b"2", b"3"]
+            assert not told.failed
