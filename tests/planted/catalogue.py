@@ -1,5 +1,6 @@
 """All planted bugs."""
 
+from tests.planted.belfast import BELFAST
 from tests.planted.bug import Bug
 from tests.planted.client import CLIENT
 from tests.planted.clocks import CLOCKS
@@ -20,4 +21,5 @@ BUGS: tuple[Bug, ...] = (
     *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
     *LANES,
     *RAFT_LOG,
+    *BELFAST,
 )
