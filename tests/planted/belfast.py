@@ -9,8 +9,8 @@ BELFAST = (
         "slots-not-durable",
         "a cut counts as done for a lane that has passed it, durable or not",
         f"{_SPECULATION}.progress",
-        "        unsynced = min((cut for cut, length in lane.used.items() if length > lane.durable), default=lane.passed)\n",
-        "        unsynced = lane.passed\n",
+        "min((cut for cut, length in lane.used.items() if length > lane.durable), default=lane.passed)",
+        "lane.passed",
         engine="belfast",
     ),
     Bug(
