@@ -174,6 +174,9 @@ def constructor(source: ast.ClassDef) -> list[str]:
         "        self._twin = twin",
         *(f"        self.{name} = twin.{name}" for name in plain),
         "",
+        "    def __repr__(self) -> str:",
+        "        return repr(self._twin).replace('ithaca.aio.', 'ithaca.', 1)",
+        "",
     ]
 
 

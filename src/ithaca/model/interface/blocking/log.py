@@ -33,6 +33,9 @@ class Pending(ABC):
     def result(self, timeout: Duration | None = None) -> Receipt:
         """Wait for the receipt; raises what the append raised, or `DeadlineExceeded`."""
 
+    def __repr__(self) -> str:
+        return f"<ithaca.Pending, {'done' if self.done() else 'under way'}>"
+
     @abstractmethod
     def done(self) -> bool:
         """Whether `result` would return or raise at once."""
@@ -61,6 +64,9 @@ class Session(ABC):
     """
 
     name: str
+
+    def __repr__(self) -> str:
+        return f"<ithaca.Session {self.name!r}, next number {self.next_seq}>"
 
     @property
     @abstractmethod
@@ -202,6 +208,21 @@ class ClusterLog(Log):
         ...             print(event)
         """
         raise unsupported(Feature.SPECULATION)
+
+    def fill(self, position: int) -> bool:
+        """Settle a position that somebody has taken and not written: what was begun is completed, else it stays empty
+        for ever, with all that the same append would have had. Says whether there are records now.
+
+        `NotWritten` for positions that nobody has taken yet, `Trimmed` for what is gone.
+        """
+        raise unsupported(Feature.POSITIONS)
+
+    def trim_position(self, start: int, stop: int | None = None) -> None:
+        """Let go of the append that has this position, or of all that lie within `[start, stop)`, for ever.
+
+        What lies before and behind it stays. `NotWritten` for positions that nobody has taken yet.
+        """
+        raise unsupported(Feature.POSITIONS)
 
     @abstractmethod
     def status(self) -> ClusterStatus:
