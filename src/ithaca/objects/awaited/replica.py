@@ -101,7 +101,7 @@ class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
     async def read(
         self, query: Callable[[State], Returned], *, at_least: int | None = None, timeout: float | None = None
     ) -> Returned:
-        """The same once everything that was acknowledged before this call is applied: linearizable.
+        """`local` once everything that was acknowledged before this call is applied: linearizable.
 
         With `at_least`, once the record at that position is: what a receipt, or another replica, has named.
         """
