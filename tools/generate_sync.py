@@ -38,6 +38,7 @@ HEAD = '''\
 from ithaca.client.portal import Portal
 from ithaca.client.sync_appends import LogTwin, SyncAppends, held
 from ithaca.client.sync_records import SyncRecords, SyncSubscription
+from ithaca.client.sync_speculation import SyncSpeculation
 from ithaca.model import interface
 from ithaca.model.interface import awaited
 
@@ -122,6 +123,7 @@ WRAPPED = {
     "PartWriter": "SyncPartWriter",
     "Records": "SyncRecords",
     "Session": "SyncSession",
+    "Speculation": "SyncSpeculation",
     "Subscription": "SyncSubscription",
 }
 """What the twin gives, and what is given for it."""

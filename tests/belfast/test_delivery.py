@@ -46,15 +46,15 @@ def test_nothing_is_confirmed_before_it_is_delivered() -> None:
     assert core.step(OrderReached(5, 1)) == []
     assert core.step(LaneRecords(FIRST, 1, 2, "a")) == [Delivered(1, 2, "a", 1), Confirmed(2, 1)]
     core.step(LaneRecords(SECOND, 3, 1, "b"))
-    assert core.step(LaneWatermark(SECOND, 7)) == []
+    assert core.step(LaneWatermark(SECOND, 7)) == [Confirmed(4, 1)]
 
 
-def test_empty_positions_are_confirmed_without_a_word() -> None:
+def test_empty_positions_are_confirmed_too() -> None:
     core = speculator()
     core.step(LaneWatermark(FIRST, 5))
     core.step(LaneWatermark(SECOND, 7))
     assert core.position == 5
-    assert core.step(OrderReached(5, 1)) == []
+    assert core.step(OrderReached(5, 1)) == [Confirmed(4, 1)]
 
 
 def test_failed_comes_first_and_the_rest_again() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ithaca.client.appending.under_way import UnderWay
 from ithaca.client.inflight import InflightBytes
 from ithaca.engines.scalog.client.append import part_writer
 from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
@@ -34,7 +35,7 @@ class Other:
     """What else a writer needs: the order, the links, the appends of its handle."""
 
     def __init__(self, replica: Replica) -> None:
-        self.view, self.inflight = None, InflightBytes(1 << 20, timeout_s=20)
+        self.view, self.under_way = None, UnderWay(InflightBytes(1 << 20, timeout_s=20), 20)
         self._replica = replica
 
     async def link(self, address: object) -> Replica:
@@ -46,7 +47,7 @@ class Other:
     async def finish_part(self, *_: object) -> None: ...
 
     def settled(self, size: int) -> None:
-        self.inflight.settle(size)
+        self.under_way.settle(size)
 
 
 def write_to(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> AsyncPartWriter:

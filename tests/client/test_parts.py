@@ -32,10 +32,10 @@ async def test_every_part_that_is_under_way_ends_with_its_handle(monkeypatch: py
         for writer in writers:
             await writer.append_many([b"on its way"])
         assert sending() == 3
-        under_way = log._appends.inflight.bytes
+        under_way = log._appends.under_way.inflight.bytes
         assert under_way > 0, "parts count against the bytes in flight"
         await log.close()
-        assert log._appends.inflight.bytes == 0
+        assert log._appends.under_way.inflight.bytes == 0
         assert closed == writers
         assert sending() == 0
         for writer in writers:

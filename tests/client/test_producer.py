@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.client.fake_cluster import FakeCluster, FakeReplica, until
 
-from ithaca.engines.scalog.client.append import accumulator, producer
+from ithaca.client.appending import coalescing
+from ithaca.engines.scalog.client.append import producer
 from ithaca.engines.scalog.client.append.appends import Appends
 from ithaca.engines.scalog.client.log import AsyncClusterLog
 from ithaca.engines.scalog.client.replicas import Replicas
@@ -381,7 +382,7 @@ async def test_a_lane_that_is_the_only_one_gets_another_session(cluster: FakeClu
 async def test_records_wait_for_each_other_while_batches_are_under_way_until_they_are_many(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accumulator, "COALESCE_BYTES_MAX", 100_000)
+    monkeypatch.setattr(coalescing, "COALESCE_BYTES_MAX", 100_000)
     log = await cluster.connect()
     replica = await home_of(cluster, log)
     cluster.is_holding = True

@@ -134,8 +134,8 @@ async def test_a_slow_consumer_holds_the_servers_back_and_not_the_memory(cluster
     async with log.subscribe(1) as subscription:
         assert (await anext(subscription)).position == 1
         stream = subscription._streams[0]
-        await until(lambda: stream._is_paused)
-        assert stream._buffered_bytes <= STREAM_BUFFER_BYTES_MAX + 4 * MIB
+        await until(lambda: stream.connection.is_paused)
+        assert stream.connection.buffered_bytes <= STREAM_BUFFER_BYTES_MAX + 4 * MIB
         delivered = sum(replica.delivered_bytes for replica in cluster.replicas[0])
         assert delivered < count * size
         rest = await take(subscription, count - 1)

@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.conformance.engines import ENGINES, Deployment, Engine, new_cluster
 
 from ithaca.model.engine import EngineName
 from ithaca.model.interface import Log
 from ithaca.testing import Cluster
+from tests.conformance.engines import ENGINES, Deployment, Engine, new_cluster
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)

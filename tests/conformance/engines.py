@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from tests.conformance.aio_adapter import AdaptedLog, LoopThread
-from tests.engines import sparse_toy, toy
 
 import ithaca
 import ithaca.aio
@@ -24,6 +22,8 @@ from ithaca.model.engine import EMBEDDED_FEATURES, EngineName, Feature
 from ithaca.model.interface import Log
 from ithaca.model.records import Compression, Durability
 from ithaca.testing import Cluster
+from tests.conformance.aio_adapter import AdaptedLog, LoopThread
+from tests.engines import sparse_toy, toy
 
 
 class Deployment(ABC):

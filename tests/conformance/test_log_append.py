@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.errors import BatchTooLarge, InvalidInput, RecordTooLarge
 from ithaca.model.interface import Log
 from ithaca.model.limits import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, MIB, RECORD_BYTES_MAX
 from ithaca.model.records import Buffer, Compression
+from tests.conformance.engines import Deployment, Engine
 
 pytestmark = pytest.mark.shared_log
 

@@ -5,11 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.conformance.engines import Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import InvalidInput, NotWritten
 from ithaca.model.interface import Log
+from tests.conformance.engines import Engine
 
 WRONG: dict[str, Callable[[Log], Any]] = {
     "timeout is 'soon' is not a duration": lambda log: log.append(b"x", timeout="soon"),

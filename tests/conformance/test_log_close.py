@@ -5,11 +5,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import LogClosed
 from ithaca.model.interface import Log
+from tests.conformance.engines import Deployment, Engine
 
 pytestmark = pytest.mark.shared_log
 

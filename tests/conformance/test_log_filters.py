@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conformance.engines import Engine
 
 from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import Log
 from ithaca.model.records import HASH_SPACE, KeyFilter, Record
+from tests.conformance.engines import Engine
 
 pytestmark = pytest.mark.shared_log
 

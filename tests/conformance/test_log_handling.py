@@ -4,10 +4,10 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.conformance.engines import Deployment
 
 from ithaca.model.errors import InvalidInput, NotWritten, Unsupported
 from ithaca.model.interface import Log
+from tests.conformance.engines import Deployment
 
 
 def test_ranges_begin_and_end_where_subscriptions_may_begin(log: Log) -> None:

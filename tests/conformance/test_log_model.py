@@ -13,11 +13,11 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.conformance.engines import Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import NotWritten, Trimmed
 from ithaca.model.records import KeyFilter, Record
+from tests.conformance.engines import Engine
 
 KEYS = st.sampled_from([None, b"", b"a", b"ab", b"b"])
 VALUES = st.one_of(st.binary(max_size=20), st.builds(lambda size: b"v" * size, st.integers(0, 70_000)))

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import (
@@ -24,6 +23,7 @@ from ithaca.model.limits import BATCH_BYTES_MAX, PART_INCARNATION_MIN, PUBLISH_K
 from ithaca.model.parts import Part
 from ithaca.model.positions import LaneId
 from ithaca.model.records import KeyFilter
+from tests.conformance.engines import Deployment, Engine
 
 NO_PART = Part(LaneId(0, 0, PART_INCARNATION_MIN), 1, bytes(16))
 CALLS: dict[str, Callable[[Log], object]] = {
@@ -210,7 +210,7 @@ def test_leaving_with_an_error_aborts(log: Log) -> None:
         writer.finish()
 
 
-def test_nothing_can_be_published_too(log: Log) -> None:
+def test_nothing_can_be_published_too(log: Log, engine: Engine) -> None:
     with log.open_part() as writer:
         empty = writer.finish()
     assert empty.length == 0
@@ -219,7 +219,8 @@ def test_nothing_can_be_published_too(log: Log) -> None:
     assert log.publish(2, [], writer="w").count == 0
     with pytest.raises(PublishConflict):
         log.publish(1, [], writer="w")
-    assert log.tail() == tail
+    assert log.tail() == tail or not engine.is_dense
+    assert not list(log.read_range(tail))
 
 
 def test_subscriptions_deliver_parts_in_order(log: Log, deployment: Deployment) -> None:

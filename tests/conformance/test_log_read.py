@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import EmptyPosition, InvalidInput, NotWritten
 from ithaca.model.interface import Log
+from tests.conformance.engines import Deployment, Engine
 
 pytestmark = pytest.mark.shared_log
 

@@ -6,11 +6,11 @@ from contextlib import suppress
 from itertools import chain
 
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.errors import DeadlineExceeded
 from ithaca.model.interface import Log, Pending
 from ithaca.model.limits import INFLIGHT_BYTES_MAX, MIB
+from tests.conformance.engines import Deployment, Engine
 
 pytestmark = pytest.mark.shared_log
 

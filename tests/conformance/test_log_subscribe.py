@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import InvalidInput, LogClosed
 from ithaca.model.interface import Log, Subscription
+from ithaca.model.limits import STREAM_SILENT_S
 from ithaca.model.records import Record
+from tests.conformance.engines import Deployment, Engine
 
 pytestmark = pytest.mark.shared_log
 
@@ -207,6 +208,7 @@ def test_no_wake_up_is_lost_among_subscribers_that_come_and_go(engine: Engine, l
     engine.check_next(seen[0], start)
 
 
+@pytest.mark.timeout(STREAM_SILENT_S - 1, func_only=True)  # whoever waits is told, and does not find out by looking
 def test_close_in_another_thread_ends_a_waiting_iteration(log: Log) -> None:
     start = log.append(b"a").position
     subscription = log.subscribe(start)
@@ -231,6 +233,7 @@ def test_close_in_another_thread_ends_a_waiting_iteration(log: Log) -> None:
             subscription.poll(timeout=timeout)
 
 
+@pytest.mark.timeout(STREAM_SILENT_S - 1, func_only=True)
 def test_close_in_another_thread_ends_a_waiting_poll(log: Log) -> None:
     subscription = log.subscribe(log.tail())
     started = threading.Event()

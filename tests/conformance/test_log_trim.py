@@ -1,11 +1,11 @@
 """trim: what lies below is gone for good, everything else stays where it is."""
 
 import pytest
-from tests.conformance.engines import Deployment, Engine
 
 from ithaca.model.engine import Feature
 from ithaca.model.errors import InvalidInput, NotWritten, Trimmed
 from ithaca.model.interface import Log
+from tests.conformance.engines import Deployment, Engine
 
 
 @pytest.fixture(autouse=True)

@@ -1,13 +1,12 @@
 """The toy with empty positions: one before each batch, and now and then some behind it, below the tail."""
 
-from typing import Any
-
 from tests.engines.toy import Toy, ToyServer
 
 from ithaca.engines import registry
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import Feature
 from ithaca.model.server_place import ServerPlace
+from ithaca.server.options import ServerOptions
 
 GAP_EVERY = 3
 """After so many batches, so many positions behind the batch stay empty."""
@@ -28,8 +27,10 @@ class SparseToy(Toy):
     name = "sparse-toy"
     features = frozenset({Feature.TRIM})
 
-    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, **options: Any) -> SparseServer:
-        return SparseServer(file, place, options.get("listen_at"))
+    def make_server(
+        self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions
+    ) -> SparseServer:
+        return SparseServer(file, place, options.listen_at)
 
 
 registry.register("sparse-toy", SparseToy())

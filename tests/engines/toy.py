@@ -26,6 +26,7 @@ from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello
 from ithaca.runtime.checks import check_position
 from ithaca.runtime.connection import Connection, OnlyAnswers, dial
 from ithaca.server.answering import Answer, AnsweringServer
+from ithaca.server.options import ServerOptions
 from ithaca.wire.batch import Batch, parse
 
 
@@ -146,8 +147,8 @@ class Toy(Engine):
     features = frozenset({Feature.TRIM, Feature.DENSE})
     roles = frozenset({"orderer"})
 
-    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, **options: Any) -> ToyServer:
-        return ToyServer(file, place, options.get("listen_at"))
+    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> ToyServer:
+        return ToyServer(file, place, options.listen_at)
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> ToyLog:
         hello = Hello(VERSION_MIN, VERSION_MAX, "client", engine=self.name)

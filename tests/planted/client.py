@@ -13,7 +13,7 @@ CLIENT = (
         """    def unreachable(self, accumulator: Accumulator, error: IthacaError) -> None:
         self._lanes.leave(accumulator.lane)
         if accumulator._producer is not None:
-            for sent in accumulator._producer._queue:
+            for sent in accumulator._producer._queue._batches:
                 slot = asyncio.get_running_loop().create_future()
                 slot.add_done_callback(asyncio.Future.exception)
                 self.take_batch(sent.batch, slot)
@@ -27,8 +27,8 @@ CLIENT = (
             self._detach()
 """,
         """        if link is self._link:
-            while self._sent:
-                self._settle(0, 1, self.session.home.shard)
+            while self._queue.sent:
+                self._queue.settle(0, 1, self.session.home.shard)
             self._detach()
 """,
     ),
@@ -93,7 +93,7 @@ CLIENT = (
         "ithaca.engines.scalog.client.append.producer",
         """            self._link.leave(self)
             self._link = None
-        self._unsend(0)
+        self._queue.unsend()
 """,
         """            self._link.leave(self)
             self._link = None
@@ -102,13 +102,13 @@ CLIENT = (
     Bug(
         "client-any-answer",
         "any answer is taken for that of the oldest batch",
-        "ithaca.engines.scalog.client.append.producer",
-        """        for index in range(self._sent):
-            if self._queue[index].correlation == correlation:
+        "ithaca.client.appending.send_queue",
+        """        for index in range(self.sent):
+            if self._batches[index].correlation == correlation:
                 return index
         return None
 """,
-        """        return 0 if self._sent else None
+        """        return 0 if self.sent else None
 """,
         needs=lambda drawn: drawn.window > 1,
     ),

@@ -34,6 +34,7 @@ RAFT = (
         "return (request.last_term, request.last_index) >= (log.last_term, log.last_index)",
         "return request.last_index >= self._node.snapshot.index",
         needs=changes_leaders,
+        engine="raft",
     ),
     Bug(
         "raft-conflict-kept",
@@ -165,7 +166,8 @@ RAFT = (
         "ithaca.raft.follower",
         "node.commit(min(message.commit_index, agreed))",
         "node.commit(min(message.commit_index, node.log.last_index))",
-        needs=lambda drawn: drawn.mischief > 0 and bool({"usurp", "split", "isolate"} & {*drawn.faults}),
+        needs=lambda drawn: drawn.mischief > 0 and bool({"split", "isolate"} & {*drawn.faults}),
+        engine="raft",
     ),
     Bug(
         "raft-leader-ignores-terms",

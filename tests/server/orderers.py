@@ -27,6 +27,7 @@ from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Redirect, Role
 from ithaca.raft.events import Settings
 from ithaca.runtime.connection import Connection, dial
+from ithaca.server.options import ServerOptions
 
 SETTINGS = Settings(election_timeout_ms=300, heartbeat_ms=50)
 DEADLINE_S = 20.0
@@ -93,7 +94,9 @@ class Orderers:
 
     async def start(self, *numbers: int) -> None:
         for number in numbers or [place.server for place in self.file.orderers]:
-            server = OrdererServer(self.file, number, str(self.directory / str(number)), settings=self.settings)
+            server = OrdererServer(
+                self.file, number, str(self.directory / str(number)), ServerOptions(settings=self.settings)
+            )
             await server.start()
             self.up[number] = server
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from ithaca.engines.scalog.server.orderer.server import ORDERERS
 from ithaca.model.view import Address
 from ithaca.server.raft_host.identity import RaftMember
+from ithaca.server.raft_host.orderers import ORDERERS
 
 NOWHERE = Address("127.0.0.1", 1)
 

@@ -42,6 +42,7 @@ from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import RaftMessage
 from ithaca.raft.events import Settings
 from ithaca.raft.messages import TimeoutNow
+from ithaca.server.options import ServerOptions
 from ithaca.sim.disk import SimDisk
 
 
@@ -294,16 +295,16 @@ async def http_get(port: int, path: str) -> str:
 
 async def test_a_directory_has_one_server(tmp_path: Path) -> None:
     file = cluster_file(orderers=3)
-    first = OrdererServer(file, 1, str(tmp_path), settings=SETTINGS)
+    first = OrdererServer(file, 1, str(tmp_path), ServerOptions(settings=SETTINGS))
     await first.start()
     try:
         with pytest.raises(LogInUse):
-            await OrdererServer(file, 1, str(tmp_path), settings=SETTINGS).start()
+            await OrdererServer(file, 1, str(tmp_path), ServerOptions(settings=SETTINGS)).start()
     finally:
         await first.stop()
     await first.wait()
     with pytest.raises(ConfigError, match="belongs to orderer 1"):
-        await OrdererServer(file, 2, str(tmp_path), settings=SETTINGS).start()
+        await OrdererServer(file, 2, str(tmp_path), ServerOptions(settings=SETTINGS)).start()
 
 
 async def test_a_lost_raft_log_is_never_made_again(tmp_path: Path) -> None:
@@ -317,7 +318,7 @@ async def test_a_lost_raft_log_is_never_made_again(tmp_path: Path) -> None:
 
 async def test_a_failed_sync_ends_the_server(tmp_path: Path) -> None:
     disk = SimDisk()
-    server = OrdererServer(cluster_file(orderers=1), 1, "/orderer", disk=disk, settings=SETTINGS)
+    server = OrdererServer(cluster_file(orderers=1), 1, "/orderer", ServerOptions(disk, SETTINGS))
     await server.start()
     try:
         await until(lambda: bool(server.status()["shards"]))

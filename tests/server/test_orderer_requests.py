@@ -69,6 +69,7 @@ from ithaca.model.errors import InvalidInput, NoSuchShard, StorageFull, Unavaila
 from ithaca.model.limits import PART_INCARNATION_MIN, PARTS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration
+from ithaca.server.options import ServerOptions
 from ithaca.sessions.carried import encode_carried
 from ithaca.sim.disk import SimDisk
 
@@ -301,7 +302,7 @@ async def test_news_begins_where_the_answer_to_joining_ends(tmp_path: Path) -> N
 
 async def test_a_full_disk_refuses_proposals_and_answers_reads(tmp_path: Path) -> None:
     disk = SimDisk()
-    server = OrdererServer(cluster_file(orderers=1), 1, "/orderer", disk=disk)
+    server = OrdererServer(cluster_file(orderers=1), 1, "/orderer", ServerOptions(disk))
     await server.start()
     try:
         await until(lambda: bool(server.status()["shards"]))

@@ -320,4 +320,4 @@ async def test_an_effect_that_fails_ends_the_server_and_nothing_is_read_there_an
     for server in servers:
         assert isinstance(server, ReplicaServer)
         with pytest.raises(Unavailable, match="ends"):
-            server.read_view.check_open()
+            server.read_view.readable.check_open()

@@ -145,21 +145,21 @@ async def test_a_reader_that_does_not_read_is_sent_one_delivery(tmp_path: Path) 
 async def test_a_cut_wakes_the_reads_that_it_passes_and_no_others(tmp_path: Path) -> None:
     order = Order(1)
     read_view = ReadView(LaneStore(OsDisk(), str(tmp_path), durability="os"), order)
-    near = asyncio.ensure_future(read_view.wait_readable(1, 60))
-    far = [asyncio.ensure_future(read_view.wait_readable(1000 + number, 60)) for number in range(100)]
+    near = asyncio.ensure_future(read_view.readable.wait(1, 60))
+    far = [asyncio.ensure_future(read_view.readable.wait(1000 + number, 60)) for number in range(100)]
     await asyncio.sleep(0)
-    assert len(read_view.readers) == 101
+    assert len(read_view.readable.waits) == 101
     order.tail = 2
     read_view.advanced()
     await asyncio.sleep(0)
     assert not near.done(), "what is ordered and not here cannot be read"
     order.readable = 2
     read_view.advanced()
-    assert len(read_view.readers) == 100
+    assert len(read_view.readable.waits) == 100
     assert await near
     order.tail = order.readable = 1051
     read_view.advanced()
-    assert len(read_view.readers) == 49
+    assert len(read_view.readable.waits) == 49
     assert all(await asyncio.gather(*far[:51]))
     read_view.close(Unavailable("it ends"))
     ends = await asyncio.gather(*far[51:], return_exceptions=True)

@@ -44,6 +44,7 @@ FOLLOW_EXAMPLES = examples(
     "ithaca follow -p ./events --from 2026-01-31T12:00:00+01:00 --key user-7",
     "ithaca follow -p ./events -n 1 --timeout 5",
     "ithaca follow -b 127.0.0.1:7600 --from earliest   (a cluster)",
+    "ithaca follow -b 127.0.0.1:7600 --speculate       (one with the engine belfast)",
 )
 
 
@@ -133,6 +134,14 @@ def follow(
             help="Stop when nothing has come for so long; nor wait longer for a cluster that does not answer.",
         ),
     ] = None,
+    speculate: Annotated[
+        bool,
+        typer.Option(
+            "--speculate",
+            help="Print records before their places are final, then '= POSITION' when all up to there is, and "
+            "'! POSITION' when what was printed behind it is void.",
+        ),
+    ] = False,
 ) -> None:
     """Print records as they are appended, until Ctrl-C.
 
@@ -141,6 +150,9 @@ def follow(
     target, render, where = selection.target(timeout or None), selection.render, selection.where
     begin = _parse_start(start)
     left = selection.limit
+    if speculate:
+        _speculate(selection, begin, timeout)
+        return
     with target.reader() as log, log.subscribe(begin, where=where) as subscription:
         while left is None or left > 0:
             wanted = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
@@ -151,6 +163,42 @@ def follow(
             sys.stdout.flush()
             if left is not None:
                 left -= len(records)
+
+
+def _speculate(selection: Selection, begin: "Start", timeout: float | None) -> None:
+    """Print what a speculator is told; with --json each event is an object of its own."""
+    from ithaca.model.engine import Feature
+    from ithaca.model.interface import ClusterLog
+    from ithaca.model.interface.unsupported import unsupported
+    from ithaca.model.speculation import Confirmed, Delivered
+
+    if selection.raw:
+        raise typer.BadParameter("--raw leaves no room to say what became of records: leave --speculate or --raw out")
+    left = selection.limit
+    with selection.target(timeout or None).reader() as log:
+        if not isinstance(log, ClusterLog):
+            raise unsupported(Feature.SPECULATION)
+        with log.speculate(begin, where=selection.where) as speculation:
+            while left is None or left > 0:
+                events = speculation.take(timeout)
+                for event in events:
+                    match event:
+                        case Delivered(record, _):
+                            emit(selection.render(record))
+                            left = None if left is None else left - 1
+                            if left == 0:
+                                return
+                        case Confirmed(up_to):
+                            emit(_said(selection, "=", "confirmed", up_to))
+                        case _:
+                            emit(_said(selection, "!", "failed", event.after))
+                sys.stdout.flush()
+                if not events:
+                    return
+
+
+def _said(selection: Selection, sign: str, name: str, position: int) -> bytes:
+    return f'{{"{name}": {position}}}\n'.encode() if selection.as_json else f"{sign} {position}\n".encode()
 
 
 def _parse_start(text: str, option: str = "--from") -> "Start":

@@ -1,12 +1,17 @@
 """A range of the log in chunks of batches, for programs that read a lot: the next chunk comes while one is used."""
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
+from typing import Protocol
 
+from ithaca.model.errors import IthacaError
 from ithaca.model.interface import Batch
 from ithaca.model.interface.awaited import Records
 from ithaca.wire.positioned import PositionedBatch, PositionedRows, ScatteredBatch
+
+_log = logging.getLogger("ithaca.scan")
 
 
 class AwaitedScan(ABC):
@@ -74,3 +79,66 @@ class RangeScan(AwaitedScan):
         if not self._fetching.cancelled():
             self._fetching.exception()  # looked at: nobody waits for it any more
         await self._records.close()
+
+
+class FilesRange(Protocol):
+    """A range of the log in files of this machine."""
+
+    position: int
+    """Everything below was read."""
+
+    def read(self, bytes_max: int) -> list[PositionedRows]:
+        """About so many bytes of records; none at the end. Trouble is an `IthacaError` or an `OSError`."""
+
+
+class FilesScan(AwaitedScan):
+    """Files of servers on this machine as long as they can be read, and what is left from the servers."""
+
+    def __init__(self, start: int, chunk_bytes: int) -> None:
+        self.position = start
+        self._chunk_bytes = chunk_bytes
+        self._local: FilesRange | None = None
+        self._streamed: RangeScan | None = None
+
+    @abstractmethod
+    def _records(self) -> Records:
+        """What is left of the range, as servers give it."""
+
+    def begin_with(self, files: FilesRange | None) -> None:
+        """Where to start."""
+        self._local = files
+        if files is None:
+            self._stream()
+
+    @property
+    def is_local(self) -> bool:
+        return self._local is not None
+
+    def read_local(self) -> list[PositionedRows]:
+        if self._local is None:
+            return []
+        try:
+            chunk = self._local.read(self._chunk_bytes)
+        except (IthacaError, OSError) as error:
+            _log.info("going on at position %d over the network: %s", self._local.position, error)
+            self.position, self._local = self._local.position, None
+            return []
+        if chunk:
+            self.position = int(chunk[-1].positions[-1]) + 1
+        return chunk
+
+    async def next(self) -> list[PositionedRows]:
+        if self._local is not None:
+            return []  # all of it was read from files
+        streamed = self._streamed or self._stream()
+        chunk = await streamed.next()
+        self.position = streamed.position
+        return chunk
+
+    def _stream(self) -> RangeScan:
+        self._streamed = RangeScan(self._records(), self.position, None, self._chunk_bytes)
+        return self._streamed
+
+    async def close(self) -> None:
+        if self._streamed is not None:
+            await self._streamed.close()

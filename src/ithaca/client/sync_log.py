@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ithaca.client.portal import Portal
 from ithaca.client.sync_appends import LogTwin, SyncAppends, held
 from ithaca.client.sync_records import SyncRecords, SyncSubscription
+from ithaca.client.sync_speculation import SyncSpeculation
 from ithaca.model import interface
 from ithaca.model.interface import awaited
 from ithaca.model.interface.shared import ClusterStatus, OrdererInfo, SessionInfo, ShardInfo, ShardPolicy, WriterInfo
@@ -207,6 +208,9 @@ class SyncClusterLog(SyncLog[awaited.ClusterLog], interface.ClusterLog):
 
     def trim_position(self, start: int, stop: int | None = None) -> None:
         self._portal.run(lambda: self._twin.trim_position(start, stop))
+
+    def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> SyncSpeculation:
+        return SyncSpeculation(self._portal, lambda: self._twin.speculate(start, where=where))
 
     def status(self) -> ClusterStatus:
         return self._portal.run(lambda: self._twin.status())

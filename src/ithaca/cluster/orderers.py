@@ -1,4 +1,4 @@
-"""Orderers of a cluster on this machine that are added and removed while it runs.
+"""Orderers of a cluster on this machine that are added, removed and replaced while it runs.
 
 As with shards, the directory's file says first what shall be there: a new orderer is written into it, the supervisor
 starts it, it waits, and is added. One that goes is removed from the group first, and then from the file, with which
@@ -30,7 +30,7 @@ from ithaca.cluster.shards import (
 from ithaca.cluster.supervisor import RELOAD_SIGNAL, Tell
 from ithaca.model.config.cluster import ClusterFile, OrdererPlace
 from ithaca.model.config.text import dump_orderer
-from ithaca.model.errors import ConfigError, DeadlineExceeded
+from ithaca.model.errors import ConfigError, DeadlineExceeded, NoSuchOrderer
 from ithaca.model.interface import OrdererInfo
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
@@ -52,7 +52,32 @@ def remove_local_orderer(directory: Path, orderer: int) -> None:
         asyncio.run(_remove(directory, orderer))
 
 
+def replace_local_orderer(directory: Path, orderer: int, progress: Tell) -> int:
+    """Put a new orderer into the place of another, dead or alive; returns its number once it votes."""
+    cluster_file(directory)
+    with one_at_a_time(directory):
+        return asyncio.run(_replace(directory, orderer, progress))
+
+
+async def _replace(directory: Path, orderer: int, progress: Tell) -> int:
+    """The new one first: with it there is a majority, if there is one now."""
+    file = cluster_file(directory)
+    if all(place.server != orderer for place in file.orderers):
+        raise NoSuchOrderer(f"there is no orderer {orderer} in {directory / FILE}: ithaca orderer list names them")
+    number = await _join(directory, progress)
+    await _remove(directory, orderer)
+    await _all_well(directory, number, progress)
+    return number
+
+
 async def _add(directory: Path, progress: Tell) -> int:
+    number = await _join(directory, progress)
+    await _all_well(directory, number, progress)
+    return number
+
+
+async def _join(directory: Path, progress: Tell) -> int:
+    """Start a new one, or go on with one that somebody left, and wait until it votes."""
     pid = running_supervisor(directory)
     file = cluster_file(directory)
     async with ithaca.aio.connect(bootstrap_of(file)) as log:
@@ -62,16 +87,18 @@ async def _add(directory: Path, progress: Tell) -> int:
             number = _next_number(directory, file, members)
             (port,) = next_ports(1, max(address.port for address in file.addresses()))
             place = OrdererPlace(number, Address(LOOPBACK, port), joining=True)
-            file = append_text(directory / FILE, dump_orderer(place))
+            append_text(directory / FILE, dump_orderer(place))
         os.kill(pid, RELOAD_SIGNAL)
         await listening([ServerPlace("orderer", place.server, place.address)], progress)
         progress(f"orderer {place.server} catches up")
-        number = await log.admin.add_orderer(str(place.address))
+        return await log.admin.add_orderer(str(place.address))
+
+
+async def _all_well(directory: Path, number: int, progress: Tell) -> None:
     try:
-        await asyncio.wait_for(healthy(orderers_of(file), progress), CLUSTER_START_TIMEOUT_S)
+        await asyncio.wait_for(healthy(orderers_of(cluster_file(directory)), progress), CLUSTER_START_TIMEOUT_S)
     except TimeoutError:
         raise DeadlineExceeded(f"orderer {number} was added, and not all are well: look at ithaca status") from None
-    return number
 
 
 async def _remove(directory: Path, orderer: int) -> None:

@@ -12,7 +12,7 @@ from ithaca.model.errors import Unsupported
 from ithaca.model.health import Health, ServerStatus, plain_health
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
-from ithaca.raft.events import Settings
+from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
 from ithaca.storage.disk import Disk
 from ithaca.wire.batch import Batch
@@ -49,21 +49,8 @@ class Engine(Protocol):
     def roles(self) -> frozenset[Role]:
         """The servers that its clusters have; others that a file names are not run."""
 
-    def make_server(
-        self,
-        file: ClusterFile,
-        place: ServerPlace,
-        directory: str,
-        *,
-        disk: Disk | None = None,
-        settings: Settings | None = None,
-        listen_at: Address | None = None,
-    ) -> Server:
-        """The server at this place of the cluster, not started.
-
-        `disk` and `settings` of Raft are for those that have other ones; `listen_at` is for a server that others reach
-        at the file's address by way of a proxy or a mapped port.
-        """
+    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
+        """The server at this place of the cluster, not started."""
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
         """A handle on the cluster that has these servers; `Unavailable` when none of them answers in time."""

@@ -8,13 +8,13 @@ from ithaca.model.config.toml_lines import did_you_mean
 from ithaca.model.engine import FEATURES, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.server_place import ServerPlace
-from ithaca.model.view import Address
 from ithaca.server.directory import claim
+from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
-from ithaca.storage.disk import Disk, OsDisk
 
 _known: dict[EngineName, Engine | str] = {
     "scalog": "ithaca.engines.scalog.engine",
+    "belfast": "ithaca.engines.belfast.engine",
     "raft": "ithaca.engines.raft.engine",
     "corfu": "ithaca.engines.corfu.engine",
 }
@@ -52,19 +52,12 @@ def engine(name: EngineName) -> Engine:
     return _loaded[name]
 
 
-def make_server(
-    file: ClusterFile,
-    place: ServerPlace,
-    directory: str,
-    *,
-    disk: Disk | None = None,
-    listen_at: Address | None = None,
-) -> Server:
+def make_server(file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions | None = None) -> Server:
     """The server at this place of the cluster, not started, of the engine that the file names.
 
     `ConfigError` when the directory, unless it is empty or the server keeps no data, belongs to another engine.
     """
-    found = engine(file.engine)
+    found, options = engine(file.engine), options or ServerOptions()
     if directory:
-        claim(disk or OsDisk(), directory, found.name)
-    return found.make_server(file, place, directory, disk=disk, listen_at=listen_at)
+        claim(options.disk, directory, found.name)
+    return found.make_server(file, place, directory, options)

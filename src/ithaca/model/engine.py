@@ -19,13 +19,15 @@ class Feature(Enum):
     SHARDS = "shards that are chosen, added or finalized"
     REPLICAS = "replicas that are added, removed or replaced"
     ORDERERS = "orderers that are added or removed"
+    SPECULATION = "records that are delivered before their places are final"
     DENSE = "a record at every position"
     """Below the tail, but for what was trimmed or lost. Elsewhere some positions hold none and never will."""
     POSITIONS = "positions that are filled or trimmed one by one"
 
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
-    DEFAULT_ENGINE: frozenset(Feature) - {Feature.POSITIONS},
+    DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS},
+    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS, Feature.POSITIONS},
     "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE}),
     "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS}),
 }

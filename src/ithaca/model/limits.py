@@ -425,6 +425,12 @@ DETECTION_AGGREGATED_MS_MIN = 15_000
 """The same behind aggregators: a replica needs almost as long to find out that its aggregator hangs."""
 FIRST_SIGN_S = 10.0
 """A leader that has not heard of a replica in its term waits so long at least: everything may just be starting."""
+LEADER_DOUBT_S = 0.1
+LEADER_DOUBT_S_MAX = 1.0
+"""A leader that owes an answer for so long is doubted: others are asked who leads, again later and later, at least
+this often."""
+LEADER_SILENT_S = 0.5
+"""A server that has not heard of its leader for so long may have missed a trim."""
 LEADER_WAIT_S_MAX = 1.0
 LEADER_WAITS_MAX = 4096
 """An orderer that has just lost its leader keeps requests for the next one so long, and so many of them."""

@@ -11,8 +11,10 @@ Invariants:
 3. Whoever does not read, or asks for too much, is refused or cut off, and costs nobody else anything.
 4. `stop` leaves nothing behind: no task, no thread, no connection, no lock.
 
-`process` is how servers run as programs, `status` how they tell people, `directory` which engine a directory belongs
-to, `answering` a server that only answers requests, `filtering` evaluates filters, `position_waits` are those who wait
-for a position, `leader_waits` those who wait for a leader; `raft_host` Raft with its store, links and members, for
-whatever state machine it agrees on.
+`process` is how servers run as programs, `options` what they run on, `life` how one begins, listens and ends, `greeter`
+what it says of itself first, `status` how it tells people, `directory` which engine a directory belongs to. `answering`
+is a server that only answers requests; `connection_tasks` are what has to wait on behalf of a connection,
+`received_batch` is the batch of an append. `readable` is how far a server can be read, `filtering` evaluates filters,
+`selecting` delivers what they select, `position_waits` are those who wait for a position, `leader_waits` those who wait
+for a leader; `raft_host` is Raft with its store, links and members, for whatever state machine it agrees on.
 """

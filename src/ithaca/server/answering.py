@@ -1,7 +1,7 @@
 """A server that answers requests, each by itself: what it takes besides is what it answers."""
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,10 +11,11 @@ from ithaca.model.records import Buffer
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, GetStatus, Hello, StatusIs, Welcome
+from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.runtime.connection import Connection, Peer
-from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.server.status import answer_http, encode_status
+from ithaca.server.greeter import Greeter
+from ithaca.server.life import LivingServer
+from ithaca.server.status import encode_status
 
 
 class Answer(NamedTuple):
@@ -24,17 +25,12 @@ class Answer(NamedTuple):
     payload: Sequence[Buffer] = ()
 
 
-class AnsweringServer(Peer, ABC):
+class AnsweringServer(LivingServer, Peer):
     """A `process.Server`. Requests of a connection are taken in the order in which they came."""
 
     def __init__(self, file: ClusterFile, place: ServerPlace, listen_at: Address | None = None) -> None:
-        self.address = listen_at or place.address
-        role = "replica" if place.role == "spare" else place.role
-        self._welcome = Welcome(
-            VERSION_MAX, role, str(place.number), FEATURES, durability=file.durability, engine=file.engine
-        )
-        self._listener: Listener | None = None
-        self._stopped = asyncio.Event()
+        super().__init__(listen_at or place.address)
+        self._greeter = Greeter(file, "replica" if place.role == "spare" else place.role, str(place.number))
         self._answering: set[asyncio.Task[None]] = set()
 
     @abstractmethod
@@ -45,25 +41,14 @@ class AnsweringServer(Peer, ABC):
     def status(self) -> dict[str, Any]:
         """What it says of itself: at least its `state`."""
 
-    async def start(self) -> None:
-        self._listener = await listen(self.address, accept=self._accept, welcome=lambda: self._welcome, http=self._http)
-        self.address = self._listener.address
+    async def _start(self) -> None:
+        await self._listen(self._greeter, lambda *_: self)
 
     async def stop(self) -> None:
         for task in self._answering:
             task.cancel()
-        if self._listener is not None:
-            await self._listener.close()
-        self._stopped.set()
-
-    async def wait(self) -> None:
-        await self._stopped.wait()
-
-    def _accept(self, connection: Connection, hello: Hello) -> Peer:
-        return self
-
-    def _http(self, path: str) -> HttpAnswer | None:
-        return answer_http(path, self.status)
+        await self._close_listener()
+        self._end()
 
     def on_message(self, connection: Connection, received: Received) -> None:
         if isinstance(received.message, GetStatus):

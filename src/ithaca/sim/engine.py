@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MODULES: dict[EngineName, str] = {
     "scalog": "ithaca.sim.scalog.engine",
+    "belfast": "ithaca.sim.belfast.engine",
     "raft": "ithaca.sim.raft.engine",
     "corfu": "ithaca.sim.corfu.engine",
 }

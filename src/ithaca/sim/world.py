@@ -20,7 +20,9 @@ from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.view import Address, View
 from ithaca.protocol.codec import known_types
 from ithaca.protocol.members import RaftMessage
+from ithaca.raft.events import Settings
 from ithaca.runtime import machine
+from ithaca.server.options import ServerOptions
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.sim.clients.administrator import Administrator
 from ithaca.sim.clients.producers import Producer
@@ -203,13 +205,14 @@ class World:
     def _made(self, host: Host) -> Server:
         place = host.place
         assert place is not None
-        file, settings = self.whole_file, None
+        file, settings = self.whole_file, Settings()
         if place.role == "spare":
             place = replace(place, address=Address(host.called, place.address.port))
         elif place.role == "orderer":
             founded = any(each.server == place.number for each in self.file.orderers)
             file, settings = self.file if founded else self._order_file, self.configuration.raft()
-        host.server = engine(file.engine).make_server(file, place, host.directory, disk=host.disk, settings=settings)
+        options = ServerOptions(host.disk, settings)
+        host.server = engine(file.engine).make_server(file, place, host.directory, options)
         return host.server
 
     def fenced(self, host: Host) -> None:

@@ -33,6 +33,7 @@ from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
+from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
 from ithaca.testing.mortal_disk import MortalDisk
 
@@ -267,7 +268,7 @@ class Cluster:
             raise InvalidInput(f"{place.name} runs already: stop or kill it first")
         disk = MortalDisk()
         directory = str(self.directory / place.name)
-        server = make_server(self.file, place, directory, disk=disk)
+        server = make_server(self.file, place, directory, ServerOptions(disk))
         await server.start()
         watching = asyncio.create_task(self._watch(place.name, server))
         self._running[place.name] = _Running(server, disk, watching)

@@ -110,6 +110,11 @@ class ScatteredBatch(interface.Batch):
     def first_position(self) -> int:
         return int(self._positions[self._start])
 
+    @property
+    def stop_position(self) -> int:
+        """Behind the last record."""
+        return int(self._positions[-1]) + 1
+
     def since(self, position: int) -> "ScatteredBatch":
         start = max(self._start, int(np.searchsorted(self._positions, position)))
         return ScatteredBatch(self._batch, self._positions, self.shard, start)

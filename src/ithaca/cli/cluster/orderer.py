@@ -1,4 +1,4 @@
-"""`ithaca orderer`: ordering servers that are added, removed and listed while the cluster runs."""
+"""`ithaca orderer`: ordering servers that are added, removed, replaced and listed while the cluster runs."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,13 +16,19 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Add, remove and list the orderers of a cluster that runs.",
-    epilog=examples("ithaca orderer list", "ithaca orderer add", "ithaca orderer remove 2"),
+    help="Add, remove, replace and list the orderers of a cluster that runs: all servers of the engine raft.",
+    epilog=examples("ithaca orderer list", "ithaca orderer add", "ithaca orderer replace 2"),
 )
 
 ADD_EXAMPLES = examples("ithaca orderer add", "ithaca orderer add -b 10.0.0.11:7600 10.0.0.14:7600")
 REMOVE_EXAMPLES = examples("ithaca orderer remove 2", "ithaca orderer remove 2 -b 10.0.0.11:7600")
+REPLACE_EXAMPLES = examples("ithaca orderer replace 2", "ithaca orderer replace 2 10.0.0.14:7600 -b 10.0.0.11:7600")
 LIST_EXAMPLES = examples("ithaca orderer list", "ithaca orderer list -b 10.0.0.11:7600 --json")
+
+WhereOption = Annotated[
+    str | None,
+    typer.Argument(metavar="[HOST:PORT]", show_default=False, help="With --bootstrap: where the new orderer waits."),
+]
 
 
 @app.command(epilog=ADD_EXAMPLES)
@@ -30,10 +36,7 @@ LIST_EXAMPLES = examples("ithaca orderer list", "ithaca orderer list -b 10.0.0.1
 def add(
     *,
     cluster: RunningCluster,
-    address: Annotated[
-        str | None,
-        typer.Argument(metavar="[HOST:PORT]", show_default=False, help="With --bootstrap: where the orderer waits."),
-    ] = None,
+    address: WhereOption = None,
 ) -> None:
     """Add an orderer to a cluster that runs. Add two: an even number survives no more.
 
@@ -41,19 +44,15 @@ def add(
     With --bootstrap: it runs already, started by ithaca serve with joining = true
     and an empty directory, and waits at the address.
     """
-    remote = cluster.remote
-    if remote is None:
+    where = _checked(cluster.remote, address)
+    if where is None:
         from ithaca.cluster.orderers import add_local_orderer
 
-        if address is not None:
-            raise typer.BadParameter("an address is for a cluster elsewhere: name it with --bootstrap")
         with status_line() as progress:
             number = add_local_orderer(cluster.home, progress)
     else:
-        if address is None:
-            raise typer.BadParameter("name the address at which the new orderer waits")
         with cluster.connected() as log:
-            number = log.admin.add_orderer(address)
+            number = log.admin.add_orderer(where)
     emit(f"orderer {number} was added\n".encode())
 
 
@@ -78,6 +77,41 @@ def remove(
         with cluster.connected() as log:
             log.admin.remove_orderer(orderer)
     emit(f"orderer {orderer} was removed\n".encode())
+
+
+@app.command(epilog=REPLACE_EXAMPLES)
+@with_groups
+def replace(
+    *,
+    cluster: RunningCluster,
+    orderer: Annotated[int, typer.Argument(min=1, help="The number of the one that goes.")],
+    address: WhereOption = None,
+) -> None:
+    """Put a new orderer into the place of another, be it up, down, lost or damaged.
+
+    The new one gets everything and votes before the old one goes. Of the cluster
+    in the directory it is started, and the old one's process ends; its data stays.
+    """
+    where = _checked(cluster.remote, address)
+    if where is None:
+        from ithaca.cluster.orderers import replace_local_orderer
+
+        with status_line() as progress:
+            number = replace_local_orderer(cluster.home, orderer, progress)
+    else:
+        with cluster.connected() as log:
+            number = log.admin.add_orderer(where)
+            log.admin.remove_orderer(orderer)
+    emit(f"orderer {number} has taken the place of {orderer}\n".encode())
+
+
+def _checked(remote: str | None, address: str | None) -> str | None:
+    """Where the new orderer of a cluster elsewhere waits; None for a cluster of this machine, which starts it."""
+    if remote is None and address is not None:
+        raise typer.BadParameter("an address is for a cluster elsewhere: name it with --bootstrap")
+    if remote is not None and address is None:
+        raise typer.BadParameter("name the address at which the new orderer waits")
+    return address
 
 
 def _row(orderer: "OrdererInfo") -> tuple[object, ...]:

@@ -113,12 +113,13 @@ def _refuse_exposed(address: "Address") -> None:
 
 def _run(file: "ClusterFile", place: "ServerPlace", directory: str, listen_at: "Address") -> int:
     from ithaca.engines.registry import make_server
+    from ithaca.server.options import ServerOptions
     from ithaca.server.process import run_server
 
     names = {"replica": f"{place.shard}/{place.number}", "spare": str(place.address)}
     role = "replica" if place.role == "spare" else place.role
     return run_server(
-        lambda: make_server(file, place, directory, listen_at=listen_at),
+        lambda: make_server(file, place, directory, ServerOptions(listen_at=listen_at)),
         role,
         names.get(place.role, str(place.number)),
     )

@@ -22,6 +22,8 @@ UNPLACED_BYTES_MAX = 16 * MIB
 """What waits at a primary for slots; more is refused as `Overloaded`."""
 PASSED_OUTSTANDING_MAX = 2
 """Cuts with records that a lane has passed and that are not applied, beyond which a group does not pass another."""
+CUT_NOMINAL_S = 0.002
+"""How long a cut takes at most while somebody speculates and something moves."""
 SPECULATION_QUIET_S = 1.0
 """A lane passes by the clock as long as something moved within this time."""
 STRAGGLER_LATE_S = 0.05
@@ -36,3 +38,13 @@ MODE_LATE_PERCENT = 20
 latter case it is tried again after the second."""
 SPECULATED_RECORDS_MAX = 1 << 20
 """Records that a speculator holds, delivered and not confirmed or waiting for others; more makes its streams wait."""
+ASK_AGAIN_S = 0.1
+"""A lane that was asked to pass, and has not, is asked again after so long."""
+REFUSED_AGAIN_S = 0.5
+"""What a leader proposes for a lane and is refused is tried again after so long."""
+FAILURES_TOLD_MAX = 16
+"""Failures that a leader tells; whoever missed more rolls back to what was confirmed."""
+SPECULATED_BYTES_MAX = 8 * MIB
+"""Batches that a primary keeps for speculators that come later, beyond those that are not ordered."""
+SPECULATIVE_EVENTS_MAX = 1 << 16
+"""Events that wait for a speculator to take them; more makes its streams wait."""

@@ -11,7 +11,7 @@ from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
-from ithaca.raft.events import Settings
+from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
 from ithaca.storage.disk import Disk
 
@@ -23,22 +23,13 @@ class Corfu(Engine):
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset({"orderer", "replica", "spare"})
 
-    def make_server(
-        self,
-        file: ClusterFile,
-        place: ServerPlace,
-        directory: str,
-        *,
-        disk: Disk | None = None,
-        settings: Settings | None = None,
-        listen_at: Address | None = None,
-    ) -> Server:
+    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         from ithaca.engines.corfu.server.orderer import OrdererServer
         from ithaca.engines.corfu.server.unit import UnitServer
 
         if place.role == "orderer":
-            return OrdererServer(file, place.number, directory, disk=disk, settings=settings, listen_at=listen_at)
-        return UnitServer(file, place, directory, disk=disk, listen_at=listen_at)
+            return OrdererServer(file, place.number, directory, options)
+        return UnitServer(file, place, directory, options)
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
         from ithaca.engines.corfu.client.log import open_log

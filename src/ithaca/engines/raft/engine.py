@@ -14,7 +14,7 @@ from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
-from ithaca.raft.events import Settings
+from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
 from ithaca.storage.disk import Disk
 
@@ -26,19 +26,10 @@ class RaftEngine(Engine):
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset({"orderer"})
 
-    def make_server(
-        self,
-        file: ClusterFile,
-        place: ServerPlace,
-        directory: str,
-        *,
-        disk: Disk | None = None,
-        settings: Settings | None = None,
-        listen_at: Address | None = None,
-    ) -> Server:
+    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         from ithaca.engines.raft.server.server import RaftServer
 
-        return RaftServer(file, place.number, directory, disk=disk, settings=settings, listen_at=listen_at)
+        return RaftServer(file, place.number, directory, options)
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
         from ithaca.engines.raft.client.log import open_log

@@ -43,6 +43,11 @@ def _of_servers(servers: Iterable[ServerStatus]) -> Iterable[str]:
             yield f"{name} does not answer: {server.silence}"
         elif server.state not in _WELL:
             yield f"{name} is {server.state}"
+        elif server.status.get("damage"):
+            yield (
+                f"{name} has a damaged data log, and others serve what it lacks: put another one into its place "
+                f"(ithaca orderer replace {place.number}): {server.status['damage']}"
+            )
 
 
 def cluster_status(servers: Sequence[ServerStatus]) -> ClusterStatus:

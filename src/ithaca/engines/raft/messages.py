@@ -21,6 +21,8 @@
 | 136  | LaneCopy     | back               |                                | batches   |
 | 137  | GetSessions  | client → leader    | SessionsAre                    |           |
 | 138  | SessionsAre  | back               |                                |           |
+| 139  | LocateLane   | client → server    | LaneLocation                   |           |
+| 140  | LaneLocation | back               |                                |           |
 
 What only the leader answers is answered with `Redirect` by others. Between servers Raft speaks (`protocol.members`):
 an `AppendEntries` has the batches of its ranges as payload, one behind the other.
@@ -31,7 +33,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ithaca.model.limits import READ_WAIT_MS_MAX, SESSION_NAME_BYTES_MAX
+from ithaca.model.limits import MACHINE_NAME_BYTES_MAX, READ_WAIT_MS_MAX, SESSION_NAME_BYTES_MAX
 from ithaca.protocol.codec import register
 from ithaca.protocol.fields import Counted, Natural
 from ithaca.protocol.filters import Filter
@@ -162,6 +164,22 @@ class SessionsAre(msgspec.Struct, frozen=True, array_like=True):
     items: tuple[tuple[Counted, str, Counted], ...]
 
 
+class LocateLane(msgspec.Struct, frozen=True, array_like=True):
+    """Where the data log lies, for a reader on this machine who wants the positions `[start, stop)`."""
+
+    machine: Annotated[str, Meta(min_length=1, max_length=MACHINE_NAME_BYTES_MAX)]
+    start: Counted
+    stop: Counted
+
+
+class LaneLocation(msgspec.Struct, frozen=True, array_like=True):
+    """Its directory, with device and inode to know it by; what was asked for is agreed on, and there."""
+
+    directory: str
+    device: Natural
+    inode: Natural
+
+
 register(
     {
         120: Append,
@@ -183,5 +201,7 @@ register(
         136: LaneCopy,
         137: GetSessions,
         138: SessionsAre,
+        139: LocateLane,
+        140: LaneLocation,
     }
 )

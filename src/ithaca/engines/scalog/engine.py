@@ -13,7 +13,7 @@ from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
-from ithaca.raft.events import Settings
+from ithaca.server.options import ServerOptions
 from ithaca.server.process import Server
 from ithaca.storage.disk import Disk
 
@@ -25,16 +25,7 @@ class Scalog:
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset(get_args(Role))
 
-    def make_server(
-        self,
-        file: ClusterFile,
-        place: ServerPlace,
-        directory: str,
-        *,
-        disk: Disk | None = None,
-        settings: Settings | None = None,
-        listen_at: Address | None = None,
-    ) -> Server:
+    def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
         from ithaca.engines.scalog.server.orderer.server import OrdererServer
         from ithaca.engines.scalog.server.replica.server import ReplicaServer
@@ -42,14 +33,14 @@ class Scalog:
 
         match place.role:
             case "orderer":
-                return OrdererServer(file, place.number, directory, disk=disk, settings=settings, listen_at=listen_at)
+                return OrdererServer(file, place.number, directory, options)
             case "replica":
                 assert place.shard is not None
-                return ReplicaServer(file, place.shard, place.number, directory, disk=disk, listen_at=listen_at)
+                return ReplicaServer(file, place.shard, place.number, directory, options)
             case "spare":
-                return SpareServer(file, place.address, directory, disk=disk, listen_at=listen_at)
+                return SpareServer(file, place.address, directory, options)
             case "aggregator":
-                return AggregatorServer(file, place.number, listen_at=listen_at)
+                return AggregatorServer(file, place.number, options)
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
         from ithaca.engines.scalog.client.log import open_log

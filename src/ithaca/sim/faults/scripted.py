@@ -53,7 +53,8 @@ class ScriptedFaults(FaultGroup):
     def _usurp(self) -> str | None:
         """The leader is cut off from the other orderers, and whoever follows it is killed when the cut is healed.
 
-        So the third leader meets one who took entries alone, and has to go back behind what the second one added.
+        So the third leader meets one who took entries alone, and has to go back behind what the second one added. If
+        the connections break at once, the second one leads long before the first one knows that it is alone.
         """
         orderers = self._orderers()
         leader = next((host for host in orderers if self._targets.leads(host)), None)
@@ -61,6 +62,8 @@ class ScriptedFaults(FaultGroup):
             return None
         others = [host for host in orderers if host is not leader]
         heal = self._targets.cut(both_ways(leader, others))
+        if self._random.random() < 0.5:
+            self._world.network.reset({leader.address}, {host.address for host in others})
         self._is_usurping = True
 
         def end() -> None:

@@ -68,9 +68,10 @@ class RaftSimulation(Simulation):
         start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
         stop, inv = random.randint(start, tail), recorder.now_ns()
         found: list[Record] = []
-        scan = await log.scan(start, stop, chunk_bytes=random.choice((1, 500, 1 << 20)))
+        scan = await log.scan(start, stop, chunk_bytes=random.choice((1, 500, 1 << 20)), local=random.random() < 0.8)
         try:
-            while chunk := await scan.next():
+            self._world.count("scan of files" if scan.is_local else "scan of streams")
+            while chunk := scan.read_local() or await scan.next():
                 for batch, low, high, positions, shard in chunk:
                     records = batch.records(0, shard, slice(low, high))
                     places = positions.tolist()

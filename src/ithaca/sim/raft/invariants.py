@@ -93,6 +93,6 @@ class Invariants:
 
     def _is_woken(self, host: Host, server: RaftServer) -> None:
         """Nobody waits for what is there."""
-        waits = server.read_view.waits
+        waits = server.read_view.readable.waits
         if waits.first is not None and waits.first < server.read_view.limit:
             raise Violation("woken", f"{host.name} lets somebody wait for {waits.first}, and is beyond it")

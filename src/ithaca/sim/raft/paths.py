@@ -16,6 +16,6 @@ PATHS: dict[str, str] = {
     "leader: range refused": "ithaca.engines.raft.replog.placing:Placing.refused",
     "leader: ended": "ithaca.engines.raft.server.leading:Leading.end",
     "client: connection lost under appends": "ithaca.engines.raft.client.producer:Producer.lost",
-    "client: append sent again": "ithaca.engines.raft.client.producer:Producer._unsend",
+    "client: append sent again": "ithaca.client.appending.send_queue:SendQueue.unsend",
     "client: stream moved to another server": "ithaca.engines.raft.client.stream:Stream.change_server",
 }

@@ -14,12 +14,17 @@ class OrderTimes:
         """The first position of each cut that ordered something, and beside it, when that was."""
         self._times_us: list[int] = []
 
-    def add(self, tail: int, time_us: int, first: int) -> str | None:
-        """Positions up to this tail are ordered; returns what is wrong with that."""
+    def add(self, tail: int, time_us: int, first: int, start: int | None = None) -> str | None:
+        """Positions up to this tail are ordered; returns what is wrong with that.
+
+        `start` is the first of them that holds a record, where they do not all: that of the next, if none does.
+        """
         self.first = max(self.first, first)
         if tail <= self.tail:
             return None
-        start, self.tail = self.tail, tail
+        start, self.tail = self.tail if start is None else start, tail
+        if start >= tail:
+            return None
         before = self._times_us[-1] if self._times_us else 0
         self._starts.append(start)
         self._times_us.append(max(before, time_us))

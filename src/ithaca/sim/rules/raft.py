@@ -13,6 +13,7 @@ class RaftRules:
 
     def __init__(self) -> None:
         self._leaders: dict[int, str] = {}
+        self._joined: set[str] = set()
         self._durable: dict[int, tuple[int, int]] = {}
         """Of each orderer: its term, and how much of its log was durable at some time in it."""
         self._configurations: dict[int, tuple[Configuration, str]] = {}
@@ -42,7 +43,9 @@ class RaftRules:
     def _is_counted(self, host: Host, core: RaftCore) -> None:
         """Whoever waits to be added has voted for nobody; what is agreed of the members is the same everywhere."""
         membership = core.node.membership
-        if not membership.current.voters and core.node.vote is not None:
+        if membership.current.voters:
+            self._joined.add(host.name)  # who drops what is not committed may lack the entry that added it for a while
+        elif core.node.vote is not None and host.name not in self._joined:
             raise Violation("waiting", f"{host.name} waits to be added, and has voted for {core.node.vote}")
         for index, configuration in membership._history:
             if configuration.voters and index <= core.commit_index:
@@ -69,6 +72,8 @@ class RaftRules:
         node = core.node
         term, durable = self._durable.get(node.id, (0, 0))
         has = max(node.persistence.index, node.snapshot.index)  # one that is on its way replaces what was on the disk
+        if node.offered is not None:  # those who committed it are a majority without this one
+            has = max(has, node.offered.index)
         self._durable[node.id] = (node.term, max(durable if term == node.term else 0, has))
         if core.leadership is None:
             return

@@ -70,7 +70,10 @@ class ScalogSimulation(Simulation):
         self._moments = BadMoments(world)
         self._times = TimeRules(world)
         self._invariants = Invariants(world)
-        self._witness = ScalogWitness(world, self._invariants, self._times)
+        self._witness = self._make_witness(world)
+
+    def _make_witness(self, world: World) -> ScalogWitness:
+        return ScalogWitness(world, self._invariants, self._times)
 
     # What happens
 

@@ -213,7 +213,7 @@ class Invariants:
     def _are_woken(self, host: Host, server: ReplicaServer) -> None:
         """Nobody waits for what is there."""
         for waits, limit in (
-            (server.read_view.readers, server.core.readable),
+            (server.read_view.readable.waits, server.core.readable),
             (server.read_view.streams, server.core.tail),
         ):
             if waits.first is not None and waits.first < limit:

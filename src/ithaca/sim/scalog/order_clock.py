@@ -4,7 +4,7 @@ The world knows the true time, which no server does: so it can tell whether what
 moved as time does, and whether what had a time to live had it.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ class TimeRules:
         """When a leader said the time, and by how much it was ahead of the true one."""
         self._leapt_ns = -1
         self._cuts: list[tuple[int, int, int]] = []
-        """The tail behind each cut, when it was proposed, and its time."""
+        """Of each cut with records: where they begin, when it was proposed, and its time."""
         self._opened_ns: dict[LaneId, tuple[int, int]] = {}
         """Of each part: when it was opened, and its time to live."""
         self._voters: tuple[int, ...] = ()
@@ -63,9 +63,13 @@ class TimeRules:
     def leads(self, original: Callable[..., int], clock: OrderClock, wall_us: int, voters: Any, now_us: int) -> int:
         """The order's time passes as time does; it leaps where nobody knew it, and to what a majority agrees on."""
         was_known, applied_us = clock.is_known, clock._applied_us
+        before_us, passed_us = clock._time_us, now_us - clock._at_us
         time_us = original(clock, wall_us, voters, now_us)
         now_ns = self._world.scheduler.now_ns
         self._voters = tuple(voters)
+        self._agrees(clock.agreed_us(wall_us, voters, now_us), now_ns)
+        if was_known and time_us < before_us + passed_us - passed_us * CLOCK_SLEW_PERCENT // 100:
+            self._accuse("order-time", f"it passes by {time_us - before_us} us in {passed_us} us")
         if time_us < applied_us:
             self._accuse("order-time", f"a leader says {time_us}, and {applied_us} is ordered")
         bound_us = self._may_be(now_ns)
@@ -86,6 +90,12 @@ class TimeRules:
             self._offsets.append((now_ns, ahead_us))
         return time_us
 
+    def _agrees(self, agreed_us: int | None, now_ns: int) -> None:
+        """A majority of the voters' clocks have reached what they agree on."""
+        most_us = self._agreed_us(max, now_ns - _HEARD_NS) + _TOLERANCE_US
+        if agreed_us is not None and agreed_us > most_us:
+            self._accuse("order-time", f"{agreed_us} is agreed on, and most clocks show at most {most_us}")
+
     def applied(self, state: OrderingState, index: int, entry: OrderingEntry, outcomes: list[Outcome]) -> None:
         """An orderer has applied an entry."""
         if index <= self._newest:
@@ -97,9 +107,9 @@ class TimeRules:
             self._accuse("order-time", f"entry {index} makes it {state.time_us}, and it may be {bound_us} by now")
         for outcome in outcomes:
             match outcome:
-                case OrderedCut():
+                case OrderedCut() if len(outcome.keys):
                     said_ns = self._said_ns.get(outcome.time_us, now_ns)
-                    self._cuts.append((outcome.tail, said_ns, outcome.time_us))
+                    self._cuts.append((int(outcome.positions.min()), said_ns, outcome.time_us))
                 case PartOpened(part=part) if isinstance(entry, OpenPart):
                     said_ns = self._said_ns.get(entry.time_us, now_ns)
                     self._opened_ns.setdefault(part.lane, (said_ns, entry.ttl_us))
@@ -151,8 +161,10 @@ class TimeRules:
         now_ns = self._world.scheduler.now_ns
         recorder.events.append(Trim(now_ns, None, before))  # nobody is told
         self._world.count("trimmed by retention")
-        at = bisect_right(self._cuts, before - 1, key=lambda cut: cut[0])
-        _, ordered_ns, time_us = self._cuts[min(at, len(self._cuts) - 1)]
+        at = bisect_left(self._cuts, before, key=lambda cut: cut[0]) - 1
+        if at < 0:
+            return  # no record goes
+        _, ordered_ns, time_us = self._cuts[at]
         true_us = (now_ns - ordered_ns) // 1000
         since_ns = now_ns - configuration.limits["RETENTION_WAIT_S"] * 1_000_000_000
         waited = bisect_left(self._offsets, since_ns, key=lambda said: said[0])

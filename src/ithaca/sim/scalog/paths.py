@@ -63,7 +63,7 @@ PATHS: dict[str, str] = {
     "storage: runs truncated": "ithaca.engines.scalog.storage.runs:Runs.truncate",
     "storage: runs trimmed": "ithaca.engines.scalog.storage.runs:Runs.trim",
     "client: connection lost under appends": "ithaca.engines.scalog.client.append.producer:Producer.lost",
-    "client: append sent again": "ithaca.engines.scalog.client.append.producer:Producer._unsend",
+    "client: append sent again": "ithaca.client.appending.send_queue:SendQueue.unsend",
     "client: outcome found in another lane": "ithaca.engines.scalog.client.append.producer:Producer._settle_placed",
     "client: lane given up": "ithaca.engines.scalog.client.append.appends:Appends._give_up",
     "client: appends rerouted": "ithaca.engines.scalog.client.append.appends:Appends._reroute",

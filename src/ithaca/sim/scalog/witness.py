@@ -82,12 +82,11 @@ class ScalogWitness:
     ) -> list[Outcome]:
         """What an entry may bring about, whoever proposed it."""
         if isinstance(entry, Cut):
-            self._may_be_forgotten(state, entry)
+            self._may_be_forgotten(state, entry.forget)
         before = state.size_bytes
         outcomes = original(state, index, entry)
         self._times.applied(state, index, entry, outcomes)
-        if (problem := self._world.ordered.add(state.tail, state.time_us, state.first)) is not None:
-            self.accuse("order-time", problem)
+        self._note_times(state, outcomes)
         self._has_room(state, before, entry)
         for outcome in outcomes:
             if isinstance(outcome, ExpiredSession):
@@ -102,6 +101,11 @@ class ScalogWitness:
             elif isinstance(outcome, FinalizedShard) and isinstance(entry, Cut):
                 self._is_over(state, outcome.shard)
         return outcomes
+
+    def _note_times(self, state: OrderingState, outcomes: list[Outcome]) -> None:
+        """When positions were ordered, which rise with time."""
+        if (problem := self._world.ordered.add(state.tail, state.time_us, state.first)) is not None:
+            self.accuse("order-time", problem)
 
     def expiries(self, original: Callable[..., None], table: SessionTable, producer_id: int) -> None:
         """A copy of a lane keeps nothing of a session that it is told has expired."""
@@ -146,9 +150,9 @@ class ScalogWitness:
         if size > most:
             self.accuse("state-size", f"a snapshot has {size} bytes, and the state says {most} at most")
 
-    def _may_be_forgotten(self, state: OrderingState, entry: Cut) -> None:
+    def _may_be_forgotten(self, state: OrderingState, cuts: tuple[int, ...]) -> None:
         """A cut is let go once f + 1 replicas of each of its shards have its positions on their disks."""
-        for number in entry.forget:
+        for number in cuts:
             for shard in state.kept[number].shards if number in state.kept else []:
                 known = state.shards.by_number.get(shard)
                 copies = self._invariants.runs_synced(shard, number)

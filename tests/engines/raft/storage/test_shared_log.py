@@ -16,6 +16,8 @@ from ithaca.raft.events import Persist
 from ithaca.raft.messages import Entry, EntryKind, HardState, first_state
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.storage import truncation
+from ithaca.wire.batch import DATA
+from ithaca.wire.build import noops
 
 pytestmark = pytest.mark.usefixtures("small_limits")
 
@@ -139,3 +141,29 @@ def test_a_trim_outlives_a_cut_below_it() -> None:
     store.trim(2)
     store.persist(Persist(2, HardState(2, 1), None, (), cut_from=2))
     assert (store.lane.length, store.lane.trim_lsn) == (2, 2)
+
+
+@pytest.mark.parametrize(("trim_lsn", "kept"), [(2, 2), (3, 5), (5, 5), (6, 6)])
+def test_what_was_trimmed_stays_though_its_ranges_are_dropped(trim_lsn: int, kept: int) -> None:
+    """A server that was started again knows of no commit, and is told to drop what it does not know to be committed."""
+    disk, store = made()
+    old = (entry(store, 1, 1, 0, 2), entry(store, 2, 1, 2, 3), entry(store, 3, 1, 5, 1))
+    staged = {each.index: store.staging.get(each.index, 1) for each in old}
+    store.persist(Persist(1, HardState(1, 1), None, old))
+    store.trim(trim_lsn)
+    disk.kill()
+    store = opened(disk)
+    store.persist(Persist(2, HardState(2, None), None, (), cut_from=1))
+    assert (store.last_index, store.end_lsn, store.lane.length) == (0, 0, kept)
+    disk.kill()
+    store = opened(disk)
+    assert (store.lane.length, store.lane.trim_lsn) == (kept, trim_lsn)
+    # A leader sends them again, one by one; what was trimmed at its side comes as no-ops
+    for each in old:
+        batches = staged[each.index]
+        assert batches is not None
+        gone = [noops(batch.count, timestamp_us=0).placed(batch.base_lsn, SEED) for batch in batches]
+        store.staging.put(each.index, 1, gone if batches[-1].end_lsn <= trim_lsn else batches)
+        store.persist(Persist(2 + each.index, None, None, (each,)))
+    assert (store.last_index, store.end_lsn, store.lane.length) == (3, 6, 6)
+    assert all(batch.kind == DATA for batch in store.read(trim_lsn, 6))

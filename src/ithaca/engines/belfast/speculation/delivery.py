@@ -1,7 +1,8 @@
 """The client's part: the streams of all lanes merged by position, confirmed by real cuts, and undone by failures.
 
 A position is passed when it was delivered, or when its owner's watermark says that it is empty; so the merge waits for
-exactly the lanes that have slots where it stands. Nothing is inferred from silence.
+exactly the lanes that have slots where it stands. Nothing is inferred from silence. What is ordered and was read counts
+for all lanes, so that a stream that breaks is made up for.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -20,6 +21,7 @@ from ithaca.engines.belfast.speculation.delivery_events import (
     LaneWatermark,
     OrderedRange,
     OrderedRecords,
+    OrderedWatermark,
     OrderReached,
     SpeculatorEffect,
     SpeculatorEvent,
@@ -117,14 +119,17 @@ class Speculator:
         self._confirmed = start
         """All before this position is confirmed."""
         self._said = start - 1
-        """Up to which position that was said: nobody is told of empty positions alone."""
-        self._delivered_to = start
-        """Behind the last record that was delivered under this attempt."""
+        """Up to which position that was said."""
         self._tails: dict[int, int] = {attempt: start}
         """How far the order is known to reach, by attempt."""
         self._failures: deque[AttemptFailed] = deque()
         self._asked = 0
         self._effects: list[SpeculatorEffect] = []
+
+    @property
+    def confirmed(self) -> int:
+        """All before this position is final."""
+        return self._confirmed
 
     @property
     def has_room(self) -> bool:
@@ -158,6 +163,8 @@ class Speculator:
                 piece = _Piece(event.position, event.records, event.batch)
                 if piece.stop > self._confirmed:
                     self.held += self._read.take(piece)
+            case OrderedWatermark():
+                self._read.watermark = max(self._read.watermark, event.position)
             case OrderReached():
                 self._tails[event.attempt] = max(self._tails.get(event.attempt, 0), event.tail)
             case AttemptFailed():
@@ -191,7 +198,10 @@ class Speculator:
         while limit is None or self.position < limit:
             before = self.position
             window = self._window()
-            if window is not None:
+            if self.position < self._read.watermark:
+                stop = self._read.watermark if limit is None else min(self._read.watermark, limit)
+                self._pass(self._read, stop, stop)
+            elif window is not None:
                 if window.attempt > self.attempt:
                     return  # the failure before it is to be learnt first
                 self._pass_slots(window, limit)
@@ -222,7 +232,7 @@ class Speculator:
         if piece is not None and piece.position <= self.position < stop:
             skipped = self.position - piece.position
             self._effects.append(Delivered(piece.position, piece.records, piece.batch, self.attempt, skipped))
-            self.position = self._delivered_to = piece.stop
+            self.position = piece.stop
         elif piece is not None and piece.position < empty_to:
             self.position = max(self.position, piece.position)
         else:
@@ -241,10 +251,8 @@ class Speculator:
         """Never more than was delivered."""
         reached = min(self._tails.get(self.attempt, 0), self.position)
         if reached > self._confirmed:
-            has_delivered = self._delivered_to > self._confirmed
             self._confirmed = reached
-            if has_delivered:
-                self._say_confirmed()
+            self._say_confirmed()
             self._forget()
 
     def _say_confirmed(self) -> None:
@@ -278,7 +286,7 @@ class Speculator:
         self._tails.pop(self.attempt)
         self.attempt = failure.attempt
         self._tails.setdefault(self.attempt, limit)
-        self.position = self._delivered_to = max(limit, self._start)
+        self.position = max(limit, self._start)
         self._effects.append(Failed(failure.after, failure.attempt))
         return True
 

@@ -48,11 +48,17 @@ class OrderedRange(NamedTuple):
 
 
 class OrderedRecords(NamedTuple):
-    """Records of such a range, read after they were ordered."""
+    """Records of such a range, or of any slots, read after they were ordered."""
 
     position: int
     records: int
     batch: object
+
+
+class OrderedWatermark(NamedTuple):
+    """All below this position is ordered, and was read: what did not come as `OrderedRecords` is empty."""
+
+    position: int
 
 
 class OrderReached(NamedTuple):
@@ -77,6 +83,7 @@ SpeculatorEvent = (
     | WindowFetched
     | OrderedRange
     | OrderedRecords
+    | OrderedWatermark
     | OrderReached
     | AttemptFailed
 )

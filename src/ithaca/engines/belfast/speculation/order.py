@@ -109,7 +109,7 @@ class SlotOrder:
 
     def has_open_lane(self, shard: int) -> bool:
         """Whether the shard has a lane of which something may be delivered and not ordered: it is taken over first."""
-        return self.mode == "fixed" and any(lane.shard == shard for lane in self._open_lanes())
+        return self.mode == "fixed" and any(lane.shard == shard for lane in self.open_lanes())
 
     # Windows
 
@@ -139,7 +139,7 @@ class SlotOrder:
             return "another window"
         if entry.base != (0 if self.mode == "ending" else self.end):
             return "not where the order ends"
-        if self.mode == "ending" and dict(entry.lengths) != self._open_lanes():
+        if self.mode == "ending" and dict(entry.lengths) != self.open_lanes():
             return "not what the lane has written"
         if not all(map(self._lanes.is_open, entry.lanes)):
             return "the lane is closed"
@@ -246,7 +246,8 @@ class SlotOrder:
             self.ended[lane] = ended
         return ended
 
-    def _open_lanes(self) -> dict[LaneId, int]:
+    def open_lanes(self) -> dict[LaneId, int]:
+        """The lanes that may grow, and how much of each is ordered."""
         return {
             lane_of(key): length
             for key, length in zip(self._lanes.keys.tolist(), self._lanes.lengths.tolist(), strict=True)

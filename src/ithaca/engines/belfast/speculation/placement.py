@@ -150,9 +150,13 @@ class Placement:
 
     # Batches
 
+    def has_room_for(self, size: int) -> bool:
+        """Whether a batch of so many bytes would be kept, if there are no slots for it now."""
+        is_full = len(self._queue) >= UNPLACED_BATCHES_MAX or self._queue_bytes + size > UNPLACED_BYTES_MAX
+        return not (self._queue and is_full)
+
     def _offered(self, batch: Offered) -> None:
-        is_full = len(self._queue) >= UNPLACED_BATCHES_MAX or self._queue_bytes + batch.size > UNPLACED_BYTES_MAX
-        if self._queue and is_full:
+        if not self.has_room_for(batch.size):
             self._effects.append(Refused(batch.batch))
             return
         self._queue.append(batch)

@@ -106,10 +106,11 @@ class Planner:
         return hurried
 
     def _after_free(self, lanes: list[LaneId], now_us: int, interval_us: int) -> OpenWindow | None:
-        """The window behind a free one, once all that lanes had written there is ordered."""
-        stopped = {lane: self._stopped(lane) for lane in lanes}
+        """The window behind a free one, once all that lanes had written there is ordered: those that leave have no
+        slots, and are asked as well."""
+        stopped = {lane: self._stopped(lane) for lane in self._order.open_lanes()}
         lengths = {lane: length for lane, length in stopped.items() if length is not None}
-        if not lanes or len(lengths) < len(lanes):
+        if not lanes or len(lengths) < len(stopped):
             return None
         entry = self._next(lanes, lengths, 0, now_us, interval_us)
         return OpenWindow(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from ithaca.client.outgoing import numbered
+from ithaca.client.appending.outgoing import numbered
 from ithaca.engines.corfu.client.driving import Driver
 from ithaca.engines.corfu.sequencing.commands import OpenSession, SessionIs, Void
 from ithaca.engines.corfu.sequencing.entries import entry_of

@@ -13,15 +13,15 @@ from ithaca.engines.corfu.storage.unit_store import META, UnitStore, clear, crea
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError, StorageFull, Unavailable
 from ithaca.model.server_place import ServerPlace
-from ithaca.model.view import Address, Orderers
+from ithaca.model.view import Orderers
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, GetStatus, Hello, Redirect, StatusIs, Welcome
+from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.runtime import machine
 from ithaca.runtime.connection import Connection, Peer
-from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.server.status import answer_http, encode_status
-from ithaca.storage.directory_lock import take_lock
-from ithaca.storage.disk import Disk, OsDisk, OsFile
+from ithaca.server.greeter import Greeter
+from ithaca.server.life import LivingServer, lock_directory
+from ithaca.server.options import ServerOptions
+from ithaca.server.status import encode_status
 
 _log = logging.getLogger("ithaca.unit")
 
@@ -31,55 +31,32 @@ class _Caller(NamedTuple):
     request: Received
 
 
-class UnitServer(Peer):
+class UnitServer(LivingServer, Peer):
     """One unit. `start`, then `wait` until it is stopped or fails, then `stop`."""
 
     def __init__(
-        self,
-        file: ClusterFile,
-        place: ServerPlace,
-        directory: str,
-        *,
-        disk: Disk | None = None,
-        listen_at: Address | None = None,
+        self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions | None = None
     ) -> None:
+        options = options or ServerOptions()
+        super().__init__(options.listen_at or place.address)
         self._file = file
         self._place = place
         self._directory = directory
-        self._disk = disk or OsDisk()
-        self._listen_at = listen_at or place.address
-        self._lock: OsFile | None = None
-        self._listener: Listener | None = None
+        self._disk = options.disk
         self._unit: Unit[_Caller] | None = None
         self._store: UnitStore | None = None
         self._writer: UnitDisk | None = None
         self._is_full = False
         self._renewing: asyncio.Task[None] | None = None
         """While it forgets everything."""
-        self._ended = asyncio.Event()
-        self._error: Exception | None = None
 
     # Life
 
-    @property
-    def address(self) -> Address:
-        return self._listen_at if self._listener is None else self._listener.address
-
-    async def start(self) -> None:
-        """Recover the disk and listen."""
-        try:
-            await self._start()
-        except BaseException:
-            await self.stop()
-            raise
-        _log.info("unit %s listens at %s", self._place.name, self.address)
-
     async def _start(self) -> None:
-        self._disk.make_directory(self._directory)
-        if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
-            self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        self._lock = lock_directory(self._disk, self._directory)
         self._open_store()
-        self._listener = await listen(self._listen_at, accept=self._accept, welcome=self._welcome, http=self._http)
+        await self._listen(Greeter(self._file, "replica", self._place.name), lambda *_: self)
+        _log.info("unit %s listens at %s", self._place.name, self.address)
 
     def _open_store(self) -> None:
         if not self._disk.exists(f"{self._directory}/{META}"):
@@ -92,33 +69,19 @@ class UnitServer(Peer):
             loop=asyncio.get_running_loop(),
             on_synced=self._synced,
             on_full=self._found_full,
-            on_failed=self._failed,
+            on_failed=self.failed,
         )
 
     async def stop(self) -> None:
         """Stop cleanly: what was accepted is written. Idempotent."""
         if self._renewing is not None:
             await asyncio.gather(self._renewing, return_exceptions=True)
-        if self._listener is not None:
-            await self._listener.close()
+        await self._close_listener()
         try:
             if self._writer is not None:
                 await self._writer.close()
         finally:
-            if self._lock is not None:
-                self._lock.close()
-                self._lock = None
-            self._ended.set()
-
-    async def wait(self) -> None:
-        """Until the server has stopped; raises what made it fail."""
-        await self._ended.wait()
-        if self._error is not None:
-            raise self._error
-
-    def _failed(self, error: Exception) -> None:
-        self._error = error
-        self._ended.set()
+            self._end()
 
     # Calls
 
@@ -154,7 +117,7 @@ class UnitServer(Peer):
             clear(self._disk, self._directory)
             self._open_store()
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
             return
         assert self._store is not None
         self._renewing = None
@@ -205,19 +168,3 @@ class UnitServer(Peer):
             "trimmed_ranges": len(state.trims.ranges),
             "unsynced_writes": unit.writes,
         }
-
-    def _welcome(self) -> Welcome:
-        return Welcome(
-            VERSION_MAX,
-            "replica",
-            self._place.name,
-            FEATURES,
-            durability=self._file.durability,
-            engine=self._file.engine,
-        )
-
-    def _accept(self, connection: Connection, hello: Hello) -> Peer:
-        return self
-
-    def _http(self, path: str) -> HttpAnswer | None:
-        return answer_http(path, self.status)

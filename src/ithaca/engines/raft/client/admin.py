@@ -11,8 +11,7 @@ from ithaca.model.interface import OrdererInfo, SessionInfo
 from ithaca.model.interface.awaited import Admin
 from ithaca.model.limits import RAFT_NUMBER_MAX
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Message
-from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, RemoveOrderer
+from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.backoff import Backoff
 
 
@@ -26,11 +25,11 @@ class RaftAdmin(Admin):
     async def add_orderer(self, address: str) -> int:
         place = parse_address(address)
         deadline, pauses = Deadline(self._timeout_s), Backoff()
-        members = await self._members(GetMembers(), deadline)
+        members = await self._servers.ask_members(GetMembers(), deadline)
         number = next((each.server for each in members.members if each.address == place), None)
         if number is None:
             number = await self._waiting_at(place)
-        members = await self._members(AddOrderer(number, place), deadline)
+        members = await self._servers.ask_members(AddOrderer(number, place), deadline)
         while not any(each.server == number and each.votes for each in members.members):
             if deadline.passed:
                 raise DeadlineExceeded(
@@ -38,7 +37,7 @@ class RaftAdmin(Admin):
                     "when it has, unless you remove it"
                 )
             await pauses.pause(deadline)
-            members = await self._members(GetMembers(), deadline)
+            members = await self._servers.ask_members(GetMembers(), deadline)
         return number
 
     async def _waiting_at(self, address: Address) -> int:
@@ -57,10 +56,10 @@ class RaftAdmin(Admin):
     async def remove_orderer(self, orderer: int) -> None:
         if not 1 <= orderer <= RAFT_NUMBER_MAX:
             raise InvalidInput(f"orderer is {orderer}: use 1 to {RAFT_NUMBER_MAX}")
-        await self._members(RemoveOrderer(orderer), Deadline(self._timeout_s))
+        await self._servers.ask_members(RemoveOrderer(orderer), Deadline(self._timeout_s))
 
     async def orderers(self) -> tuple[OrdererInfo, ...]:
-        members = await self._members(GetMembers(), Deadline(self._timeout_s))
+        members = await self._servers.ask_members(GetMembers(), Deadline(self._timeout_s))
         return tuple(OrdererInfo(each.server, str(each.address), each.votes, each.leads) for each in members.members)
 
     async def sessions(self) -> tuple[SessionInfo, ...]:
@@ -77,9 +76,3 @@ class RaftAdmin(Admin):
 
     async def expire_session(self, name: str) -> None:
         await self._servers.ask(EndSession(name), Deadline(self._timeout_s))
-
-    async def _members(self, question: Message, deadline: Deadline) -> MembersAre:
-        answer = await self._servers.ask(question, deadline)
-        if not isinstance(answer, MembersAre):
-            raise ProtocolError(f"a server answered a question about its group with {type(answer).__name__}")
-        return answer

@@ -1,7 +1,7 @@
 """Connections to servers: one for each that is used, for requests and for appends."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from ithaca.engines.raft.messages import Acks, Append
@@ -31,9 +31,15 @@ class Appender(Protocol):
 class Link:
     """One connection to one server."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, watch: Callable[["Link"], Awaitable[None]]) -> None:
+        """`watch` is begun whenever the server comes to owe an answer, unless it looks on already."""
         self.address = address
         self.connection: Connection | None = None
+        self.heard = 0
+        """How often the server has said something."""
+        self._watch = watch
+        self._watching: asyncio.Future[None] | None = None
+        self._asked = 0
         self._appenders: dict[int, Appender] = {}
         """By the correlations of requests that are not answered."""
         self._users: dict[Appender, None] = {}
@@ -48,11 +54,22 @@ class Link:
         assert self.connection.welcome is not None
         return self.connection.welcome.durability
 
+    @property
+    def is_owed(self) -> bool:
+        """Whether the server has to say something soon, if it leads."""
+        return bool(self._appenders) or self._asked > 0
+
+    def give_up(self, error: IthacaError) -> None:
+        """End the connection; whoever uses it is told."""
+        if self.connection is not None:
+            self.connection.abort(error)
+
     def append(self, batch: Batch, appender: Appender) -> int:
         """Send a batch; its answer is told to the appender, by this number."""
         assert self.connection is not None
         correlation = self.connection.next_correlation()
         self._appenders[correlation] = appender
+        self._look_on()
         self.connection.send(Append(), correlation=correlation, payload=batch.buffers())
         return correlation
 
@@ -66,10 +83,34 @@ class Link:
             del self._appenders[correlation]
 
     async def request(self, message: Message, payload: Sequence[Buffer] = (), *, timeout_s: float) -> Received:
+        """Ask what may be answered late."""
         assert self.connection is not None
-        return await self.connection.request(message, payload, timeout=timeout_s)
+        answer = await self.connection.request(message, payload, timeout=timeout_s)
+        self.heard += 1
+        return answer
+
+    async def ask(self, message: Message, *, timeout_s: float) -> Received:
+        """Ask what a leader answers soon."""
+        self._asked += 1
+        self._look_on()
+        try:
+            return await self.request(message, timeout_s=timeout_s)
+        finally:
+            self._asked -= 1
+
+    def _look_on(self) -> None:
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.ensure_future(self._watch(self))
+
+    def end(self) -> None:
+        """Close it. Idempotent."""
+        if self._watching is not None:
+            self._watching.cancel()
+        if self.connection is not None:
+            self.connection.close()
 
     def on_message(self, connection: Connection, received: Received) -> None:
+        self.heard += 1
         match received.message:
             case Acks(items):
                 for correlation, position in items:
@@ -99,6 +140,8 @@ class Links:
     """Those of one handle, by the addresses of servers."""
 
     def __init__(self) -> None:
+        self.watch: Callable[[Link], Awaitable[None]] = _nobody
+        """What looks on while a server owes an answer."""
         self._links: dict[Address, Link] = {}
         self._dialling: dict[Address, asyncio.Task[Link]] = {}
         self._is_closed = False
@@ -125,7 +168,7 @@ class Links:
         return done
 
     async def _dial(self, address: Address, timeout_s: float) -> Link:
-        link = Link(address)
+        link = Link(address, self.watch)
         link.connection = await dial(address, HELLO, link, timeout=timeout_s)
         self._links[address] = link
         return link
@@ -137,5 +180,8 @@ class Links:
         if self._dialling:
             await asyncio.wait(list(self._dialling.values()))
         for link in self._links.values():
-            if link.connection is not None:
-                link.connection.close()
+            link.end()
+
+
+async def _nobody(link: Link) -> None:
+    """Nobody has to look on."""

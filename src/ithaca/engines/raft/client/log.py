@@ -1,20 +1,25 @@
 """The handle of a cluster of this engine."""
 
 import asyncio
+from contextlib import suppress
 from weakref import WeakSet
 
+from ithaca.client.appending.coalescing import Single, Whole
+from ithaca.client.appending.named_session import NamedSession
 from ithaca.client.asking import ask_status
 from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
+from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.raft.client.admin import RaftAdmin
-from ithaca.engines.raft.client.appends import Appends, Single, Whole, begin_session
+from ithaca.engines.raft.client.appends import Appends
 from ithaca.engines.raft.client.links import Links
 from ithaca.engines.raft.client.producer import SHARD
 from ithaca.engines.raft.client.records import RaftRecords, RaftSubscription
+from ithaca.engines.raft.client.scan import RaftScan
 from ithaca.engines.raft.client.servers import Servers
-from ithaca.engines.raft.client.session import RaftSession
+from ithaca.engines.raft.client.session import open_session
 from ithaca.engines.raft.health import cluster_status
 from ithaca.engines.raft.messages import Behind, Found, LogIs, Read, TrimBefore
 from ithaca.engines.raft.replog.sessions import ANONYMOUS
@@ -39,6 +44,7 @@ from ithaca.model.server_place import ServerPlace
 from ithaca.model.units import Duration, seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
+from ithaca.protocol.members import GetMembers
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_filter, check_position, check_range, check_session_name, check_start
@@ -57,7 +63,7 @@ class RaftLog(EngineLog):
         self.readers: WeakSet[RaftRecords] = WeakSet()
         self._appends = Appends(servers, self.inflight, compression=settings.compression, timeout_s=settings.timeout_s)
         self._admin = RaftAdmin(servers, settings.timeout_s)
-        self._sessions: list[RaftSession] = []
+        self._sessions: list[NamedSession] = []
         self._first = 1
         """Positions below were trimmed, as this handle knows."""
         self._is_closed = self._is_forked = False
@@ -86,18 +92,15 @@ class RaftLog(EngineLog):
         self.check()
         self._appends.take(Whole(batch, slot))
 
-    async def session(self, name: str) -> RaftSession:
+    async def session(self, name: str) -> NamedSession:
         self.check()
         check_session_name(name)
         if name.startswith(ANONYMOUS):
             raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
-        opened = await begin_session(self.servers, name, Deadline(self.timeout_s))
-        self.check()
-        session = RaftSession(
-            name,
-            opened,
+        session = await open_session(
             self.servers,
-            self._appends,
+            name,
+            self._appends.under_way,
             compression=self._compression,
             timeout_s=self.timeout_s,
             check=self.check,
@@ -176,6 +179,22 @@ class RaftLog(EngineLog):
         check_filter(where)
         return RaftSubscription(self, start, None, where)
 
+    async def scan(
+        self,
+        start: int,
+        stop: int,
+        *,
+        where: KeyFilter | None = None,
+        shards: frozenset[int] | None = None,
+        chunk_bytes: int,
+        local: bool = True,
+    ) -> AwaitedScan:
+        self.check()
+        has_any = shards is None or SHARD in shards
+        scan = RaftScan(self, start, stop if has_any else start, where, chunk_bytes)
+        await scan.begin(local=local)
+        return scan
+
     async def first(self) -> int:
         self.check()
         found = await self.servers.log(Deadline(self.timeout_s))
@@ -208,6 +227,8 @@ class RaftLog(EngineLog):
 
     async def status(self) -> ClusterStatus:
         self.check()
+        with suppress(IthacaError):  # nobody leads: then those that are known are asked
+            await self.servers.ask_members(GetMembers(), Deadline(ATTEMPT_TIMEOUT_S))
         return cluster_status(await asyncio.gather(*map(_asked, self.servers.members)))
 
     # Ending
@@ -218,7 +239,7 @@ class RaftLog(EngineLog):
         self._is_closed = True
         for reader in list(self.readers):
             reader.handle_closed()
-        await self._appends.drained(Deadline(self.timeout_s))
+        await self._appends.under_way.drained(Deadline(self.timeout_s))
         error = DeadlineExceeded(
             f"the handle was closed and this was not acknowledged within {self.timeout_s:.3g} s: its outcome is unknown"
         )

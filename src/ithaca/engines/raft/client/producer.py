@@ -7,25 +7,16 @@ ends its producer: everything in it fails.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 
+from ithaca.client.appending.outgoing import Outgoing
+from ithaca.client.appending.send_queue import Refusal, SendQueue
 from ithaca.client.deadline import Deadline
-from ithaca.client.outgoing import Outgoing, certain
 from ithaca.engines.raft.client.links import Link
 from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.messages import SessionIs
-from ithaca.model.errors import (
-    Fenced,
-    IthacaError,
-    ProtocolError,
-    SequenceGap,
-    SessionExpired,
-    SessionFenced,
-    StorageFull,
-    Unavailable,
-)
-from ithaca.model.limits import CALL_TIMEOUT_S, SESSION_BATCHES_MAX
+from ithaca.model.errors import Fenced, IthacaError, ProtocolError, StorageFull, Unavailable
+from ithaca.model.limits import CALL_TIMEOUT_S
 from ithaca.model.records import Durability
 from ithaca.runtime.backoff import Backoff
 
@@ -52,11 +43,9 @@ class Producer:
         self.durability: Durability = "fsync"
         self.failure: IthacaError | None = None
         self._servers = servers
-        self._one_by_one = one_by_one
         self._on_room = has_room
         self._on_failed = failed
-        self._queue: deque[Outgoing] = deque()
-        self._sent = 0  # of the queue, from its head on, over the present link
+        self._queue = SendQueue(one_by_one=one_by_one)
         self._link: Link | None = None
         self._pauses = Backoff()
         self._is_troubled = False
@@ -68,18 +57,18 @@ class Producer:
 
     @property
     def has_room(self) -> bool:
-        return self.failure is None and len(self._queue) < SESSION_BATCHES_MAX
+        return self.failure is None and self._queue.has_room
 
     def unsettled(self) -> list[tuple[int, int]]:
         """(first number, records) of the batches that are not settled, in order."""
-        return [(each.batch.first_seq, each.batch.count) for each in self._queue]
+        return self._queue.unsettled()
 
     def send(self, outgoing: Outgoing) -> None:
         """Take a batch; it is sent as soon as the window allows."""
         if self.failure is not None:
             outgoing.waiter.settled(self.failure, SHARD)
             return
-        self._queue.append(outgoing)
+        self._queue.put(outgoing)
         self._pump()
 
     async def close(self, error: IthacaError) -> None:
@@ -94,26 +83,21 @@ class Producer:
         if link is None:
             self._start()
             return
-        while self._sent < min(len(self._queue), SESSION_BATCHES_MAX):
-            outgoing = self._queue[self._sent]
-            if outgoing.is_held and self._sent > 0:
-                break
-            outgoing.sends += 1
+        while (outgoing := self._queue.next_to_send()) is not None:
             outgoing.correlation = link.append(outgoing.batch, self)
-            self._sent += 1
 
     # What the link calls
 
     def acknowledged(self, correlation: int, position: int) -> None:
-        index = self._find(correlation)
+        index = self._queue.find(correlation)
         if index is not None:
             self._is_troubled = False
             self._pauses.reset()
-            self._settle(index, position)
+            self._queue.settle(index, position, SHARD)
             self._go_on()
 
     def refused(self, correlation: int, error: IthacaError) -> None:
-        index = self._find(correlation)
+        index = self._queue.find(correlation)
         if index is None:
             return  # it was sent again since
         if isinstance(error, _LATER):
@@ -122,18 +106,14 @@ class Producer:
             self._is_troubled = True
             self._detach()
             self._start()
-        elif isinstance(error, SessionExpired | SessionFenced):
-            self._fail(error, self._queue[index])
-        elif isinstance(error, SequenceGap) and index > 0:
-            # It may have come before the one that it continues, which was refused or is still on its way.
-            self._queue[index].is_held = True
-            self._unsend(index)
-        elif self._one_by_one:
-            outgoing = self._queue[index]
-            self._settle(index, certain(error, outgoing, outgoing))
+            return
+        outgoing = self._queue[index]
+        refusal = self._queue.refuse(index, error, SHARD)
+        if refusal is Refusal.SETTLED:
             self._go_on()
-        else:
-            self._fail(error, self._queue[index])
+        elif refusal is Refusal.ENDS and self.failure is None:
+            self._end(error, outgoing)
+            self._on_failed()
 
     def lost(self, link: Link) -> None:
         if link is self._link:
@@ -142,45 +122,21 @@ class Producer:
             if self._queue:
                 self._start()
 
-    def _find(self, correlation: int) -> int | None:
-        """Where in the queue a request's batch is; None when it is not the newest request for it."""
-        return next((at for at in range(self._sent) if self._queue[at].correlation == correlation), None)
-
-    def _settle(self, index: int, outcome: int | IthacaError) -> None:
-        outgoing = self._queue[index]
-        del self._queue[index]
-        if index < self._sent:
-            self._sent -= 1
-        outgoing.waiter.settled(outcome, SHARD)
-
     def _go_on(self) -> None:
         self._pump()
         self._on_room()
-
-    def _unsend(self, start: int) -> None:
-        """Take everything from here on as not sent."""
-        for index in range(start, self._sent):
-            self._queue[index].correlation = 0
-        self._sent = min(self._sent, start)
 
     def _detach(self) -> None:
         if self._link is not None:
             self._link.leave(self)
             self._link = None
-        self._unsend(0)
-
-    def _fail(self, error: IthacaError, refused: Outgoing | None = None) -> None:
-        if self.failure is None:
-            self._end(error, refused)
-            self._on_failed()
+        self._queue.unsend()
 
     def _end(self, error: IthacaError, refused: Outgoing | None = None) -> None:
         """Fail everything; `refused` is the batch that the error is the answer to."""
         self.failure = self.failure or error
         self._detach()
-        queue, self._queue = self._queue, deque()
-        for outgoing in queue:
-            outgoing.waiter.settled(certain(error, outgoing, refused), SHARD)
+        self._queue.fail(error, refused, SHARD)
 
     # Getting to the leader
 

@@ -48,18 +48,15 @@ class RaftRecords(BegunRecords[Stream]):
 
     async def close(self) -> None:
         self._closed = True
-        self._release()
+        self.handle_closed()
 
     def handle_closed(self) -> None:
         """Whoever waits is told."""
-        self._release()
-        self._event.set()
-
-    def _release(self) -> None:
         if self._beginning is not None:
             self._beginning.cancel()
         if self._ahead is not None:
             self._ahead.source.close()
+        self._event.set()
 
     async def _begun(self) -> ReadAhead[Stream]:
         """Settle where to start; whoever asks first does it for all."""

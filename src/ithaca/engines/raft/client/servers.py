@@ -1,17 +1,24 @@
-"""Which servers there are, and which of them leads: found by asking, and remembered until it is wrong."""
+"""Which servers there are, and which of them leads: found by asking, and remembered until it is wrong.
 
-from collections import deque
+Only an answer that a leader alone gives makes a server the leader here. All are asked at the same time, so one that is
+stopped, and whose kernel still takes connections, holds up nobody; and whoever owes an answer for `LEADER_DOUBT_S` is
+doubted: if another server proves that it leads, the connection is given up, and what waits on it is sent there.
+"""
+
+import asyncio
 
 from ithaca.client.deadline import Deadline
 from ithaca.engines.raft.client.links import Link, Links
 from ithaca.engines.raft.messages import GetLog, LogIs
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
-from ithaca.model.limits import ATTEMPT_TIMEOUT_S
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S, LEADER_DOUBT_S, LEADER_DOUBT_S_MAX
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import Redirect
+from ithaca.protocol.members import MembersAre
 from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.machine import rng
+
+Problems = dict[Address, IthacaError]
 
 
 class Servers:
@@ -21,6 +28,7 @@ class Servers:
         self._bootstrap = bootstrap
         self._orderers = Orderers()
         self.links = links
+        links.watch = self._watch
         self.leader: Address | None = None
         """As far as is known."""
 
@@ -41,38 +49,31 @@ class Servers:
 
     async def ask(self, message: Message, deadline: Deadline) -> Message:
         """The leader's answer; `Unavailable` when nobody gave one in time. What may have been done says so."""
-        pauses, is_unknown = Backoff(), False
+        pauses, is_unknown, patience_s = Backoff(), False, LEADER_DOUBT_S
+        problems: Problems = {}
         while True:
-            problems: dict[Address, IthacaError] = {}
-            tried: set[Address] = set()
-            candidates = deque(self._candidates())
-            while candidates and not deadline.passed:
-                address = candidates.popleft()
-                if address in tried:
-                    continue
-                tried.add(address)
+            if self.leader is None:
+                found = await self._find(self.addresses, deadline, patience_s, problems)
+                patience_s = min(2 * patience_s, ATTEMPT_TIMEOUT_S)
+                if found is not None:
+                    self.leader, said = found
+                    if isinstance(message, GetLog):
+                        return said
+            if (address := self.leader) is not None:
                 try:
                     answer = await self._ask_at(address, message, deadline)
                 except (Unavailable, ProtocolError) as error:
                     problems[address] = error
                     is_unknown = is_unknown or error.outcome_unknown
-                    self.lost(address)
-                    continue
-                if not isinstance(answer, Redirect):
-                    self.leader = address
-                    return answer
-                problems[address] = Unavailable("it knows of no leader")
-                self._learn(answer, address)
-                if answer.leader is not None:
-                    candidates.appendleft(answer.leader)
+                else:
+                    if not isinstance(answer, Redirect):
+                        return answer
+                    self._learn(answer)
+                self.lost(address)
+                if self.leader is not None:
+                    continue  # it was doubted meanwhile
             if deadline.passed:
-                reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
-                failure = Unavailable(
-                    f"no server that leads answered within {deadline.timeout_s:.3g} s"
-                    + (f" ({reasons})" if reasons else "")
-                )
-                failure.outcome_unknown = is_unknown
-                raise failure
+                raise _nobody(problems, deadline, is_unknown)
             await pauses.pause(deadline)
 
     async def log(self, deadline: Deadline) -> LogIs:
@@ -82,26 +83,117 @@ class Servers:
             raise ProtocolError(f"a server answered GetLog with {type(answer).__name__}")
         return answer
 
+    async def ask_members(self, question: Message, deadline: Deadline) -> MembersAre:
+        """What the leader says of its group, now or after a change; from then on it is known here."""
+        answer = await self.ask(question, deadline)
+        if not isinstance(answer, MembersAre):
+            raise ProtocolError(f"a server answered a question about its group with {type(answer).__name__}")
+        self._orderers = Orderers(self._orderers.entry, tuple(each.address for each in answer.members))
+        return answer
+
     async def leading_link(self, deadline: Deadline) -> Link:
         """A link to the leader: the one that is known, or the one that is found."""
         if self.leader is None:
             await self.log(deadline)
         assert self.leader is not None
-        return await self.links.link(self.leader, max(min(deadline.left_s, ATTEMPT_TIMEOUT_S), 0.001))
+        return await self.links.link(self.leader, _attempt_s(deadline))
 
     async def _ask_at(self, address: Address, message: Message, deadline: Deadline) -> Message:
-        left_s = max(min(deadline.left_s, ATTEMPT_TIMEOUT_S), 0.001)
-        link = await self.links.link(address, left_s)
-        return (await link.request(message, timeout_s=max(min(deadline.left_s, left_s), 0.001))).message
+        link = await self.links.link(address, _attempt_s(deadline))
+        return (await link.ask(message, timeout_s=_attempt_s(deadline))).message
 
-    def _learn(self, redirect: Redirect, by: Address) -> None:
-        self.leader = redirect.leader if redirect.leader != by else None
+    def _learn(self, redirect: Redirect) -> None:
         if redirect.orderers.entry >= self._orderers.entry and redirect.orderers.addresses:
             self._orderers = redirect.orderers
 
-    def _candidates(self) -> list[Address]:
-        candidates = self.addresses
-        rng().shuffle(candidates)
-        if self.leader is not None:
-            candidates.insert(0, self.leader)
-        return candidates
+    # Who leads
+
+    async def _find(
+        self, addresses: list[Address], deadline: Deadline, patience_s: float, problems: Problems
+    ) -> tuple[Address, LogIs] | None:
+        """Ask all of them, and those that they name, until one proves that it leads.
+
+        When some have answered, the others have `patience_s` left.
+        """
+        asking: dict[asyncio.Task[Message], Address] = {}
+
+        def ask(address: Address) -> None:
+            task = asyncio.create_task(self._ask_log_at(address, deadline))
+            task.add_done_callback(_look_at)
+            asking[task] = address
+
+        for address in addresses:
+            ask(address)
+        named, left_s = set(addresses), None
+        try:
+            while asking:
+                done, _ = await asyncio.wait(asking, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    return None
+                left_s = patience_s
+                for task in [each for each in asking if each in done]:
+                    address = asking.pop(task)
+                    answer = _answer_of(task)
+                    if isinstance(answer, LogIs):
+                        return address, answer
+                    if isinstance(answer, IthacaError):
+                        problems[address] = answer
+                    if not isinstance(answer, Redirect):
+                        continue
+                    problems[address] = Unavailable("it does not lead")
+                    self._learn(answer)
+                    if answer.leader is not None and answer.leader not in named:
+                        named.add(answer.leader)
+                        ask(answer.leader)
+            return None
+        finally:
+            for task in asking:
+                task.cancel()
+
+    async def _ask_log_at(self, address: Address, deadline: Deadline) -> Message:
+        """Whoever does not lead may keep the question until somebody does, and is not doubted for that."""
+        link = await self.links.link(address, _attempt_s(deadline))
+        return (await link.request(GetLog(), timeout_s=_attempt_s(deadline))).message
+
+    async def _watch(self, link: Link) -> None:
+        """While a server owes answers: give it up if it says nothing, and another one proves that it leads."""
+        pause_s = LEADER_DOUBT_S
+        while link.is_open and link.is_owed:
+            heard = link.heard
+            await asyncio.sleep(pause_s)
+            if link.heard != heard or not link.is_owed:
+                pause_s = LEADER_DOUBT_S
+                continue
+            others = [each for each in self.addresses if each != link.address]
+            found = await self._find(others, Deadline(LEADER_DOUBT_S_MAX), LEADER_DOUBT_S, {})
+            if found is not None and found[0] != link.address and link.heard == heard:
+                self.leader = found[0]
+                link.give_up(Unavailable(f"{link.address} is silent, and {self.leader} leads"))
+                return
+            pause_s = min(2 * pause_s, LEADER_DOUBT_S_MAX)
+
+
+def _attempt_s(deadline: Deadline) -> float:
+    return max(min(deadline.left_s, ATTEMPT_TIMEOUT_S), 0.001)
+
+
+def _look_at(task: "asyncio.Task[Message]") -> None:
+    """Perhaps nobody waits for it any more."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _answer_of(task: "asyncio.Task[Message]") -> Message | IthacaError:
+    try:
+        return task.result()
+    except (Unavailable, ProtocolError) as error:
+        return error
+
+
+def _nobody(problems: Problems, deadline: Deadline, is_unknown: bool) -> Unavailable:
+    reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
+    failure = Unavailable(
+        f"no server that leads answered within {deadline.timeout_s:.3g} s" + (f" ({reasons})" if reasons else "")
+    )
+    failure.outcome_unknown = is_unknown
+    return failure

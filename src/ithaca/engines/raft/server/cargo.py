@@ -19,6 +19,8 @@ class RangeCargo:
         self._store = store
         self._driver = driver
         self.fetch: Callable[[Snapshot, ServerId], None] = _nobody
+        self.heard: Callable[[int], None] = _ignored
+        """Told what a leader says to be agreed on."""
 
     def load(self, message: AnyMessage) -> Sequence[Buffer]:
         """The batches that this server has of the ranges: in memory as a rule, and from its disk for who is behind."""
@@ -44,6 +46,8 @@ class RangeCargo:
         for entry, batches in _divided(ranges, payload):
             if not driver.has_entry(entry.index, entry.term):
                 staging.put(entry.index, entry.term, batches)
+        if isinstance(message, AppendEntries) and message.term >= driver.term:
+            self.heard(message.commit_index)
 
 
 def _divided(ranges: list[tuple[Entry, Range]], payload: Buffer) -> list[tuple[Entry, list[Batch]]]:
@@ -66,3 +70,7 @@ def _divided(ranges: list[tuple[Entry, Range]], payload: Buffer) -> list[tuple[E
 
 def _nobody(snapshot: Snapshot, leader: ServerId) -> None:
     raise AssertionError("snapshots are fetched once the server was started")
+
+
+def _ignored(commit_index: int) -> None:
+    """Nobody has to know yet."""

@@ -46,6 +46,8 @@ class LaneCopier:
         self._hello = hello
         self._address_of = address_of
         self._task: asyncio.Task[None] | None = None
+        self._damaged: set[Address] = set()
+        """Servers that could not read what they were asked for."""
 
     def fetch(self, snapshot: Snapshot, leader: ServerId) -> None:
         """Begin, unless a copy is under way: Raft says it again while something is missing."""
@@ -67,7 +69,8 @@ class LaneCopier:
     async def _fetch(self, snapshot: Snapshot, leader: ServerId) -> None:
         stop = length_in(snapshot.data)
         if self._store.lane.length < stop:
-            connection = await dial(self._source(snapshot, leader), self._hello(), OnlyAnswers())
+            source = self._source(snapshot, leader)
+            connection = await dial(source, self._hello(), OnlyAnswers())
             try:
                 while (lsn := self._store.lane.length) < stop:
                     answer = await connection.request(CopyLane(lsn, stop), timeout=CALL_TIMEOUT_S)
@@ -76,6 +79,9 @@ class LaneCopier:
                     await self._write(lsn, copied_batches(answer.payload, lsn, stop))
                     if self._store.lane.length == lsn:
                         return  # entries came meanwhile
+            except Corrupt:
+                self._damaged.add(source)
+                raise
             finally:
                 connection.close()
         _log.info("what the compaction point at entry %d refers to was copied", snapshot.index)
@@ -83,13 +89,19 @@ class LaneCopier:
 
     def _source(self, snapshot: Snapshot, leader: ServerId) -> Address:
         """Where the leader is. A server that is new knows of nobody, but from the point itself; others of those that it
-        names have what it refers to as well.
+        names have what it refers to as well, if the leader is not known or its disk is damaged.
         """
         named = dict(snapshot.configuration.addresses)
         address = self._address_of(leader) or named.get(leader)
-        if address is None and not named:
+        if address is not None and address not in self._damaged:
+            return address
+        others = [each for each in sorted(named.values(), key=str) if each not in self._damaged]
+        self._damaged.clear()  # of those that were asked in vain, one may do better the next time
+        if others:
+            return rng().choice(others)
+        if address is None:
             raise Unavailable(f"it is not known where server {leader} is")
-        return address or rng().choice(sorted(named.values(), key=str))
+        return address
 
     async def _write(self, lsn: int, batches: list[Batch]) -> None:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -2,6 +2,10 @@
 
 Below the cursor the lane never changes, and all of it is on this disk: entries are applied once they are durable here.
 Records in memory are answered at once; others are read in a thread.
+
+A server that was started again, or cut off from the leader, may not know what was trimmed meanwhile. So when it hears
+of a leader again it serves nothing until it has applied what was agreed on by then. While it hears of nobody it goes on
+with what it served before, for there may be nobody.
 """
 
 import asyncio
@@ -11,7 +15,7 @@ from ithaca.engines.raft.messages import Behind, Deliver, Delivered, Found, Subs
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.storage.shared_log import SharedLog
 from ithaca.model.errors import IthacaError, Trimmed
-from ithaca.model.limits import DELIVER_BYTES_MAX, WATERMARK_INTERVAL_S
+from ithaca.model.limits import DELIVER_BYTES_MAX, LEADER_SILENT_S, WATERMARK_INTERVAL_S
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter
 from ithaca.protocol.codec import Message
@@ -19,7 +23,8 @@ from ithaca.protocol.filters import key_filter
 from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
 from ithaca.server.filtering import Filtering
-from ithaca.server.position_waits import PositionWaits
+from ithaca.server.readable import Readable
+from ithaca.server.selecting import Rows, Selecting
 from ithaca.storage.reader import Cursor
 from ithaca.wire.batch import NOOPS, Batch
 
@@ -27,16 +32,21 @@ from ithaca.wire.batch import NOOPS, Batch
 class ReadView:
     """What can be read here, and who waits for more of it."""
 
-    def __init__(self, store: SharedLog, machine: LogMachine) -> None:
+    def __init__(self, store: SharedLog, machine: LogMachine, applied_index: Callable[[], int]) -> None:
         self._store = store
         self._machine = machine
-        self.waits = PositionWaits()
+        self.readable = Readable(lambda: self.first, lambda: self.limit)
+        self._applied_index = applied_index
+        self._barrier: int | None = None
+        """The entry that has to be applied before anything is served; None as long as nobody was heard of."""
+        self._heard_s = 0.0
         self.filtering = Filtering()
-        self._closed: IthacaError | None = None
 
     @property
     def limit(self) -> int:
-        """Positions below are known to be agreed on."""
+        """Positions below are known to be agreed on, and whether they were trimmed is known."""
+        if self._barrier is None or self._applied_index() < self._barrier:
+            return 1
         return self._machine.state.tail
 
     @property
@@ -44,42 +54,33 @@ class ReadView:
         """What the lane says counts, too: after a start the trim may not be applied again yet."""
         return max(self._machine.state.first, position_of(self._store.lane.trim_lsn))
 
+    def heard(self, commit_index: int) -> None:
+        """A leader speaks, and this much is agreed on."""
+        now_s = asyncio.get_running_loop().time()
+        if self._barrier is None or now_s - self._heard_s > LEADER_SILENT_S:
+            self._barrier = commit_index
+            self.advanced()
+        self._heard_s = now_s
+
+    def leads(self) -> None:
+        """This server leads, and has applied everything that was agreed on before it did."""
+        self._barrier = 0
+        self.advanced()
+
     def advanced(self) -> None:
         """More may be read."""
-        self.waits.passed(self.limit)
+        self.readable.waits.passed(self.limit)
 
     def close(self, error: IthacaError) -> None:
         """Whoever asks, or waits, is told this."""
-        self._closed = error
-        self.waits.wake_all()
-
-    def check_open(self) -> None:
-        if self._closed is not None:
-            raise self._closed
-
-    async def wait_readable(self, position: int, timeout_s: float | None) -> bool:
-        """Whether the position can be read within this time."""
-        loop = asyncio.get_running_loop()
-        deadline = None if timeout_s is None else loop.time() + timeout_s
-        while position >= self.limit:
-            self.check_open()
-            left_s = None if deadline is None else deadline - loop.time()
-            if left_s is not None and left_s <= 0:
-                return False
-            await self.waits.wait(position, left_s)
-        return True
-
-    def check_not_trimmed(self, position: int) -> None:
-        first = self.first
-        if position < first:
-            raise Trimmed(f"position {position} was trimmed; the first one left is {first}", first=first)
+        self.readable.close(error)
 
     async def read(self, position: int, wait_s: float) -> tuple[Message, list[Buffer]]:
         """The answer to `Read`; raises `Trimmed`."""
-        self.check_open()
-        if not await self.wait_readable(position, wait_s):
+        self.readable.check_open()
+        if not await self.readable.wait(position, wait_s):
             return Behind(self.limit), []
-        self.check_not_trimmed(position)
+        self.readable.check_not_trimmed(position)
         batch = (await self.batches(lsn_of(position), lsn_of(position) + 1))[0]
         return Found(position_of(batch.base_lsn)), list(batch.buffers())
 
@@ -125,10 +126,11 @@ class Stream:
 
     async def run(self) -> None:
         """Until the stop, or until the connection ends; raises what ends the stream."""
-        read_view, connection, loop = self._read_view, self._connection, asyncio.get_running_loop()
-        read_view.check_not_trimmed(self._position)
+        read_view, readable, connection = self._read_view, self._read_view.readable, self._connection
+        loop = asyncio.get_running_loop()
+        readable.check_not_trimmed(self._position)
         while connection.is_open:
-            read_view.check_open()
+            readable.check_open()
             limit = read_view.limit if self._stop is None else min(read_view.limit, self._stop)
             if self._position < limit:
                 await self._deliver(limit)
@@ -139,21 +141,21 @@ class Stream:
             elif self._told < self._position:
                 left_s = self._told_at + WATERMARK_INTERVAL_S - loop.time()
                 if left_s > 0:
-                    await read_view.waits.wait(self._position, left_s)
+                    await readable.waits.wait(self._position, left_s)
                 else:
                     self._say([], [], self._position)
             else:
-                await read_view.wait_readable(self._position, None)
+                await readable.wait(self._position)
 
     async def _deliver(self, limit: int) -> None:
-        self._read_view.check_not_trimmed(self._position)
+        self._read_view.readable.check_not_trimmed(self._position)
         batches = await self._read_view.batches(lsn_of(self._position), lsn_of(limit))
         end = min(position_of(batches[-1].end_lsn), limit)
         if self._where is None:
             items = [self._item(batch, limit) for batch in batches]
             payload = [buffer for batch in batches for buffer in batch.buffers()]
         else:
-            items, payload = await self._select(batches, self._where, limit)
+            items, payload = await self._select(self._where, batches, limit)
         self._position = end
         late = asyncio.get_running_loop().time() - self._told_at > WATERMARK_INTERVAL_S
         if items or late or end == self._stop:
@@ -169,28 +171,10 @@ class Stream:
         self._told_at = asyncio.get_running_loop().time()
         self._sent(sum(map(len, payload)))
 
-    async def _select(self, batches: list[Batch], where: KeyFilter, limit: int) -> tuple[list[Delivered], list[Buffer]]:
-        """What the filter selects; as soon as it is too much for one delivery, what is there is said."""
-        items: list[Delivered] = []
-        payload: list[Buffer] = []
-        size = 0
-        for batch in batches:
-            whole = self._item(batch, limit)
-            low = whole.low
-            while found := await self._read_view.filtering.select(batch, low, whole.high, where):
-                chosen, rows, stop = found
-                if items and size + chosen.total_bytes > DELIVER_BYTES_MAX:
-                    self._say(items, payload, whole.position + low)
-                    items, payload, size = [], [], 0
-                    if not self._connection.is_writable:
-                        del found, chosen  # whoever waits keeps as little as possible, and selects it again
-                        await self._connection.drained()
-                        continue
-                if rows is None:
-                    items.append(Delivered(whole.position, low, whole.high))
-                else:
-                    items.append(Delivered(whole.position, 0, chosen.count, rows.astype("<u4").tobytes()))
-                payload += chosen.buffers()
-                size += chosen.total_bytes
-                low = stop
-        return items, payload
+    async def _select(self, where: KeyFilter, batches: list[Batch], limit: int) -> tuple[list[Delivered], list[Buffer]]:
+        selecting = Selecting(self._read_view.filtering, where, self._connection, self._say)
+        wholes = [self._item(batch, limit) for batch in batches]
+        rows = zip(batches, wholes, strict=True)
+        return await selecting.select(
+            Rows(batch, whole.position, whole.low, whole.high, Delivered) for batch, whole in rows
+        )

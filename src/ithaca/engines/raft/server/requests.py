@@ -6,7 +6,7 @@ connection, and ends with it. What only a leader can answer is kept for a moment
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ from ithaca.engines.raft.messages import (
     GetLog,
     GetSessions,
     LaneCopy,
+    LaneLocation,
+    LocateLane,
     LogIs,
     PositionIs,
     Read,
@@ -32,31 +34,35 @@ from ithaca.engines.raft.replog.sessions import Session
 from ithaca.engines.raft.server.copying import batches_to_copy
 from ithaca.engines.raft.server.reading import Stream
 from ithaca.model.errors import (
-    Corrupt,
     InvalidInput,
     IthacaError,
     NamesFull,
     NoSuchSession,
-    Overloaded,
     ProtocolError,
     Unavailable,
+    Unsupported,
 )
-from ithaca.model.limits import CONNECTION_TASKS_MAX, NAMES_ANSWERED_MAX, ORDERING_NAMED_SESSIONS_MAX
+from ithaca.model.limits import NAMES_ANSWERED_MAX, ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import lsn_of
-from ithaca.model.view import Orderers
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.machine import machine_name, place_of
 from ithaca.runtime.raft.ports import Waiter
+from ithaca.server.connection_tasks import ConnectionTasks
 from ithaca.server.leader_waits import LeaderWaits
+from ithaca.server.raft_host.orderers import agreed_orderers
+from ithaca.server.received_batch import one_batch
 from ithaca.server.status import encode_status
-from ithaca.wire.batch import DATA, Batch, parse
 
 if TYPE_CHECKING:
     from ithaca.engines.raft.server.server import RaftServer
 
 _log = logging.getLogger("ithaca.raft")
+
+LOCATE_WAIT_S = 1.0
+"""A server that is asked for its files has so long to learn what is agreed on."""
 
 
 class Requests:
@@ -114,7 +120,7 @@ class Requests:
     def _turn_away(self, connection: Connection, request: Received) -> None:
         if self.server.leading is None:
             group = self.server.host.group
-            connection.answer(request, Redirect(group.leader, Orderers(group.commit_index, group.voters)))
+            connection.answer(request, Redirect(group.leader, agreed_orderers(group)))
         else:
             self.fail(connection, request, Unavailable("this server has just been elected: try again"))
 
@@ -137,7 +143,9 @@ class Requests:
 
     def _append(self, connection: Connection, request: Received, message: Append) -> None:
         assert self.server.leading is not None
-        batch = _one_batch(request)
+        batch = one_batch(request)
+        if not batch.producer_id:
+            raise InvalidInput("a batch belongs to a session, and this one names none")
         self.server.metrics.received_bytes.inc(batch.total_bytes)
         self.server.leading.append(connection, request.correlation, batch)
 
@@ -243,7 +251,7 @@ class RequestPeer:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self._server = requests.server
-        self.tasks: dict[asyncio.Task[None], None] = {}
+        self.tasks = ConnectionTasks("server", _log, requests.server.request_failed)
 
     def on_message(self, connection: Connection, received: Received) -> None:
         try:
@@ -254,6 +262,8 @@ class RequestPeer:
                     self._subscribe(connection, received, message)
                 case CopyLane() as message:
                     self._copy(connection, received, message)
+                case LocateLane() as message:
+                    self._locate(connection, received, message)
                 case GetStatus():
                     connection.answer(received, StatusIs(encode_status(self._server.status())))
                 case _:
@@ -264,38 +274,19 @@ class RequestPeer:
             self._requests.fail(connection, received, error)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        for task in self.tasks:
-            task.cancel()
-
-    def start(self, connection: Connection, received: Received, work: Callable[[], Awaitable[None]]) -> None:
-        """Run what has to wait; its failure is the request's answer. If the connection ends first, nothing is begun."""
-        if len(self.tasks) >= CONNECTION_TASKS_MAX:
-            raise Overloaded(f"{CONNECTION_TASKS_MAX} requests of this connection wait already: await some first")
-
-        async def run() -> None:
-            try:
-                await work()
-            except IthacaError as error:
-                connection.fail(received, error)
-            except Exception as error:
-                _log.exception("answering %s failed", type(received.message).__name__)
-                connection.fail(received, Unavailable(f"the server failed to answer: {error}"))
-
-        task = asyncio.create_task(run())
-        self.tasks[task] = None
-        task.add_done_callback(self.tasks.pop)
+        self.tasks.cancel()
 
     def _read(self, connection: Connection, received: Received, message: Read) -> None:
         async def answer() -> None:
             found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000)
             connection.answer(received, found, payload)
 
-        self.start(connection, received, answer)
+        self.tasks.start(connection, received, answer)
 
     def _subscribe(self, connection: Connection, received: Received, message: Subscribe) -> None:
         connection.allow_slow_reader()
         stream = Stream(self._server.read_view, connection, message, self._server.metrics.sent)
-        self.start(connection, received, stream.run)
+        self.tasks.start(connection, received, stream.run)
 
     def _copy(self, connection: Connection, received: Received, message: CopyLane) -> None:
         async def answer() -> None:
@@ -306,16 +297,16 @@ class RequestPeer:
             batches = await asyncio.to_thread(batches_to_copy, self._server.store, message.lsn, stop)
             connection.answer(received, LaneCopy(), [buffer for batch in batches for buffer in batch.buffers()])
 
-        self.start(connection, received, answer)
+        self.tasks.start(connection, received, answer)
 
+    def _locate(self, connection: Connection, received: Received, message: LocateLane) -> None:
+        async def answer() -> None:
+            if message.machine != machine_name():
+                raise Unsupported("the reader is not on this server's machine: subscribe instead")
+            readable = self._server.read_view.readable
+            readable.check_not_trimmed(message.start)
+            if not await readable.wait(message.stop - 1, LOCATE_WAIT_S):
+                raise Unavailable(f"what is agreed on below position {message.stop} is not all here yet: ask another")
+            connection.answer(received, LaneLocation(*place_of(self._server.store.lane.directory)))
 
-def _one_batch(received: Received) -> Batch:
-    try:
-        batch = parse(received.payload)
-    except Corrupt as error:
-        raise InvalidInput(f"the batch cannot be accepted: {error}") from error
-    if batch.kind != DATA or batch.total_bytes != len(received.payload):
-        raise InvalidInput("an append carries exactly one batch of records")
-    if not batch.producer_id:
-        raise InvalidInput("a batch belongs to a session, and this one names none")
-    return batch
+        self.tasks.start(connection, received, answer)

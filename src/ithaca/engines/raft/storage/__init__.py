@@ -11,6 +11,7 @@
 What holds, after any crash:
 
 1. Of every range that is on the disk, all bytes are.
-2. The lane ends with the last range, or where the compaction point says if no range is behind it.
+2. The lane ends with the last range, or where the compaction point says if no range is behind it; or with what was
+   trimmed, if ranges of that were dropped.
 3. What was synced before an answer left is there.
 """

@@ -4,6 +4,10 @@ Bytes are synced before the range that names them; ranges go, durably, before th
 order a crash could leave ranges without bytes, and such a server could win an election. What lies behind the last range
 belongs to nobody: a start discards it, and so does the next write. A follower that copies what a compaction point
 refers to writes there, until the point itself is written.
+
+A server that was started again knows less to be committed than its lane does: what was trimmed was. So ranges may be
+dropped whose bytes are gone for good, and the lane is never cut below its trim point; ranges that come instead name
+the same bytes, and of those only what is missing is written.
 """
 
 import errno
@@ -174,8 +178,7 @@ class SharedLog:
 
     def _write_bytes(self, sequence: int, end: int, entries: Sequence[Entry]) -> None:
         """Write and sync the batches of new ranges, the first of which begins at `end`."""
-        written = self._ahead[1] if self._ahead[0] == sequence else end
-        self._discard_behind(written)
+        written = self._discard_behind(self._ahead[1] if self._ahead[0] == sequence else end)
         assert self.lane.length == written, (self.lane.length, written)
         batches: list[Batch] = []
         for entry in entries:
@@ -203,13 +206,15 @@ class SharedLog:
         if group:
             self.lane.commit(self.lane.prepare(group))
 
-    def _discard_behind(self, length: int) -> None:
-        """Cut the lane to this length; nothing is done to one that is no longer."""
+    def _discard_behind(self, length: int) -> int:
+        """Cut the lane to this length; nothing is done to one that is no longer. Says what was kept at least."""
         if not self._is_open:
             self.lane, self._is_open = self._opened(), True
-        if self.lane.length <= length:
-            return
         trim_lsn = self.lane.trim_lsn
+        if length < trim_lsn:
+            length = self._behind_trimmed(trim_lsn)
+        if self.lane.length <= length:
+            return length
         self.lane.close()
         self.lane.release()
         self._is_open = False
@@ -221,6 +226,14 @@ class SharedLog:
             if error.errno not in _FULL:
                 raise
             raise StorageFull(f"no space is left to cut {self._directory}: free some") from error
+        return length
+
+    def _behind_trimmed(self, trim_lsn: int) -> int:
+        """Where the batch ends in whose middle the lane was trimmed; between two, that is there."""
+        if trim_lsn == self.lane.length:
+            return trim_lsn
+        holds = Cursor(self.lane, trim_lsn).read(trim_lsn + 1)[0]
+        return trim_lsn if holds.base_lsn == trim_lsn else holds.end_lsn
 
     def _opened(self) -> Lane:
         lane = Lane(self._disk, self._directory, LANE, segment_bytes=self._segment_bytes)

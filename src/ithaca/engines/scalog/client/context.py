@@ -46,9 +46,15 @@ class Context:
             raise LogClosed(f"the handle of the cluster at {self.bootstrap} was closed")
 
 
-async def open_context(addresses: tuple[Address, ...], timeout_s: float) -> Context:
+async def open_context(
+    addresses: tuple[Address, ...],
+    timeout_s: float,
+    *,
+    make_reading: type[Reading] = Reading,
+    links: Links | None = None,
+) -> Context:
     """The ways to the cluster that has these orderers; `Unavailable` when none of them answers in time."""
-    links = Links()
+    links = links or Links()
     order = Order(links, addresses)
     try:
         await order.refresh(Deadline(timeout_s))
@@ -61,7 +67,7 @@ async def open_context(addresses: tuple[Address, ...], timeout_s: float) -> Cont
         links=links,
         order=order,
         replicas=replicas,
-        reading=Reading(order, replicas, seen, timeout_s),
+        reading=make_reading(order, replicas, seen, timeout_s),
         seen=seen,
         readers=WeakKeyDictionary(),
         timeout_s=timeout_s,

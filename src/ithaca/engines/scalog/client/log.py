@@ -261,7 +261,7 @@ class AsyncClusterLog(EngineLog):
             reader.handle_closed()
         deadline = Deadline(context.timeout_s)
         await self._parts.close()
-        await self._appends.drained(deadline)
+        await self._appends.under_way.drained(deadline)
         error = DeadlineExceeded(
             f"the handle was closed and this was not acknowledged within {context.timeout_s:.3g} s: its outcome is "
             "unknown"

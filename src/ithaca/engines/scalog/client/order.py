@@ -5,11 +5,11 @@ Every call goes on until it is answered or its deadline has passed: from one ord
 client proposes may be.
 """
 
-from collections import deque
 from typing import Any, Protocol
 
 import msgspec
 
+from ithaca.client.candidates import Candidates
 from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.orderer_search import orderers_known_to_replicas
@@ -107,6 +107,10 @@ class Order:
             raise ProtocolError(f"an orderer answered GetTail with {type(answer).__name__}")
         return answer
 
+    async def ask(self, message: Message, deadline: Deadline) -> Message:
+        """What the leader answers to a message of an engine that is built on this one."""
+        return await self._ask(message, deadline)
+
     async def propose(self, entry: OrderingEntry, deadline: Deadline) -> tuple[AppliedOutcome, ...]:
         """Have an entry ordered that a client may ask for, at least once; what came of it."""
         request = request_of(entry)
@@ -188,14 +192,9 @@ class Order:
         is_unknown = False
         pauses = Backoff()
         while True:
-            candidates = deque(self._candidates(to_leader))
-            tried: set[Address] = set()
+            candidates = Candidates(self._candidates(to_leader), problems)
             was_redirected = False
-            while candidates and not (tried and deadline.passed):
-                address = candidates.popleft()
-                if address in tried:
-                    continue
-                tried.add(address)
+            while not (candidates.tried and deadline.passed) and (address := candidates.next()) is not None:
                 try:
                     answer = await self._ask_at(address, message, deadline)
                 except (Unavailable, ProtocolError) as error:
@@ -216,9 +215,9 @@ class Order:
                 self._leader = answer.leader
                 if answer.leader is not None:
                     del problems[address]
-                    candidates.appendleft(answer.leader)
-            if deadline.passed or _hopeless(problems, tried):
-                failure = _nobody(problems, tried, deadline)
+                    candidates.ask_next(answer.leader)
+            if deadline.passed or _is_hopeless(candidates):
+                failure = _nobody(candidates, deadline)
                 failure.outcome_unknown = is_unknown  # of any attempt, not of the last ones alone
                 raise failure
             if not was_redirected:
@@ -253,15 +252,14 @@ def _said(answer: Message) -> dict[str, Any]:
         raise ProtocolError(f"a server says of itself what cannot be read: {error}") from error
 
 
-def _hopeless(problems: dict[Address, IthacaError], tried: set[Address]) -> bool:
+def _is_hopeless(candidates: Candidates) -> bool:
     """Whether everybody answers, and nobody as an orderer of this log would."""
-    return all(isinstance(problems.get(address), ProtocolError) for address in tried)
+    return all(isinstance(candidates.problems.get(address), ProtocolError) for address in candidates.tried)
 
 
-def _nobody(problems: dict[Address, IthacaError], tried: set[Address], deadline: Deadline) -> IthacaError:
-    names = ", ".join(sorted(map(str, tried)))
-    reasons = "; ".join(f"{address}: {error}" for address, error in problems.items())
-    if _hopeless(problems, tried):
+def _nobody(candidates: Candidates, deadline: Deadline) -> IthacaError:
+    names, reasons = ", ".join(sorted(map(str, candidates.tried))), candidates.reasons
+    if _is_hopeless(candidates):
         return ProtocolError(f"no orderer of this log is at {names}: {reasons}")
     return Unavailable(
         f"the ordering layer did not answer at {names} within {deadline.timeout_s:.3g} s"

@@ -24,12 +24,15 @@ from msgspec import Meta
 from ithaca.model.errors import ConfigError, Corrupt, LogError, StorageFull
 from ithaca.model.limits import BOOT_MAX, COPIES_QUARANTINED_MAX
 from ithaca.model.view import Address
+from ithaca.server import directory as server_directory
 from ithaca.storage import checked_file, directory_lock
 from ithaca.storage.disk import Disk
 
 NAME = "meta"
 LANES = "lanes"
 _ASIDE = "set-aside-"
+_OTHERS = (f"{NAME}.new", directory_lock.NAME, server_directory.NAME, f"{server_directory.NAME}.new")
+"""What may be in a directory before its first start."""
 _WAY_OUT = (
     "the replica cannot know which boots it has used, and does not start; while the other replicas of its shard are "
     "well, move its directory away and start it with an empty one"
@@ -66,9 +69,7 @@ def start(
         _move(disk, directory, known)
         known = None
     if known is None:
-        if any(
-            name not in (f"{NAME}.new", directory_lock.NAME) for name in disk.list(directory) if not _is_aside(name)
-        ):
+        if any(name not in _OTHERS for name in disk.list(directory) if not _is_aside(name)):
             message = f"the file is missing, and the directory is not empty: {_WAY_OUT}"
             raise Corrupt(message, file=f"{directory}/{NAME}")
         known = ReplicaMeta(None, shard, replica, now_us - 1, address)

@@ -9,6 +9,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.interface.awaited.admin import Admin
 from ithaca.model.interface.awaited.parts import PreparedAppends
 from ithaca.model.interface.awaited.records import Closing, Records, Subscription
+from ithaca.model.interface.awaited.speculation import Speculation
 from ithaca.model.interface.shared import ClusterStatus, ShardPolicy
 from ithaca.model.interface.unsupported import refuses, unsupported
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
@@ -224,6 +225,17 @@ class ClusterLog(Log):
         What lies before and behind it stays. `NotWritten` for positions that nobody has taken yet.
         """
         raise unsupported(Feature.POSITIONS)
+
+    def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> Speculation:
+        """Records from `start` on as soon as they are durable, and later whether their places are final.
+
+        >>> import ithaca.aio
+        >>> async def shown(bootstrap: str) -> None:
+        ...     async with ithaca.aio.connect(bootstrap) as log, log.speculate("earliest") as speculation:
+        ...         async for event in speculation:
+        ...             print(event)
+        """
+        raise unsupported(Feature.SPECULATION)
 
     @abstractmethod
     async def status(self) -> ClusterStatus:

@@ -12,6 +12,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.interface.blocking.admin import Admin
 from ithaca.model.interface.blocking.parts import PreparedAppends
 from ithaca.model.interface.blocking.records import Closing, Records, Subscription
+from ithaca.model.interface.blocking.speculation import Speculation
 from ithaca.model.interface.shared import ClusterStatus, ShardPolicy
 from ithaca.model.interface.unsupported import refuses, unsupported
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
@@ -216,6 +217,17 @@ class ClusterLog(Log):
         What lies before and behind it stays. `NotWritten` for positions that nobody has taken yet.
         """
         raise unsupported(Feature.POSITIONS)
+
+    def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> Speculation:
+        """Records from `start` on as soon as they are durable, and later whether their places are final.
+
+        >>> import ithaca
+        >>> def shown(bootstrap: str) -> None:
+        ...     with ithaca.connect(bootstrap) as log, log.speculate("earliest") as speculation:
+        ...         for event in speculation:
+        ...             print(event)
+        """
+        raise unsupported(Feature.SPECULATION)
 
     @abstractmethod
     def status(self) -> ClusterStatus:

@@ -1,53 +1,20 @@
-"""What waits to be sent through one producer: single records are gathered into batches while others are in flight.
+"""What waits to be sent through one producer.
 
 A turn of the loop is waited for before the first batch is cut, so that whatever one turn submits travels together.
-At most `COALESCED_BATCHES_INFLIGHT` batches that are not full are in flight; beyond that a batch waits to be full.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from ithaca.client.intake import Slot, refuse
-from ithaca.client.outgoing import Outgoing, Waiter, numbered
+from ithaca.client.appending.coalescing import Cut, Waiting, WaitingAppends, answer
+from ithaca.client.appending.outgoing import Outgoing
+from ithaca.client.intake import refuse
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.producer import Producer
 from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.model.errors import IthacaError, SessionExpired
-from ithaca.model.limits import COALESCE_BYTES_MAX, COALESCED_BATCHES_INFLIGHT
 from ithaca.model.positions import LaneId
-from ithaca.model.records import Compression, Receipt
-from ithaca.runtime.machine import wall_us
-from ithaca.wire.batch import Batch
-from ithaca.wire.build import build, record_bytes
-
-
-class Single(NamedTuple):
-    """One record."""
-
-    value: bytes
-    key: bytes | None
-    slot: Slot
-    shard: int | None = None
-    """Where it must go, whatever the policy says."""
-
-
-class Whole(NamedTuple):
-    """One atomic batch."""
-
-    batch: Batch
-    slot: Slot
-
-
-Waiting = Single | Whole
-
-
-def bytes_of(waiting: Waiting) -> int:
-    """What an append counts for while it is under way."""
-    if isinstance(waiting, Single):
-        return record_bytes(waiting.value, waiting.key)
-    return waiting.batch.total_bytes
+from ithaca.model.records import Compression
 
 
 class Owner(Protocol):
@@ -73,17 +40,16 @@ class Owner(Protocol):
 
 
 class _Sent:
-    """Appends that travel in one batch, and what they count for."""
+    """A batch that is under way."""
 
-    __slots__ = ("_accumulator", "_appends", "_size")
+    __slots__ = ("_accumulator", "_cut")
 
-    def __init__(self, accumulator: "Accumulator", appends: Sequence[Waiting], size: int) -> None:
+    def __init__(self, accumulator: "Accumulator", cut: Cut) -> None:
         self._accumulator = accumulator
-        self._appends = appends
-        self._size = size
+        self._cut = cut
 
     def settled(self, outcome: int | IthacaError, shard: int) -> None:
-        self._accumulator.settled(self._appends, self._size, outcome, shard)
+        self._accumulator.settled(self._cut, outcome, shard)
 
 
 class Accumulator:
@@ -93,11 +59,9 @@ class Accumulator:
         self.lane = lane
         """Where the session lives."""
         self._homes = homes
-        self._compression = compression
         self._owner = owner
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[Waiting] = deque()
-        self._waiting_bytes = 0
+        self._waiting = WaitingAppends(compression)
         self._producer: Producer | None = None
         self._next_seq = 1
         self._is_scheduled = False
@@ -118,16 +82,14 @@ class Accumulator:
 
     def add(self, waiting: Waiting) -> None:
         """Queue an append; never waits."""
-        self._waiting.append(waiting)
-        self._waiting_bytes += bytes_of(waiting)
+        self._waiting.add(waiting)
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._flush)
 
     def take_back(self) -> list[Waiting]:
         """What was not sent yet, to be sent elsewhere."""
-        waiting, self._waiting, self._waiting_bytes = list(self._waiting), deque(), 0
-        return waiting
+        return self._waiting.take_all()
 
     async def close(self, error: IthacaError) -> None:
         """Stop; what is not settled fails."""
@@ -138,7 +100,7 @@ class Accumulator:
     def fail_waiting(self, error: IthacaError) -> None:
         for waiting in self.take_back():
             refuse(waiting.slot, error)
-            self._owner.settled(bytes_of(waiting))
+            self._owner.settled(waiting.size_bytes)
 
     # Sending
 
@@ -148,46 +110,8 @@ class Accumulator:
         if producer is None:
             return
         producer.start()
-        while self._waiting and producer.has_room:
-            head = self._waiting[0]
-            if isinstance(head, Whole):
-                self._waiting.popleft()
-                self._waiting_bytes -= head.batch.total_bytes
-                size, batch = head.batch.total_bytes, numbered(head.batch, self._numbers(head.batch.count))
-                self._send(batch, _Sent(self, [head], size))
-            elif len(producer) < COALESCED_BATCHES_INFLIGHT or self._waiting_bytes >= COALESCE_BYTES_MAX:
-                self._send_singles()
-            else:
-                break
-
-    def _send_singles(self) -> None:
-        waiting, size = self._waiting, 0
-        gathered: list[Single] = []
-        has_keys = False
-        while waiting:
-            head = waiting[0]
-            if isinstance(head, Whole):
-                break
-            head_bytes = bytes_of(head)
-            if gathered and size + head_bytes > COALESCE_BYTES_MAX:
-                break
-            waiting.popleft()
-            size += head_bytes
-            has_keys = has_keys or head.key is not None
-            gathered.append(head)
-        self._waiting_bytes -= size
-        batch = build(
-            [each.value for each in gathered],
-            [each.key for each in gathered] if has_keys else None,
-            timestamp_us=wall_us(),
-            compress=self._compression,
-            producer=self._numbers(len(gathered)),
-        )
-        self._send(batch, _Sent(self, gathered, size))
-
-    def _send(self, batch: Batch, waiter: Waiter) -> None:
-        assert self._producer is not None
-        self._producer.send(Outgoing(batch, waiter))
+        while producer.has_room and (cut := self._waiting.cut(len(producer), self._numbers)) is not None:
+            producer.send(Outgoing(cut.batch, _Sent(self, cut)))
 
     def _numbers(self, count: int) -> tuple[int, int, int]:
         session = self.session
@@ -198,28 +122,20 @@ class Accumulator:
 
     # Answers
 
-    def settled(self, appends: Sequence[Waiting], size: int, outcome: int | IthacaError, shard: int) -> None:
-        """A batch with these appends is in the log, or will never be."""
+    def settled(self, cut: Cut, outcome: int | IthacaError, shard: int) -> None:
+        """A batch is in the log, or will never be."""
         if isinstance(outcome, SessionExpired) and not outcome.outcome_unknown:
-            for waiting in appends:  # only the session is at its end, which made room for others
+            for waiting in cut.appends:  # only the session is at its end, which made room for others
                 self._owner.put_again(waiting)
             return
         if isinstance(outcome, IthacaError):
-            for waiting in appends:
+            for waiting in cut.appends:
                 refuse(waiting.slot, outcome)
         else:
-            self._answer(appends, outcome, shard)
-        self._owner.settled(size)
-
-    def _answer(self, appends: Sequence[Waiting], position: int, shard: int) -> None:
-        assert self._producer is not None
-        durability = self._producer.durability
-        counts = [1 if isinstance(waiting, Single) else waiting.batch.count for waiting in appends]
-        self._owner.placed(position, position + sum(counts), shard)
-        for waiting, count in zip(appends, counts, strict=True):
-            if not waiting.slot.done():
-                waiting.slot.set_result(Receipt(position, count, shard, durability))
-            position += count
+            assert self._producer is not None
+            self._owner.placed(outcome, outcome + cut.batch.count, shard)
+            answer(cut.appends, outcome, shard, self._producer.durability)
+        self._owner.settled(cut.size_bytes)
 
     # What the producer calls
 

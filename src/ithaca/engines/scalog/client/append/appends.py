@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
-from weakref import WeakSet
 
+from ithaca.client.appending.coalescing import Single, Waiting, Whole
+from ithaca.client.appending.under_way import UnderWay
 from ithaca.client.deadline import Deadline
-from ithaca.client.deadlines import Deadlines
 from ithaca.client.inflight import InflightBytes
 from ithaca.client.intake import Slot, refuse
 from ithaca.client.settings import check_policy
-from ithaca.engines.scalog.client.append.accumulator import Accumulator, Single, Waiting, Whole, bytes_of
+from ithaca.engines.scalog.client.append.accumulator import Accumulator
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.nearest import measure
 from ithaca.engines.scalog.client.append.policy import Lanes
@@ -29,7 +29,7 @@ from ithaca.model.errors import IthacaError, Overloaded, SessionError, SessionEx
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import EXPIRE_TIMEOUT_S, VIEW_AGE_S_MAX
 from ithaca.model.positions import LaneId
-from ithaca.model.records import Compression, Receipt
+from ithaca.model.records import Compression
 from ithaca.model.view import View
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import new_uuid, rng
@@ -53,7 +53,7 @@ class Appends:
         self._order = order
         self._replicas = replicas
         self._compression: Compression = compression
-        self.inflight = inflight
+        self.under_way = UnderWay(inflight, timeout_s, self._retire_idle)
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._lanes = Lanes(policy, self._loop.time, rng())
@@ -63,8 +63,6 @@ class Appends:
         self._retiring: dict[Accumulator, bool] = {}
         """Those that end when all is settled, and whether they are ending."""
         self._homeless: deque[Waiting] = deque()
-        self._deadlines = Deadlines(timeout_s, inflight.look)
-        self._session_slots: WeakSet[asyncio.Future[Receipt]] = WeakSet()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._looking: asyncio.Task[None] | None = None
         self._looked_s = self._loop.time()
@@ -94,8 +92,7 @@ class Appends:
 
     def _take(self, waiting: Waiting) -> None:
         lane = self._lane_of(waiting)  # may raise what a policy of the user's raises
-        self.inflight.add(bytes_of(waiting))
-        self._deadlines.add(waiting.slot)
+        self.under_way.add(waiting.size_bytes, waiting.slot)
         if self._loop.time() - self._looked_s > VIEW_AGE_S_MAX:
             self._look_for_lanes()
         self._put(lane, waiting)
@@ -133,23 +130,12 @@ class Appends:
 
     def settled(self, size: int) -> None:
         """So many bytes are not under way any more."""
-        self.inflight.settle(size)
+        self.under_way.settle(size)
+
+    def _retire_idle(self) -> None:
         for accumulator in [each for each, is_ending in self._retiring.items() if each.is_idle and not is_ending]:
             self._retiring[accumulator] = True
             self._start(self._retire(accumulator))
-
-    def count_session(self, size: int, slot: "asyncio.Future[Receipt]") -> None:
-        """So many bytes of a session are under way, and this is where their answer goes."""
-        self.inflight.add(size)
-        self._session_slots.add(slot)
-
-    async def drained(self, deadline: Deadline) -> None:
-        """Wait until nothing is under way that somebody waits for; no longer than this."""
-        await self.inflight.fallen_to(0, deadline.left_s, lambda: not self._is_waited_for)
-
-    @property
-    def _is_waited_for(self) -> bool:
-        return self._deadlines.is_waited_for or any(not slot.done() for slot in self._session_slots)
 
     # Lanes
 
@@ -205,7 +191,7 @@ class Appends:
         except Exception as error:  # a policy of the user's may raise anything
             reason = error if isinstance(error, IthacaError) else Unavailable(f"the shard policy failed: {error!r}")
             refuse(waiting.slot, reason)
-            self.settled(bytes_of(waiting))
+            self.settled(waiting.size_bytes)
         else:
             self._put(lane, waiting)
 
@@ -298,7 +284,7 @@ class Appends:
             await accumulator.close(error)
         for waiting in self._homeless:
             refuse(waiting.slot, error)
-        self._deadlines.close()
+        self.under_way.close()
         await asyncio.gather(*(self._expire(session, max(deadline.left_s, 0.001)) for session in sessions))
 
     async def _retire(self, accumulator: Accumulator) -> None:

@@ -96,12 +96,12 @@ class AsyncPartWriter(BuiltPart):
     async def send(self, batch: Batch, timeout_s: float) -> None:
         """Send a batch that belongs to no producer, once there is room for it."""
         deadline = Deadline(timeout_s)
-        if self._appends.inflight.is_full:
-            await self._appends.inflight.wait_for_room()
+        if self._appends.under_way.inflight.is_full:
+            await self._appends.under_way.inflight.wait_for_room()
         while self._is_busy(batch.total_bytes):
             await self._one_sent(deadline)
         self._check_open()
-        self._appends.inflight.add(batch.total_bytes)
+        self._appends.under_way.inflight.add(batch.total_bytes)
         before = self._last if self._last in self._sending else None
         self._last = task = asyncio.create_task(self._send(self._length, batch, deadline, before))
         self._sending[task] = batch.total_bytes

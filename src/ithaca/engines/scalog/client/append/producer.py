@@ -13,10 +13,10 @@ A session that was fenced or has expired ends its producer: everything in it fai
 """
 
 import asyncio
-from collections import deque
 from typing import Protocol
 
-from ithaca.client.outgoing import Outgoing, certain
+from ithaca.client.appending.outgoing import Outgoing
+from ithaca.client.appending.send_queue import Refusal, SendQueue
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.links import Link
 from ithaca.engines.scalog.ordering.outcomes import Session
@@ -25,13 +25,12 @@ from ithaca.model.errors import (
     Fenced,
     IthacaError,
     ProtocolError,
-    SequenceGap,
     SessionExpired,
     SessionFenced,
     Unavailable,
     WrongLane,
 )
-from ithaca.model.limits import HOME_LOOK_S, LANE_STALLED_S, SESSION_BATCHES_MAX
+from ithaca.model.limits import HOME_LOOK_S, LANE_STALLED_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Durability
 from ithaca.runtime.backoff import Backoff
@@ -68,10 +67,8 @@ class Producer:
         self.failure: IthacaError | None = None
         self._homes = homes
         self._watcher = watcher
-        self._one_by_one = one_by_one
         self._loop = asyncio.get_running_loop()
-        self._queue: deque[Outgoing] = deque()
-        self._sent = 0  # of the queue, from its head on, over the present link
+        self._queue = SendQueue(one_by_one=one_by_one)
         self._link: Link | None = None
         self._must_settle = False  # whether the home is to be looked up before the next attempt
         self._pauses = Backoff()
@@ -86,18 +83,18 @@ class Producer:
 
     @property
     def has_room(self) -> bool:
-        return self.failure is None and self._link is not None and len(self._queue) < SESSION_BATCHES_MAX
+        return self.failure is None and self._link is not None and self._queue.has_room
 
     def unsettled(self) -> list[tuple[int, int]]:
         """(first number, records) of the batches that are not settled, in order."""
-        return [(each.batch.first_seq, each.batch.count) for each in self._queue]
+        return self._queue.unsettled()
 
     def send(self, outgoing: Outgoing) -> None:
         """Take a batch; it is sent as soon as the window allows."""
         if self.failure is not None:
             outgoing.waiter.settled(self.failure, self.session.home.shard)
             return
-        self._queue.append(outgoing)
+        self._queue.put(outgoing)
         self._pump()
 
     def start(self) -> None:
@@ -121,14 +118,9 @@ class Producer:
         if link is None:
             self.start()
             return
-        while self._sent < min(len(self._queue), SESSION_BATCHES_MAX):
-            outgoing = self._queue[self._sent]
-            if outgoing.is_held and self._sent > 0:
-                break
-            outgoing.sends += 1
+        while (outgoing := self._queue.next_to_send()) is not None:
             outgoing.correlation = link.append(self.session.home, outgoing.batch, self)
-            self._sent += 1
-        if self._stall is None and self._sent:
+        if self._stall is None and self._queue.sent:
             self._watch_stall()
 
     def _watch_stall(self, silent_s: float = 0) -> None:
@@ -137,7 +129,7 @@ class Producer:
 
         def look() -> None:
             self._stall = None
-            if not self._sent or self.failure is not None:
+            if not self._queue.sent or self.failure is not None:
                 return
             if self._queue[0] is not oldest:
                 self._watch_stall()
@@ -148,7 +140,7 @@ class Producer:
                     DeadlineExceeded(f"lane {self.session.home} did not answer for {now_silent_s} s")
                 )
             self._look_at_home()
-            if self._sent:
+            if self._queue.sent:
                 self._watch_stall(now_silent_s)
 
         self._stall = self._loop.call_later(HOME_LOOK_S, look)
@@ -171,51 +163,42 @@ class Producer:
     # What the link calls
 
     def acknowledged(self, correlation: int, position: int) -> None:
-        index = self._find(correlation)
+        index = self._queue.find(correlation)
         if index is not None:
             self._is_troubled = False
             self._pauses.reset()
-            self._settle(index, position, self._shard_of(self._queue[index].batch))
+            self._queue.settle(index, position, self._shard_of(self._queue[index].batch))
             self._go_on()
 
     def refused(self, correlation: int, error: IthacaError) -> None:
-        index = self._find(correlation)
+        index = self._queue.find(correlation)
         if index is None:
             return  # it was sent again since
         if isinstance(error, Unavailable) and error.outcome_unknown:
             # It was ordered, and nobody knows where any more.
-            self._settle(index, error, self.session.home.shard)
+            self._queue.settle(index, error, self.session.home.shard)
             self._go_on()
         elif isinstance(error, _LATER):
             self._must_settle = self._must_settle or isinstance(error, WrongLane)
             self._is_troubled = True
             self._detach()
             self.start()
-        elif isinstance(error, SessionExpired | SessionFenced):
-            self._fail(error, self._queue[index])
-        elif isinstance(error, SequenceGap) and index > 0:
-            # It may have come before the one that it continues, which was refused or is still on its way.
-            self._queue[index].is_held = True
-            self._unsend(index)
-        elif self._one_by_one:
-            outgoing = self._queue[index]
-            self._settle(index, certain(error, outgoing, outgoing), self.session.home.shard)
-            self._go_on()
         else:
-            self._fail(error, self._queue[index])
+            self._refused_for_good(index, error)
+
+    def _refused_for_good(self, index: int, error: IthacaError) -> None:
+        outgoing = self._queue[index]
+        match self._queue.refuse(index, error, self.session.home.shard):
+            case Refusal.SETTLED:
+                self._go_on()
+            case Refusal.ENDS:
+                self._fail(error, outgoing)
 
     def lost(self, link: Link) -> None:
         if link is self._link:
             self._detach()
             if self._queue:
                 self.start()
-
-    def _find(self, correlation: int) -> int | None:
-        """Where in the queue a request's batch is; None when it is not the newest request for it."""
-        for index in range(self._sent):
-            if self._queue[index].correlation == correlation:
-                return index
-        return None
 
     def _shard_of(self, batch: Batch) -> int:
         """Where a batch is that the home has acknowledged: one that it repeats may be in a former home."""
@@ -224,28 +207,15 @@ class Producer:
                 return shard
         return self.session.home.shard
 
-    def _settle(self, index: int, outcome: int | IthacaError, shard: int) -> None:
-        outgoing = self._queue[index]
-        del self._queue[index]
-        if index < self._sent:
-            self._sent -= 1
-        outgoing.waiter.settled(outcome, shard)
-
     def _go_on(self) -> None:
         self._pump()
         self._watcher.has_room()
-
-    def _unsend(self, start: int) -> None:
-        """Take everything from here on as not sent."""
-        for index in range(start, self._sent):
-            self._queue[index].correlation = 0
-        self._sent = min(self._sent, start)
 
     def _detach(self) -> None:
         if self._link is not None:
             self._link.leave(self)
             self._link = None
-        self._unsend(0)
+        self._queue.unsend()
 
     def _fail(self, error: IthacaError, refused: Outgoing | None = None) -> None:
         if self.failure is None:
@@ -259,9 +229,7 @@ class Producer:
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
-        queue, self._queue = self._queue, deque()
-        for outgoing in queue:
-            outgoing.waiter.settled(certain(error, outgoing, refused), self.session.home.shard)
+        self._queue.fail(error, refused, self.session.home.shard)
 
     # Getting back to the home
 
@@ -310,6 +278,6 @@ class Producer:
             outgoing = self._queue[index]
             position, shard = indexes.get((outgoing.batch.first_seq, outgoing.batch.count), (0, 0))
             if position and outgoing.sends:
-                self._settle(index, position, shard)
+                self._queue.settle(index, position, shard)
             else:
                 index += 1

@@ -14,6 +14,7 @@ from itertools import repeat
 from operator import itemgetter
 
 from ithaca.client.deadline import Deadline
+from ithaca.client.lane_files import LaneFiles
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
 from ithaca.engines.scalog.storage.packs import PackedLanes
@@ -22,25 +23,12 @@ from ithaca.model.errors import Corrupt, IthacaError, ProtocolError
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_LANE_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.runtime.machine import local_disk, machine_name, place_of
+from ithaca.runtime.machine import machine_name, place_of
 from ithaca.storage.reader import Cursor, LaneReader
-from ithaca.storage.segment import first_lsns
 from ithaca.wire.batch import DATA, Batch
 from ithaca.wire.positioned import PositionedBatch, PositionedRows
 
 _log = logging.getLogger("ithaca.local")
-
-
-class _Files(LaneReader):
-    """The segments of a lane that a replica of this machine writes, or has written."""
-
-    def __init__(self, directory: str, lane: LaneId, length: int) -> None:
-        super().__init__(local_disk(), f"{directory}/{lane}", lane)
-        self.length = length
-        self.refresh()
-
-    def refresh(self) -> None:
-        self.first_lsns = first_lsns(self.disk.list(self.directory))
 
 
 class _Finder:
@@ -53,7 +41,7 @@ class _Finder:
     def reader(self, lane: LaneId, length: int) -> LaneReader:
         """A lane in a directory of its own, or in a pack; whoever reads one that is nowhere is told so."""
         directory = self._directories[lane.shard]
-        files = _Files(directory, lane, length)
+        files = LaneFiles(f"{directory}/{lane}", lane, length)
         if files.first_lsns:
             return files
         if lane.shard not in self._packed:

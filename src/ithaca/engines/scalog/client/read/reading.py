@@ -63,6 +63,8 @@ class Reading:
                     return record
             tail = await self._order.tail(deadline)
             self._check(tail, position, waiting)
+            if position < tail.tail:
+                await self._check_ordered(tail, position, deadline)
             if tail.view > self._order.view.version:
                 await self._order.refresh(deadline, tail.view)
             elif patience_s and position < tail.tail:
@@ -85,6 +87,9 @@ class Reading:
         self.check_not_trimmed(position)
         if position >= tail.tail and waiting.passed:
             raise NotWritten(f"position {position} is not written yet; the tail is {tail.tail}", tail=tail.tail)
+
+    async def _check_ordered(self, tail: TailReply, position: int, deadline: Deadline) -> None:
+        """Raise if the position is ordered, and holds no record; here every one does."""
 
     async def _ask_all(self, position: int, wait_s: float, deadline: Deadline) -> Record | None:
         """The record from whichever shard has it; None when none of them says so.

@@ -19,57 +19,44 @@ from ithaca.engines.scalog.server.limit_uses import process_uses
 from ithaca.engines.scalog.server.route import orderers_status
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import ConfigError
-from ithaca.model.view import Address
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
-from ithaca.runtime.connection import Connection
-from ithaca.runtime.listener import HttpAnswer, Listener, listen
+from ithaca.runtime.listener import Listener
 from ithaca.runtime.machine import process_id
 from ithaca.runtime.metrics import AggregatorMetrics
-from ithaca.server.status import answer_http, encode_status
+from ithaca.server.greeter import Greeter
+from ithaca.server.life import LivingServer
+from ithaca.server.options import ServerOptions
+from ithaca.server.status import encode_status
 
 _log = logging.getLogger("ithaca.aggregator")
 
 
-class AggregatorServer:
+class AggregatorServer(LivingServer):
     """One aggregator of a cluster. `start`, then `wait` until it is stopped, then `stop`."""
 
-    def __init__(self, file: ClusterFile, number: int, *, listen_at: Address | None = None) -> None:
-        """`listen_at`: if others reach this server at the file's address by way of a proxy or a mapped port."""
+    def __init__(self, file: ClusterFile, number: int, options: ServerOptions | None = None) -> None:
         places = {place.aggregator: place for place in file.aggregators}
         if number not in places:
             raise ConfigError(f"there is no aggregator {number} in the cluster's file, only {sorted(places)}")
         place = places[number]
-        self._file = file
+        super().__init__((options or ServerOptions()).listen_at or place.address)
         self._number = number
         self._level = place.level
-        self._listen_at = listen_at or place.address
         self._registry = CollectorRegistry()
         self.metrics = AggregatorMetrics(self._registry)
         self._log_id: UUID | None = None
-        self._listener: Listener | None = None
         self._task: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
+        self._greeter = Greeter(file, "aggregator", str(number), lambda: self._log_id)
         self._relay = Relay(number, lambda: encode_status(self.status()), self.metrics)
         orderers = tuple(each.address for each in file.orderers)
         attach = Attach(number, place.address, place.level)
-        self._link = UpLink(orderers, attach, self._hello, self._relay, self)
+        self._link = UpLink(orderers, attach, self._greeter.hello, self._relay, self)
 
     # Life
 
-    @property
-    def address(self) -> Address:
-        return self._listen_at if self._listener is None else self._listener.address
-
-    async def start(self) -> None:
+    async def _start(self) -> None:
         """Listen, and begin to look for the leader."""
-        self._listener = await listen(
-            self._listen_at,
-            accept=self._accept,
-            welcome=self._welcome,
-            http=self._http,
-            on_refused=self.metrics.refused,
-        )
-        self._observe(self._listener)
+        listener = await self._listen(self._greeter, lambda *_: self._relay, self._registry, self.metrics.refused)
+        self._observe(listener)
         self._task = asyncio.create_task(self._link.run())
         self._task.add_done_callback(lambda _: self._ended.set())
         _log.info("aggregator %d listens at %s", self._number, self.address)
@@ -85,9 +72,8 @@ class AggregatorServer:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        if self._listener is not None:
-            await self._listener.close()
-        self._ended.set()
+        await self._close_listener()
+        self._end()
 
     def belongs_to(self, log: UUID) -> None:
         self._log_id = log
@@ -122,31 +108,3 @@ class AggregatorServer:
         self.metrics.connections.set_function(lambda: listener.connection_count)
         self.metrics.joined.set_function(lambda: len(relay.streams))
         self.metrics.is_attached.set_function(lambda: relay.up_name is not None)
-
-    def _hello(self) -> Hello:
-        return Hello(
-            VERSION_MIN,
-            VERSION_MAX,
-            "aggregator",
-            str(self._number),
-            FEATURES,
-            self._log_id,
-            engine=self._file.engine,
-        )
-
-    def _welcome(self) -> Welcome:
-        return Welcome(
-            VERSION_MAX,
-            "aggregator",
-            str(self._number),
-            FEATURES,
-            self._log_id,
-            durability=self._file.durability,
-            engine=self._file.engine,
-        )
-
-    def _accept(self, connection: Connection, hello: Hello) -> Relay:
-        return self._relay
-
-    def _http(self, path: str) -> HttpAnswer | None:
-        return answer_http(path, self.status, self._registry)

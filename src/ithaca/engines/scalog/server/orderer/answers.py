@@ -17,8 +17,8 @@ from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.ports import Waiter
 from ithaca.server.leader_waits import Held, LeaderWaits
-from ithaca.server.raft_host.group import Group
 from ithaca.server.raft_host.host import RaftHost
+from ithaca.server.raft_host.orderers import agreed_orderers
 
 
 class Answers:
@@ -122,8 +122,3 @@ class Answers:
 
     def _redirect(self, connection: Connection, request: Received) -> None:
         connection.answer(request, Redirect(self.group.leader, self.orderers))
-
-
-def agreed_orderers(group: Group) -> Orderers:
-    """Where those are that may lead, as far as it is agreed."""
-    return Orderers(group.commit_index, group.voters)

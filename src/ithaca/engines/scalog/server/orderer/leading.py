@@ -149,8 +149,11 @@ class LeaderService:
 
     def _begin_ordering(self) -> None:
         if self._state.configuration is not None:
-            self._leader = CutProposer(self._state)
+            self._leader = self._make_proposer()
             self._parts.look_at(self._state.parts.next_until_us)
+
+    def _make_proposer(self) -> CutProposer:
+        return CutProposer(self._state)
 
     def _cut_refused(self, error: IthacaError) -> None:
         if self._leader is not None:

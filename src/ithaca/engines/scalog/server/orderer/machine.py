@@ -10,9 +10,9 @@ from ithaca.engines.scalog.ordering.state import OrderingState
 class OrderingMachine:
     """The ordering layer's state on this server. After a snapshot came, `state` is another object."""
 
-    def __init__(self, applied: Callable[[int, list[Outcome]], None]) -> None:
+    def __init__(self, applied: Callable[[int, list[Outcome]], None], state: OrderingState | None = None) -> None:
         """`applied` is told each entry's term and outcomes, before whoever proposed it."""
-        self.state = OrderingState()
+        self.state = state or OrderingState()
         self._applied = applied
 
     def apply(self, index: int, term: int, data: bytes) -> list[Outcome]:

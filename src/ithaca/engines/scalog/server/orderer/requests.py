@@ -54,7 +54,7 @@ class Requests:
         self._status = status
         self._answers = Answers(machine, host, metrics)
         self._views = ViewRequests(self._answers)
-        joins = self._joins = JoinRequests(self._answers, streams, aggregators)
+        joins = self._joins = self._make_joins(streams, aggregators)
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             ReportIs: joins.report,
             GetView: self._views.get,
@@ -76,6 +76,9 @@ class Requests:
         }
         self._handlers |= dict.fromkeys(REQUESTS, self._asked)
         self._handlers |= CarriedRequests(self._answers, streams, aggregators).handlers
+
+    def _make_joins(self, streams: NewsStreams, aggregators: Aggregators) -> JoinRequests:
+        return JoinRequests(self._answers, streams, aggregators)
 
     # What connections call
 

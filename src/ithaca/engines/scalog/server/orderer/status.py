@@ -7,35 +7,15 @@ from ithaca.engines.scalog.server.orderer.streams import NewsStreams
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
-from ithaca.raft.events import Role
-from ithaca.runtime.machine import process_id
 from ithaca.server.raft_host.host import RaftHost
-
-_STATES = {
-    Role.LEADER: "leader",
-    Role.FOLLOWER: "follower",
-    Role.PRE_CANDIDATE: "candidate",
-    Role.CANDIDATE: "candidate",
-}
+from ithaca.server.raft_host.orderers import member_status
 
 
 def orderer_status(
     server: int, address: Address, host: RaftHost, state: OrderingState, streams: NewsStreams
 ) -> dict[str, Any]:
-    driver, group = host.driver, host.group
-    return {
-        "role": "orderer",
-        "server": server,
-        "pid": process_id(),
-        "address": str(address),
-        "state": group.state or _STATES[driver.role],
-        "members": [
-            {"server": each.server, "address": str(each.address), "votes": each.votes} for each in group.members.members
-        ],
-        "term": driver.term,
-        "leader": driver.leader,
-        "commit": driver.commit_index,
-        "applied": driver.applied_index,
+    driver = host.driver
+    return member_status(server, address, host) | {
         "cut": state.cut_number,
         "tail": state.tail,
         "first": state.first,

@@ -134,6 +134,7 @@ class Copies:
                 try:
                     request = FollowLane(wanted.lane, start, wanted.stop)
                     connection.send(request, correlation=connection.next_correlation())
+                    self._asked(wanted, connection)
                     await connection.wait_lost()
                 finally:
                     self._paused.pop(wanted.lane, None)
@@ -144,6 +145,9 @@ class Copies:
                 self._taker.nobody_has(wanted.lane)
             pause_s = RECONNECT_PAUSE_S_MIN if moved else min(2 * pause_s, RECONNECT_PAUSE_S_MAX)
             await asyncio.sleep(pause_s)
+
+    def _asked(self, wanted: Wanted, connection: Connection) -> None:
+        """A source was asked over this connection; an engine that is built on this one may tell it more."""
 
     async def _fetch_runs(self, lane: LaneId, start: int, stop: int, sources: tuple[Address, ...]) -> None:
         """Ask one source after the other until everything is known."""

@@ -4,9 +4,8 @@ Appends go to the core in the order in which they came. Whatever has to wait (re
 connection, and ends with it.
 """
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -29,24 +28,23 @@ from ithaca.engines.scalog.storage.runs import Runs
 from ithaca.engines.scalog.storage.shard_bytes import position_beyond
 from ithaca.engines.scalog.storage.shard_reader import places, seek_time
 from ithaca.model.errors import (
-    Corrupt,
     InvalidInput,
     IthacaError,
-    Overloaded,
     ProtocolError,
     Trimmed,
     Unavailable,
     Unsupported,
     WrongLane,
 )
-from ithaca.model.limits import CONNECTION_TASKS_MAX, RUNS_ANSWERED_MAX
+from ithaca.model.limits import RUNS_ANSWERED_MAX
 from ithaca.model.positions import LaneId
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import machine_name, place_of
+from ithaca.server.connection_tasks import ConnectionTasks
+from ithaca.server.received_batch import one_batch
 from ithaca.server.status import encode_status
-from ithaca.wire.batch import DATA, Batch, parse
 
 if TYPE_CHECKING:
     from ithaca.engines.scalog.server.replica.server import ReplicaServer
@@ -60,7 +58,7 @@ class GatewayPeer:
 
     def __init__(self, server: "ReplicaServer") -> None:
         self._server = server
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks = ConnectionTasks("replica", _log, server.damage.met)
         self._handlers: dict[type, Callable[[Connection, Received, Any], None]] = {
             Append: self._append,
             AppendPart: self._append_part,
@@ -90,35 +88,15 @@ class GatewayPeer:
             connection.fail(received, error)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
         self._server.connection_lost(connection)
 
-    def _start(self, connection: Connection, received: Received, work: Callable[[], Awaitable[None]]) -> None:
-        """Run what has to wait; its failure is the request's answer. If the connection ends first, nothing is begun."""
-        if len(self._tasks) >= CONNECTION_TASKS_MAX:
-            raise Overloaded(f"{CONNECTION_TASKS_MAX} requests of this connection wait already: await some first")
-
-        async def run() -> None:
-            try:
-                await work()
-            except IthacaError as error:
-                self._server.damage.met(error)
-                connection.fail(received, error)
-            except Exception as error:
-                _log.exception("answering %s failed", type(received.message).__name__)
-                connection.fail(received, Unavailable(f"the replica failed to answer: {error}"))
-
-        task = asyncio.create_task(run())
-        self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)
-
     def _append(self, connection: Connection, received: Received, message: Append) -> None:
-        batch = _one_batch(received)
+        batch = one_batch(received)
         self._server.appended(connection, received.correlation, message.lane, batch)
 
     def _append_part(self, connection: Connection, received: Received, message: AppendPart) -> None:
-        batch = _one_batch(received)
+        batch = one_batch(received)
         if batch.producer_id:
             raise InvalidInput(
                 f"a batch of a part belongs to no session, and this one names producer {batch.producer_id}"
@@ -131,23 +109,23 @@ class GatewayPeer:
             found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000)
             connection.answer(received, found, payload)
 
-        self._start(connection, received, answer)
+        self._tasks.start(connection, received, answer)
 
     def _subscribe(self, connection: Connection, received: Received, message: Subscribe) -> None:
         server = self._server
         connection.allow_slow_reader()
         stream = Stream(server.read_view, connection, message, server.metrics.sent)
-        self._start(connection, received, stream.run)
+        self._tasks.start(connection, received, stream.run)
 
     def _seek_time(self, connection: Connection, received: Received, message: SeekTime) -> None:
         async def answer() -> None:
             read_view = self._server.read_view
-            if not await read_view.wait_readable(message.tail - 1, _SEEK_WAIT_S):
+            if not await read_view.readable.wait(message.tail - 1, _SEEK_WAIT_S):
                 connection.answer(received, Behind(read_view.order.tail))
                 return
             connection.answer(received, TimeIs(seek_time(read_view.store, message.time_us, message.tail)))
 
-        self._start(connection, received, answer)
+        self._tasks.start(connection, received, answer)
 
     def _seek_bytes(self, connection: Connection, received: Received, message: SeekBytes) -> None:
         open_lanes = {lane for lane, is_open, _, _ in self._server.core.lanes() if is_open}
@@ -158,7 +136,7 @@ class GatewayPeer:
             if message.machine != machine_name():
                 raise Unsupported("the reader is not on this replica's machine: subscribe instead")
             read_view, store = self._server.read_view, self._server.store
-            if not await read_view.wait_readable(message.stop - 1, _SEEK_WAIT_S):
+            if not await read_view.readable.wait(message.stop - 1, _SEEK_WAIT_S):
                 raise Unavailable(f"what is ordered below position {message.stop} is not all here yet: ask another")
             found, up_to = places(store, message.start, message.stop, RUNS_ANSWERED_MAX)
             for stretch in found:
@@ -167,7 +145,7 @@ class GatewayPeer:
             stretches = tuple(stretch[:4] for stretch in found)
             connection.answer(received, RecordLocations(*place_of(store.directory), stretches, up_to, follows))
 
-        self._start(connection, received, answer)
+        self._tasks.start(connection, received, answer)
 
     def _next_seq(self, connection: Connection, received: Received, message: GetNextSeq) -> None:
         next_seq = self._server.core.next_seq(message.lane, message.producer_id, message.epoch)
@@ -200,7 +178,7 @@ class GatewayPeer:
             work = partial(server.part_feeds.follow, connection, message.lane, message.start)
         else:
             raise WrongLane(f"lane {message.lane} is not written here")
-        self._start(connection, received, work)
+        self._tasks.start(connection, received, work)
 
     def _status(self, connection: Connection, received: Received, _: GetStatus) -> None:
         connection.answer(received, StatusIs(encode_status(self._server.status())))
@@ -210,16 +188,6 @@ class GatewayPeer:
         if held is None:
             raise WrongLane(f"lane {lane} is not held here")
         return held
-
-
-def _one_batch(received: Received) -> Batch:
-    try:
-        batch = parse(received.payload)
-    except Corrupt as error:
-        raise InvalidInput(f"the batch cannot be accepted: {error}") from error
-    if batch.kind != DATA or batch.total_bytes != len(received.payload):
-        raise InvalidInput("an append carries exactly one batch of records")
-    return batch
 
 
 def _position_of(runs: Runs, lsn: int) -> int:

@@ -8,6 +8,7 @@ cold reads run in the default executor; both come back to the loop as events.
 import asyncio
 import errno
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -50,15 +51,17 @@ from ithaca.model.errors import Corrupt, Fenced, IthacaError, NoSuchReplica, NoS
 from ithaca.model.limit_use import Uses
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Welcome
+from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.descriptors import lanes_open_max
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_ns, monotonic_s
 from ithaca.runtime.metrics import ReplicaMetrics
+from ithaca.server.greeter import Greeter
+from ithaca.server.life import lock_directory
+from ithaca.server.options import ServerOptions
 from ithaca.server.status import answer_http
-from ithaca.storage.directory_lock import take_lock
-from ithaca.storage.disk import Disk, OsDisk, OsFile
+from ithaca.storage.disk import OsFile
 from ithaca.wire.batch import Batch
 
 _log = logging.getLogger("ithaca.replica")
@@ -75,30 +78,33 @@ def _now_us() -> int:
 class ReplicaServer:
     """One replica of one shard. `start`, then `wait` until it is stopped or fails, then `stop`."""
 
+    is_dense = True
+    """Whether every position below the tail holds a record, or did."""
+
     def __init__(
         self,
         file: ClusterFile,
         shard: int,
         replica: int,
         directory: str,
+        options: ServerOptions | None = None,
         *,
-        disk: Disk | None = None,
         address: Address | None = None,
-        listen_at: Address | None = None,
         is_spare: bool = False,
     ) -> None:
-        """`address`: of a replica that the file has not. `listen_at`: if others reach this server at its address by
-        way of a proxy or a mapped port. `is_spare`: it ends with `NoSuchReplica` if its shard does not need it, and
-        never had it."""
+        """`address`: of a replica that the file has not. `is_spare`: it ends with `NoSuchReplica` if its shard does not
+        need it, and never had it."""
+        options = options or ServerOptions()
         self._is_spare = is_spare
         self._file = file
         self._public = address or file.replica(shard, replica).address
-        self._listen_at = listen_at or self._public
+        self._listen_at = options.listen_at or self._public
         self._shard = shard
         self._replica = replica
         self._name = f"{shard}/{replica}"
         self._directory = directory
-        self._disk = disk or OsDisk()
+        self._disk = options.disk
+        self._greeter = Greeter(file, "replica", self._name, lambda: self._identity.log)
         self._registry = CollectorRegistry()
         self.metrics = ReplicaMetrics(self._registry)
         self._lock: OsFile | None = None
@@ -118,15 +124,13 @@ class ReplicaServer:
     async def start(self) -> None:
         """Recover the disk, listen, and begin to join the order."""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._disk.make_directory(self._directory)
-        if isinstance(self._disk, OsDisk):  # a simulated disk belongs to whoever made it
-            self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        self._lock = lock_directory(self._disk, self._directory)
         try:
             await self._open()
             self._listener = await listen(
                 self._listen_at,
                 accept=self._accept,
-                welcome=self._welcome,
+                welcome=self._greeter.welcome,
                 http=self._http,
                 on_refused=self.metrics.refused,
             )
@@ -162,27 +166,42 @@ class ReplicaServer:
                 durability=self._file.durability,
                 segment_bytes=self._file.segment_bytes,
                 lanes_open_max=lanes_open_max(),
+                is_dense=self.is_dense,
             )
         )
         held = {lane: Held(*found) for lane, found in self.store.held().items()}
         settled = SettledCopies(self.store.settled.lengths())
         boot = self._identity.boot
-        self.core = ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
+        self.core = await self._make_core(boot, held, settled)
         self.damage = Damage(self.store, self.core, self.metrics)
         self.read_view = ReadView(self.store, self.core)
         self._lane_disk = LaneDisk(self.store, self.step, self.fail, self.metrics, self.damage.met)
-        self._copies = Copies(self, self._hello)
-        failures = self._file.failures
-        self._order = OrderLink(
-            tuple(place.address for place in self._file.orderers),
-            Join(self._shard, self._replica, self._identity.boot, address=self._identity.address),
-            self._hello,
-            self,
-            None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE,
-        )
+        self._copies = self._make_copies()
+        self._order = self._make_order()
         self._performing = Performing(
             self.core, self.store, self._lane_disk, self._copies, self._order, self.read_view, self.metrics, self.fail
         )
+
+    # Its parts, which an engine that is built on this one makes of its own
+
+    async def _make_core(self, boot: int, held: dict[LaneId, Held], settled: SettledCopies) -> ReplicaCore:
+        return ReplicaCore(self._shard, self._replica, boot, held, settled=settled, now_us=_now_us())
+
+    def _make_copies(self) -> Copies:
+        return Copies(self, self._greeter.hello)
+
+    def _make_order(self) -> OrderLink:
+        return OrderLink(self._orderers(), self._join(), self._greeter.hello, self, self._sign_every_s())
+
+    def _orderers(self) -> tuple[Address, ...]:
+        return tuple(place.address for place in self._file.orderers)
+
+    def _join(self) -> Join:
+        return Join(self._shard, self._replica, self._identity.boot, address=self._identity.address)
+
+    def _sign_every_s(self) -> float | None:
+        failures = self._file.failures
+        return None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE
 
     async def wait(self) -> None:
         """Until the server fails; raises what made it fail."""
@@ -249,12 +268,15 @@ class ReplicaServer:
         and the next start begins with what is on the disk."""
         performers = self._performing.performers
         try:
-            for effect in self.core.step(event):
+            for effect in self._stepped(event):
                 performers[type(effect)](effect)
         except Exception as error:
             self._has_parted = True
             self.read_view.close(Unavailable(f"replica {self._name} ends: ask another"))
             self.fail(_failure(event, error))
+
+    def _stepped(self, event: Event) -> Sequence[object]:
+        return self.core.step(event)
 
     def _finish_turn(self) -> None:
         """What is said once, however many events there were."""
@@ -372,28 +394,6 @@ class ReplicaServer:
         metrics.write_queue_bytes.set_function(self._lane_disk.all_queued_bytes)
         metrics.tail.set_function(lambda: core.tail)
         metrics.readable.set_function(lambda: core.readable)
-
-    def _hello(self) -> Hello:
-        return Hello(
-            VERSION_MIN,
-            VERSION_MAX,
-            "replica",
-            self._name,
-            features=FEATURES,
-            log=self._identity.log,
-            engine=self._file.engine,
-        )
-
-    def _welcome(self) -> Welcome:
-        return Welcome(
-            VERSION_MAX,
-            "replica",
-            self._name,
-            FEATURES,
-            self._identity.log,
-            durability=self._file.durability,
-            engine=self._file.engine,
-        )
 
     def _accept(self, connection: Connection, hello: Hello) -> GatewayPeer:
         return GatewayPeer(self)

@@ -21,14 +21,16 @@ from ithaca.model.errors import IthacaError, NoSuchReplica, ProtocolError, Stora
 from ithaca.model.limits import STORAGE_FULL_RETRY_S
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, GetStatus, Hello, Redirect, StatusIs, Welcome
+from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import OrderersAre
 from ithaca.runtime.connection import Connection, Peer, dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_s, process_id, wall_us
+from ithaca.server.greeter import Greeter
+from ithaca.server.life import lock_directory
+from ithaca.server.options import ServerOptions
 from ithaca.server.status import answer_http, encode_status
-from ithaca.storage.directory_lock import take_lock
-from ithaca.storage.disk import Disk, OsDisk, OsFile
+from ithaca.storage.disk import OsFile
 
 _log = logging.getLogger("ithaca.spare")
 
@@ -37,20 +39,16 @@ class SpareServer:
     """A spare, and then the replica that it has become. `start`, then `wait` until it fails, then `stop`."""
 
     def __init__(
-        self,
-        file: ClusterFile,
-        address: Address,
-        directory: str,
-        *,
-        disk: Disk | None = None,
-        listen_at: Address | None = None,
+        self, file: ClusterFile, address: Address, directory: str, options: ServerOptions | None = None
     ) -> None:
-        """Others reach it at `address`; `listen_at` is as for a replica."""
+        """Others reach it at `address`."""
+        self._options = options or ServerOptions()
         self._file = file
         self._address = address
         self._directory = directory
-        self._disk = disk or OsDisk()
-        self._listen_at = listen_at or address
+        self._disk = self._options.disk
+        self._listen_at = self._options.listen_at or address
+        self._greeter = Greeter(file, "replica", "spare")
         self._route = Route(tuple(place.address for place in file.orderers))
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
@@ -80,13 +78,11 @@ class SpareServer:
             await self._begin_waiting()
 
     async def _begin_waiting(self) -> None:
-        self._disk.make_directory(self._directory)
-        if isinstance(self._disk, OsDisk):
-            self._lock = take_lock(self._disk, self._directory, "stop that server first")
+        self._lock = lock_directory(self._disk, self._directory)
         self._is_clearing = self._disk.exists(f"{self._directory}/{replica_meta.NAME}")
         try:
             self._listener = await listen(
-                self._listen_at, accept=lambda *_: _StatusPeer(self), welcome=self._welcome, http=self._http
+                self._listen_at, accept=lambda *_: _StatusPeer(self), welcome=self._greeter.welcome, http=self._http
             )
         except BaseException:
             self._unlock()
@@ -139,14 +135,7 @@ class SpareServer:
 
     async def _become(self, shard: int, replica: int) -> None:
         self.replica = ReplicaServer(
-            self._file,
-            shard,
-            replica,
-            self._directory,
-            disk=self._disk,
-            address=self._address,
-            listen_at=self._listen_at,
-            is_spare=True,
+            self._file, shard, replica, self._directory, self._options, address=self._address, is_spare=True
         )
         await self.replica.start()
         self._waiting = asyncio.create_task(self._follow(self.replica))
@@ -204,7 +193,7 @@ class SpareServer:
             await asyncio.sleep(self._route.ended(monotonic_s(), had_joined=False, was_refused=was_refused))
 
     async def _ask(self, address: Address) -> Enlisted | Redirect:
-        connection = await dial(address, self._hello(), _OrderPeer(self._route))
+        connection = await dial(address, self._greeter.hello(), _OrderPeer(self._route))
         try:
             message = (await connection.request(Enlist(self._address), timeout=None)).message
         finally:
@@ -225,14 +214,6 @@ class SpareServer:
             self._lock = None
 
     # What others learn of it
-
-    def _hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, "replica", "spare", features=FEATURES, engine=self._file.engine)
-
-    def _welcome(self) -> Welcome:
-        return Welcome(
-            VERSION_MAX, "replica", "spare", FEATURES, durability=self._file.durability, engine=self._file.engine
-        )
 
     def _http(self, path: str) -> HttpAnswer | None:
         return answer_http(path, self.status)

@@ -6,13 +6,14 @@ of it is on this disk. Records in memory are answered at once; others are read i
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from ithaca.engines.scalog.messages.reading import Behind, Deliver, Delivered, Elsewhere, Found, Subscribe
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.engines.scalog.storage.shard_reader import LaneRange, PositionedEntry, ShardCursor, find
-from ithaca.model.errors import IthacaError, Lost, Trimmed, Unavailable
-from ithaca.model.limits import DELIVER_BYTES_MAX, WATERMARK_INTERVAL_S
+from ithaca.model.errors import IthacaError, Lost, Unavailable
+from ithaca.model.limits import WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, KeyFilter
 from ithaca.protocol.codec import Message
@@ -21,6 +22,8 @@ from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
 from ithaca.server.filtering import Filtering
 from ithaca.server.position_waits import PositionWaits
+from ithaca.server.readable import Readable
+from ithaca.server.selecting import Rows, Selecting
 
 Ranges = tuple[tuple[int, int], ...]
 _CATCH_UP_S = 1.0
@@ -51,28 +54,21 @@ class ReadView:
     def __init__(self, store: LaneStore, order: Order) -> None:
         self.store = store
         self.order = order
-        self.readers = PositionWaits()
-        """Who waits until a position can be read."""
+        self.readable = Readable(lambda: order.first, lambda: order.readable)
         self.streams = PositionWaits()
         """Who has read everything, and waits until a position is ordered or another view holds."""
         self._view = order.view_version
-        self._closed: IthacaError | None = None
         self.filtering = Filtering()
 
     def close(self, error: IthacaError) -> None:
         """Nothing can be read here any more: whoever asks, or waits, is told this."""
-        self._closed = error
-        self.readers.wake_all()
+        self.readable.close(error)
         self.streams.wake_all()
-
-    def check_open(self) -> None:
-        if self._closed is not None:
-            raise self._closed
 
     def advanced(self) -> None:
         """The order or the readable limit has moved, or another view holds."""
         order = self.order
-        self.readers.passed(order.readable)
+        self.readable.waits.passed(order.readable)
         if order.view_version != self._view:
             self._view = order.view_version
             self.streams.wake_all()
@@ -81,32 +77,15 @@ class ReadView:
 
     async def wait_ordered(self, position: int, timeout_s: float | None = None) -> None:
         """Until the position, which is the tail or beyond it, is ordered, another view holds, or for so long."""
-        self.check_open()
+        self.readable.check_open()
         await self.streams.wait(position, timeout_s)
-
-    async def wait_readable(self, position: int, timeout_s: float) -> bool:
-        """Whether the position can be read within this time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        while position >= self.order.readable:
-            self.check_open()
-            left_s = deadline - loop.time()
-            if left_s <= 0:
-                return False
-            await self.readers.wait(position, left_s)
-        return True
-
-    def check_not_trimmed(self, position: int) -> None:
-        first = self.order.first
-        if position < first:
-            raise Trimmed(f"position {position} was trimmed; the first one left is {first}", first=first)
 
     async def read(self, position: int, wait_s: float) -> tuple[Message, list[Buffer]]:
         """The answer to `Read`; raises `Trimmed` and `Lost`."""
-        self.check_open()
-        if not await self.wait_readable(position, wait_s):
+        self.readable.check_open()
+        if not await self.readable.wait(position, wait_s):
             return Behind(self.order.tail), []
-        self.check_not_trimmed(position)
+        self.readable.check_not_trimmed(position)
         place = find(self.store, position)
         if place is None:
             return Elsewhere(), []
@@ -181,14 +160,14 @@ class Stream:
     async def run(self) -> None:
         """Until the stop, or until the connection ends; raises what ends the stream."""
         order, connection, read_view = self._read_view.order, self._connection, self._read_view
-        read_view.check_not_trimmed(self._start)
+        read_view.readable.check_not_trimmed(self._start)
         loop = asyncio.get_running_loop()
         cursor = ShardCursor(read_view.store, self._start)
         while connection.is_open:
-            read_view.check_open()
+            read_view.readable.check_open()
             limit = order.readable if self._stop is None else min(order.readable, self._stop)
             if cursor.position < limit:
-                read_view.check_not_trimmed(cursor.position)
+                read_view.readable.check_not_trimmed(cursor.position)
                 view = order.view_version
                 await self._go_on(cursor, limit, view)
                 await connection.drained()
@@ -217,7 +196,7 @@ class Stream:
             items = [Delivered(lane, at, low, high, None, follows) for lane, _, at, low, high, follows in entries]
             payload = [buffer for entry in entries for buffer in entry.batch.buffers()]
         else:
-            items, payload = await self._select(entries, self._where, view)
+            items, payload = await self._select(self._where, entries, view)
         if items or lost is not None or up_to == self._stop:
             self._say(items, payload, up_to, view)
         if lost is not None:
@@ -225,7 +204,7 @@ class Stream:
 
     async def _catch_up(self, position: int) -> None:
         """Wait for what is ordered and not here, but not for long: another replica may have it."""
-        if not await self._read_view.wait_readable(position, _CATCH_UP_S):
+        if not await self._read_view.readable.wait(position, _CATCH_UP_S):
             raise Unavailable(f"what is ordered from position {position} on is not all here yet: ask another replica")
 
     def _say(self, items: list[Delivered], payload: list[Buffer], up_to: int, view: int) -> None:
@@ -235,27 +214,13 @@ class Stream:
         self._sent(sum(map(len, payload)))
 
     async def _select(
-        self, entries: list[PositionedEntry], where: KeyFilter, view: int
+        self, where: KeyFilter, entries: list[PositionedEntry], view: int
     ) -> tuple[list[Delivered], list[Buffer]]:
-        """What the filter selects; as soon as it is too much for one delivery, what is there is said."""
-        items: list[Delivered] = []
-        payload: list[Buffer] = []
-        size = 0
-        for lane, batch, position, low, high, _ in entries:
-            while found := await self._read_view.filtering.select(batch, low, high, where):
-                chosen, rows, stop = found
-                if items and size + chosen.total_bytes > DELIVER_BYTES_MAX:
-                    self._say(items, payload, position + low, view)
-                    items, payload, size = [], [], 0
-                    if not self._connection.is_writable:
-                        del found, chosen  # whoever waits keeps as little as possible, and selects it again
-                        await self._connection.drained()
-                        continue
-                if rows is None:
-                    items.append(Delivered(lane, position, low, high))
-                else:
-                    items.append(Delivered(lane, position, 0, chosen.count, rows.astype("<u4").tobytes()))
-                payload += chosen.buffers()
-                size += chosen.total_bytes
-                low = stop
-        return items, payload
+        def say(items: list[Delivered], payload: list[Buffer], up_to: int) -> None:
+            self._say(items, payload, up_to, view)
+
+        selecting = Selecting(self._read_view.filtering, where, self._connection, say)
+        return await selecting.select(
+            Rows(batch, position, low, high, partial(Delivered, lane))
+            for lane, batch, position, low, high, _ in entries
+        )

@@ -1,0 +1,133 @@
+"""What is said in this engine beside the messages of `scalog`, with the number of the frame type of each.
+
+| type | message       | from → to                | answered by                  | payload |
+|------|---------------|--------------------------|------------------------------|---------|
+| 110  | DiskIs        | replica → leader         |                              |         |
+| 111  | LaneReportIs  | primary → leader         |                              |         |
+| 112  | SlotsAre      | leader → primary         |                              |         |
+| 113  | PassTo        | leader → primary         |                              |         |
+| 114  | LaneSynced    | follower → primary       |                              |         |
+| 115  | GetOwner      | client → leader          | OwnerIs                      |         |
+| 116  | OwnerIs       | back                     |                              |         |
+| 117  | FollowSlots   | client → leader          | a stream of SlotOrderIs      |         |
+| 118  | SlotOrderIs   | back                     |                              |         |
+| 119  | Speculate     | client → primary         | a stream of Speculated       |         |
+| 139  | Speculated    | back                     |                              | batches |
+
+A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `LaneSynced` goes
+over the connection on which the lane is followed.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ithaca.engines.belfast.leading.lane_slots import LaneSlots
+from ithaca.engines.belfast.limits import WINDOWS_AHEAD_MAX
+from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.outcomes import LaneEnded
+from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.windows import Window
+from ithaca.model.positions import LaneId
+from ithaca.protocol.codec import register
+from ithaca.protocol.fields import Boot, Counted, Natural, ReplicaNumber, ShardNumber
+
+
+class DiskIs(msgspec.Struct, frozen=True, array_like=True):
+    """A replica has this disk: the number of the first start of its directory."""
+
+    shard: ShardNumber
+    replica: ReplicaNumber
+    boot: Boot
+    disk: Boot
+
+
+class LaneReportIs(msgspec.Struct, frozen=True, array_like=True):
+    report: LaneReport
+
+
+class SlotsAre(msgspec.Struct, frozen=True, array_like=True):
+    """All that the primary of a lane must know of slots, as it is now."""
+
+    slots: LaneSlots
+
+
+class PassTo(msgspec.Struct, frozen=True, array_like=True):
+    """Pass every cut before this one: others are further, or somebody is in a hurry."""
+
+    lane: LaneId
+    cut: Natural
+
+
+class LaneSynced(msgspec.Struct, frozen=True, array_like=True):
+    """A follower has synced its copy of the lane so far."""
+
+    lane: LaneId
+    ack: Ack
+
+
+class GetOwner(msgspec.Struct, frozen=True, array_like=True):
+    """Linearizable: which shard has the slot at this position."""
+
+    position: Counted
+
+
+class OwnerIs(msgspec.Struct, frozen=True, array_like=True):
+    """None where no slots are, or none any more."""
+
+    shard: ShardNumber | None
+
+
+class FollowSlots(msgspec.Struct, frozen=True, array_like=True):
+    """Tell how the order of slots is, now and whenever it has changed."""
+
+
+class SlotOrderIs(msgspec.Struct, frozen=True, array_like=True):
+    """The order of slots: all that a speculator has to know of it, as it is now."""
+
+    tail: Counted
+    attempt: Counted
+    windows: Annotated[tuple[Window, ...], Meta(max_length=WINDOWS_AHEAD_MAX)]
+    """Those that are not over."""
+    ended: tuple[LaneEnded, ...]
+    """Closed lanes that have slots behind the tail."""
+    failed: tuple[tuple[LaneId, Natural, Counted], ...]
+    """The newest failures that are known, in order: the lane, the last position that counts, the attempt from there."""
+    view: Natural
+
+
+class Speculate(msgspec.Struct, frozen=True, array_like=True):
+    """The records of a lane as soon as they are durable in its shard."""
+
+    lane: LaneId
+
+
+class Speculated(msgspec.Struct, frozen=True, array_like=True):
+    """The batches of the payload, at these positions; then every slot of the lane below the watermark is passed.
+
+    That holds for slots from `since` on: what is before may have been sent to others, and can be read. A watermark of 0
+    says nothing: more follows.
+    """
+
+    lane: LaneId
+    positions: tuple[Counted, ...]
+    watermark: Natural
+    since: Natural
+
+
+TYPES: dict[int, type[msgspec.Struct]] = {
+    110: DiskIs,
+    111: LaneReportIs,
+    112: SlotsAre,
+    113: PassTo,
+    114: LaneSynced,
+    115: GetOwner,
+    116: OwnerIs,
+    117: FollowSlots,
+    118: SlotOrderIs,
+    119: Speculate,
+    139: Speculated,
+}
+
+register(TYPES)

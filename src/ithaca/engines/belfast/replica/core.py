@@ -1,0 +1,213 @@
+"""The replica: scalog's core, with a `Placement` between what the own lane accepts and what is written of it."""
+
+from collections.abc import Mapping
+
+from ithaca.engines.belfast.leading.lane_slots import LaneSlots, placement_of, tell
+from ithaca.engines.belfast.limits import CUT_NOMINAL_S
+from ithaca.engines.belfast.replica.events import (
+    PassAsked,
+    PeerSynced,
+    Placed,
+    SendAck,
+    SendLaneReport,
+    SlotEffect,
+    SlotEvent,
+    SlotsTold,
+    Speculate,
+    SpeculatorsAre,
+    TurnEnded,
+)
+from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.placement import Placement
+from ithaca.engines.belfast.speculation.placing_events import (
+    Acked,
+    AskedToPass,
+    GroupHanded,
+    Offered,
+    Place,
+    PlacingEffect,
+    PlacingEvent,
+    ReportDue,
+    Speculators,
+    Ticked,
+    Watermark,
+)
+from ithaca.engines.scalog.ordering.outcomes import LaneOpened
+from ithaca.engines.scalog.replica.core import ReplicaCore
+from ithaca.engines.scalog.replica.events import Appended, Effect, Event, Held, Refuse, Synced, Tick, Write
+from ithaca.engines.scalog.replica.lanes import LaneCopy
+from ithaca.engines.scalog.replica.settled import SettledCopies
+from ithaca.model.errors import Overloaded
+from ithaca.model.positions import LaneId
+from ithaca.wire.batch import Batch
+
+_INTERVAL_US = int(CUT_NOMINAL_S * 1e6)
+
+AnyEffect = Effect | SlotEffect
+
+
+class SlotCore(ReplicaCore):
+    """One boot of one replica."""
+
+    def __init__(
+        self,
+        shard: int,
+        replica: int,
+        boot: int,
+        disk: int,
+        held: Mapping[LaneId, Held],
+        *,
+        settled: SettledCopies | None = None,
+        now_us: int = 0,
+    ) -> None:
+        """`disk`: the number of the first start of its directory."""
+        super().__init__(shard, replica, boot, held, settled=settled, now_us=now_us)
+        self._boot = boot
+        self.disk = disk
+        self._placement: Placement | None = None
+        self._early: list[Batch] = []
+        """What the own lane accepted before it was told its slots."""
+        self._streams = 0
+
+    def step_any(self, event: Event | SlotEvent) -> list[AnyEffect]:
+        """`step`, for events of slots too."""
+        match event:
+            case SlotsTold(slots=slots):
+                return self._told(slots)
+            case PassAsked(lane=lane, cut=cut):
+                return self._place(AskedToPass(cut), lane)
+            case PeerSynced(lane=lane, ack=ack):
+                return self._place(Acked(lane, ack), lane)
+            case TurnEnded():
+                return self._place(GroupHanded())
+            case SpeculatorsAre(streams=streams):
+                self._streams = streams
+                return self._place(Speculators(streams))
+            case Appended(request=request, batch=batch) if self._is_full_for(batch):
+                return [Refuse(request, self._too_much_waits())]
+            case Tick(now_us=now_us):
+                return [*self._after(event, self.step(event)), *self._place(Ticked(now_us, _INTERVAL_US))]
+            case _:
+                return self._after(event, self.step(event))
+
+    @property
+    def deadline_us(self) -> int | None:
+        due_us = super().deadline_us
+        if self._placement is None or not self._placement.is_clocked:
+            return due_us
+        tick_us = self._now_us + _INTERVAL_US
+        return tick_us if due_us is None else min(due_us, tick_us)
+
+    def durable(self, lane: LaneId) -> int:
+        """How much of a lane is synced here."""
+        copy = self._lanes.get(lane)
+        return 0 if copy is None else copy.durable
+
+    @property
+    def placing_lane(self) -> LaneId | None:
+        """The own lane, once it is told its slots and as long as it is open."""
+        return None if self._placement is None else self._placement.lane
+
+    @property
+    def watermark(self) -> tuple[int, int]:
+        """Below which position all slots of the own lane are passed, and how much of it is durable in the shard."""
+        return (0, 0) if self._placement is None else (self._placement.watermark, self._placement.durable)
+
+    # What scalog's core does
+
+    def _after(self, event: Event, effects: list[Effect]) -> list[AnyEffect]:
+        """Batches of the own lane are written when they are placed."""
+        found: list[AnyEffect] = []
+        for effect in effects:
+            if isinstance(effect, Write) and effect.lane == self.own_lane and self._is_data(effect):
+                found += self._offer(effect.batch)
+            else:
+                found.append(effect)
+        if isinstance(event, Synced) and not event.lane.is_part:
+            found += self._synced_here(event.lane)
+        return found
+
+    def _is_data(self, effect: Write) -> bool:
+        """Whether it is of a lane that is open: what is filled in one that closed has its place."""
+        copy = self._lanes.get(effect.lane)
+        return copy is not None and copy.is_open
+
+    def _synced_here(self, lane: LaneId) -> list[AnyEffect]:
+        copy = self._lanes.get(lane)
+        if copy is None or not copy.is_open:
+            return []
+        ack = Ack(self._replica, self.disk, copy.durable)
+        return self._place(Acked(lane, ack), lane) if lane == self.own_lane else [SendAck(lane, ack)]
+
+    def _lane_opened(self, event: LaneOpened) -> None:
+        super()._lane_opened(event)
+        is_mine = event.lane.replica == self._replica and event.boot == self._boot
+        if is_mine and event.lane != self.own_lane and event.lane in self._lanes:
+            self.own_lane = event.lane
+            self._appends.open(self._lanes[event.lane])
+            self._placement = None
+
+    def _close(self, copy: LaneCopy) -> None:
+        if copy.lane == self.own_lane and not copy.is_closed:
+            waiting = sum(batch.count for batch in self._early)
+            written = copy.received - waiting if self._placement is None else self._placement.length
+            copy.received = written
+            self._placement = None
+            self._early.clear()
+        super()._close(copy)
+
+    # Slots
+
+    def _told(self, slots: LaneSlots) -> list[AnyEffect]:
+        copy = self._lanes.get(slots.lane)
+        if slots.lane != self.own_lane or copy is None or not copy.is_open:
+            return []
+        found: list[AnyEffect] = []
+        if self._placement is None:
+            self._placement = placement_of(slots)
+            self._placement.step(Ticked(self._now_us, _INTERVAL_US))
+            self._placement.step(Speculators(self._streams))
+        found += self._performed(tell(self._placement, slots), is_reported=False)
+        early, self._early = self._early, []
+        for batch in early:
+            found += self._offer(batch)
+        # A leader that is new knows nothing of the lane.
+        return [*found, SendLaneReport(self._placement.report())]
+
+    def _offer(self, batch: Batch) -> list[AnyEffect]:
+        if self._placement is None:
+            self._early.append(batch)
+            return []
+        return self._place(Offered(batch, batch.count, batch.total_bytes))
+
+    def _place(self, event: PlacingEvent, lane: LaneId | None = None) -> list[AnyEffect]:
+        if self._placement is None or lane not in (None, self._placement.lane):
+            return []
+        return self._performed(self._placement.step(event))
+
+    def _performed(self, effects: list[PlacingEffect], *, is_reported: bool = True) -> list[AnyEffect]:
+        assert self._placement is not None
+        found: list[AnyEffect] = []
+        for effect in effects:
+            match effect:
+                case Place(batch=batch, lsn=lsn, position=position):
+                    assert isinstance(batch, Batch)
+                    assert batch.base_lsn == lsn, f"the batch at {batch.base_lsn} is placed at {lsn}"
+                    found += [Placed(batch.end_lsn, position), Write(self._placement.lane, batch)]
+                case Watermark(position=position, durable=durable):
+                    found.append(Speculate(self._placement.lane, position, durable))
+                case ReportDue():
+                    pass
+                case _:
+                    raise AssertionError(f"{effect}: what has no room is refused before")
+        if is_reported and any(isinstance(effect, ReportDue) for effect in effects) and self._is_joined:
+            found.append(SendLaneReport(self._placement.report()))
+        return found
+
+    def _is_full_for(self, batch: Batch) -> bool:
+        return self._placement is not None and not self._placement.has_room_for(batch.total_bytes)
+
+    def _too_much_waits(self) -> Overloaded:
+        return Overloaded(
+            f"too many batches of lane {self.own_lane} wait for slots: try again later, or append to another lane"
+        )

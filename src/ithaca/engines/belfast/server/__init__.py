@@ -1,0 +1,1 @@
+"""The servers of Belfast: `orderer` and `replica`, each scalog's with slots."""

@@ -1,0 +1,5 @@
+"""A storage server: scalog's, with slots.
+
+`server` is the wiring, `disk_number` says which disk it has, `links` are the connections to the leader and to
+primaries, `gateway` takes what others say, `speculators` are those that are sent what is durable.
+"""

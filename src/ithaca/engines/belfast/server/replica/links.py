@@ -1,0 +1,84 @@
+"""A replica's connections: to the leader, which tells it its slots, and to the primaries whose lanes it copies."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ithaca.engines.belfast.leading.lane_slots import LaneSlots
+from ithaca.engines.belfast.messages import DiskIs, LaneReportIs, LaneSynced, PassTo, SlotsAre
+from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.scalog.messages.reporting import Join, Joined
+from ithaca.engines.scalog.server.replica.copies import Copies, Taker, Wanted
+from ithaca.engines.scalog.server.replica.order import Follower, OrderLink
+from ithaca.model.positions import LaneId
+from ithaca.model.view import Address
+from ithaca.protocol.codec import Received
+from ithaca.protocol.greeting import Hello
+from ithaca.runtime.connection import Connection
+
+
+class SlotFollower(Follower, Protocol):
+    """Who takes what the order says, of slots too."""
+
+    def slots_told(self, slots: LaneSlots) -> None: ...
+
+    def pass_asked(self, lane: LaneId, cut: int) -> None: ...
+
+
+class SlotOrderLink(OrderLink):
+    """One connection to the leader at a time."""
+
+    def __init__(
+        self,
+        orderers: tuple[Address, ...],
+        join: Join,
+        hello: Callable[[], Hello],
+        follower: SlotFollower,
+        sign_every_s: float | None,
+        disk: int,
+    ) -> None:
+        super().__init__(orderers, join, hello, follower, sign_every_s)
+        self._slot_follower = follower
+        self._disk = disk
+
+    def report_lane(self, report: LaneReport) -> None:
+        if self._joined and self._connection is not None:
+            self._connection.send(LaneReportIs(report))
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        super().on_message(connection, received)
+        match received.message:
+            case SlotsAre(slots):
+                self._slot_follower.slots_told(slots)
+            case PassTo(lane, cut):
+                self._slot_follower.pass_asked(lane, cut)
+            case Joined():
+                join = self._join
+                connection.send(DiskIs(join.shard, join.replica, join.boot, self._disk))
+            case _:
+                pass
+
+
+class SlotCopies(Copies):
+    """Copies of the peers' lanes, whose primaries hear how much of them is synced here."""
+
+    def __init__(self, taker: Taker, hello: Callable[[], Hello], synced: Callable[[LaneId], Ack]) -> None:
+        """`synced` says how much of a lane is synced here."""
+        super().__init__(taker, hello)
+        self._synced = synced
+        self._primaries: dict[LaneId, Connection] = {}
+
+    def acknowledge(self, lane: LaneId, ack: Ack) -> None:
+        """Tell the primary; one that cannot be reached now is told when it can."""
+        connection = self._primaries.get(lane)
+        if connection is not None and connection.is_open:
+            connection.send(LaneSynced(lane, ack))
+
+    def stop(self, lane: LaneId) -> None:
+        super().stop(lane)
+        self._primaries.pop(lane, None)
+
+    def _asked(self, wanted: Wanted, connection: Connection) -> None:
+        if wanted.stop is None and not wanted.lane.is_part:
+            self._primaries[wanted.lane] = connection
+            connection.send(LaneSynced(wanted.lane, self._synced(wanted.lane)))

@@ -1,0 +1,91 @@
+"""A server that is an orderer of its cluster's file: its life, its port, and its member of the Raft group."""
+
+from abc import abstractmethod
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry
+
+from ithaca.model.config.cluster import ClusterFile
+from ithaca.protocol.greeting import Hello
+from ithaca.protocol.members import Clocks
+from ithaca.raft.events import Settings
+from ithaca.raft.messages import ServerId
+from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.raft.ports import RaftFiles, StateMachine
+from ithaca.server.greeter import Greeter
+from ithaca.server.life import LivingServer, lock_directory
+from ithaca.server.options import ServerOptions
+from ithaca.server.raft_host.host import Cargo, HostOwner, RaftHost
+from ithaca.server.raft_host.orderers import ORDERERS, orderer_of
+
+
+class HostingServer(LivingServer, HostOwner):
+    """Made from the file, with a host from `_open_host` on. It hears of the Raft group, and passes over what it can."""
+
+    def __init__(self, file: ClusterFile, server: ServerId, directory: str, options: ServerOptions | None) -> None:
+        self._options = options or ServerOptions()
+        super().__init__(self._options.listen_at or file.orderer(server).address)
+        self._file = file
+        self._server = server
+        self._directory = directory
+        self._greeter = Greeter(file, ORDERERS.role, str(server), self._log_id)
+        self._host: RaftHost | None = None
+
+    @property
+    def host(self) -> RaftHost:
+        assert self._host is not None, "the server was started"
+        return self._host
+
+    @abstractmethod
+    def _log_id(self) -> UUID | None:
+        """The log that the group has founded."""
+
+    @abstractmethod
+    def _peer_of(self, connection: Connection) -> Peer:
+        """Who takes the requests of a connection that no other member has dialled."""
+
+    def _open_host(
+        self, machine: StateMachine, files: RaftFiles, settings: Settings | None = None, cargo: Cargo | None = None
+    ) -> RaftHost:
+        """Take the directory, and recover what it holds; nothing is sent yet."""
+        self._lock = lock_directory(self._options.disk, self._directory)
+        self._host = RaftHost(
+            orderer_of(self._file, self._server),
+            self._options.disk,
+            self._directory,
+            files,
+            machine,
+            self,
+            settings or self._options.settings,
+            cargo,
+        )
+        return self._host
+
+    async def _take_part(self, registry: CollectorRegistry | None = None) -> None:
+        """Listen, and begin."""
+        await self._listen(self._greeter, self._accept, registry)
+        self.host.start()
+
+    async def _close_host(self) -> None:
+        if self._host is not None:
+            await self._host.stop()
+
+    def _accept(self, connection: Connection, hello: Hello) -> Peer:
+        return self.host.accept(connection, hello) if hello.role == ORDERERS.role else self._peer_of(connection)
+
+    # What the host calls
+
+    def hello(self) -> Hello:
+        return self._greeter.hello()
+
+    def clocks(self) -> Clocks | None:
+        return None
+
+    def heard(self, server: ServerId, clocks: Clocks | None) -> None:
+        pass
+
+    def members_agreed(self) -> None:
+        pass
+
+    def persisted(self, seconds: float) -> None:
+        pass

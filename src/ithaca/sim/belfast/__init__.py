@@ -1,0 +1,1 @@
+"""What a world of the engine `belfast` has beyond that of `scalog`: `engine` puts it together."""

@@ -1,0 +1,277 @@
+"""A leader, the replicas of some shards and the whole state: the real cores, with drawn steps and naive judges.
+
+Lanes come and go as the leader says; nothing is told to anybody but what the servers tell each other.
+"""
+
+from collections import deque
+from random import Random
+
+from tests.belfast.states import CONFIGURATION
+from tests.ordering.building import address
+
+from ithaca.engines.belfast.leading.keeping import Here, StartAgain
+from ithaca.engines.belfast.leading.lane_slots import LaneSlots, lane_slots, placement_of, tell
+from ithaca.engines.belfast.leading.leader import LeaderSettings, Propose, SlotLeader
+from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.entries import BelfastEntry, decode_entry, encode_entry
+from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered, SpeculationFailed
+from ithaca.engines.belfast.speculation.placement import Placement
+from ithaca.engines.belfast.speculation.placing_events import (
+    Acked,
+    AskedToPass,
+    GroupHanded,
+    Offered,
+    Place,
+    PlacingEvent,
+)
+from ithaca.engines.belfast.speculation.progress import AskPass
+from ithaca.engines.belfast.speculation.state import BelfastState
+from ithaca.engines.scalog.ordering.entries import Configure, Finalize, RegisterShard
+from ithaca.engines.scalog.ordering.outcomes import LaneOpened, OrderedCut
+from ithaca.engines.scalog.ordering.reports import Report
+from ithaca.model.cut import lane_of
+from ithaca.model.positions import LaneId
+
+DETECTION_US = 50_000
+
+
+class Replica:
+    """A server: its disk outlives its starts."""
+
+    def __init__(self, shard: int, number: int) -> None:
+        self.shard, self.number = shard, number
+        self.boot = self.disk = 1
+        self.is_up = True
+        self.synced: dict[LaneId, int] = {}
+
+    def wipe(self) -> None:
+        self.synced.clear()
+        self.disk = self.boot + 1
+
+
+class Lane:
+    """A lane at its primary."""
+
+    def __init__(self, lane: LaneId, told: LaneSlots) -> None:
+        self.lane = lane
+        self.core: Placement = placement_of(told)
+        self.log: list[tuple[int, int, int]] = []
+        """LSN, records and position of each batch that was written."""
+
+    def step(self, event: PlacingEvent | LaneSlots) -> None:
+        effects = tell(self.core, event) if isinstance(event, LaneSlots) else self.core.step(event)
+        for effect in effects:
+            if isinstance(effect, Place):
+                assert isinstance(effect.batch, int)
+                self.log.append((effect.lsn, effect.batch, effect.position))
+
+
+class LedWorld:
+    """Everything together; `random` draws what is lost."""
+
+    def __init__(self, random: Random, shards: int, rounds: int) -> None:
+        self.random = random
+        self.state = BelfastState()
+        self.settings = LeaderSettings(rounds=rounds, detection_us=DETECTION_US)
+        self.replicas = {(shard, number): Replica(shard, number) for shard in range(shards) for number in range(3)}
+        self.lanes: dict[LaneId, Lane] = {}
+        self.inbox: deque[tuple[LaneId, PlacingEvent | LaneSlots]] = deque()
+        self.raft: deque[tuple[int, BelfastEntry]] = deque()
+        self.term = 1
+        self.now_us = 0
+        self.index = 0
+        self.ordered: dict[int, tuple[LaneId, int]] = {}
+        self.failed = 0
+        self.faults = 0
+        self.wanted: Finalize | None = None
+        self._apply(Configure(CONFIGURATION))
+        for shard in range(shards):
+            members = tuple((number, address(10 * shard + number)) for number in range(3))
+            self._apply(RegisterShard(shard, 1, True, members))
+        self.lead()
+
+    # The leader
+
+    def lead(self) -> None:
+        """Another leader: of what was proposed some may be lost."""
+        while self.raft and self.random.random() < 0.5:
+            self.raft.pop()
+        self.term += 1
+        self.leader = SlotLeader(self.state, self.settings)
+        self.leader.changes = int(self.wanted is not None)
+        for replica in self.replicas.values():
+            if replica.is_up:
+                self._join(replica)
+
+    def _join(self, replica: Replica) -> None:
+        self.leader.came(replica.shard, replica.number, Here(replica.boot, replica.disk))
+        for lane in self.lanes:
+            if (lane.shard, lane.replica) == (replica.shard, replica.number):
+                self._tell(lane)
+
+    def _tell(self, lane: LaneId) -> None:
+        told = lane_slots(self.state, lane)
+        if told is not None:
+            self.inbox.append((lane, told))
+
+    def decide(self) -> int:
+        """Says how much there was to do."""
+        effects = self.leader.decide(self.now_us, self.now_us)
+        for effect in effects:
+            match effect:
+                case Propose(entry=entry):
+                    self.raft.append((self.term, entry))
+                case AskPass(lane=lane, cut=cut):
+                    self.inbox.append((lane, AskedToPass(cut)))
+                case StartAgain(shard=shard, replica=number):
+                    self.restart(self.replicas[shard, number])
+        if self.wanted is not None and self.leader.is_free:
+            self.raft.append((self.term, self.wanted))
+        return len(effects)
+
+    def commit(self) -> None:
+        if self.raft:
+            term, entry = self.raft.popleft()
+            self._apply(entry, own=term == self.term)
+
+    def _apply(self, entry: BelfastEntry, *, own: bool = False) -> None:
+        self.index += 1
+        tail = self.state.tail
+        outcomes = self.state.apply(self.index, decode_entry(encode_entry(entry)))
+        if isinstance(entry, Finalize) and self.state.shards.by_number[entry.shard].phase == "finalized":
+            self.wanted, self.leader.changes = None, 0
+        is_range = any(isinstance(outcome, SlotsOrdered) for outcome in outcomes)
+        for outcome in outcomes:
+            match outcome:
+                case OrderedCut():
+                    self._see(outcome, tail, is_range=is_range)
+                case LaneOpened(lane=lane, boot=boot):
+                    self._opened(lane, boot)
+                case SpeculationFailed():
+                    self.failed += 1
+        for shard in self.state.shards.by_number.values():
+            assert len(shard.open_lanes()) <= 1, "a shard has one lane"
+        if self.index > 1 + len(self.state.shards.by_number) and hasattr(self, "leader"):
+            self.leader.applied(outcomes, own=own)
+            if own:
+                self.leader.done(entry, outcomes)
+        for lane in list(self.lanes):
+            if self.state.lanes.is_open(lane):
+                self._tell(lane)
+            else:
+                del self.lanes[lane]
+
+    def _opened(self, lane: LaneId, boot: int) -> None:
+        replica = self.replicas[lane.shard, lane.replica]
+        told = lane_slots(self.state, lane)
+        assert told is not None
+        if replica.is_up and replica.boot == boot and lane not in self.lanes:
+            self.lanes[lane] = Lane(lane, told)
+
+    def _see(self, cut: OrderedCut, tail: int, *, is_range: bool) -> None:
+        """What is ordered is durable, and where it was placed."""
+        for key, lsn, position, count, _ in cut.columns():
+            lane = lane_of(key)
+            holders = [each for each in self.replicas.values() if each.shard == lane.shard]
+            has = sum(each.synced.get(lane, 0) >= lsn + count for each in holders)
+            assert has >= 2 or self.faults, f"{lane} is ordered to {lsn + count} on {has} disks"
+            assert position >= tail, "positions rise"
+            if is_range and lane in self.lanes:
+                batches = [each for each in self.lanes[lane].log if lsn <= each[0] < lsn + count]
+                assert sum(records for _, records, _ in batches) == count
+                assert all(at == position + start - lsn for start, _, at in batches), "ordered where it was placed"
+            for offset in range(count):
+                assert position + offset not in self.ordered
+                self.ordered[position + offset] = (lane, lsn + offset)
+
+    # Replicas and lanes
+
+    def up(self) -> list[Lane]:
+        return [lane for name, lane in self.lanes.items() if self.replicas[name.shard, name.replica].is_up]
+
+    def offer(self, lane: Lane, records: int) -> None:
+        lane.step(Offered(records, records, records))
+
+    def hand(self, lane: Lane) -> None:
+        lane.step(GroupHanded())
+
+    def sync(self, lane: Lane, replica: Replica) -> None:
+        """A copy of the lane grows, and its primary hears of it."""
+        if not replica.is_up or replica.shard != lane.lane.shard:
+            return
+        later = [lsn + records for lsn, records, _ in lane.log if lsn + records > replica.synced.get(lane.lane, 0)]
+        if later:
+            replica.synced[lane.lane] = self.random.choice(later)
+            ack = Ack(replica.number, replica.disk, replica.synced[lane.lane])
+            self.inbox.append((lane.lane, Acked(lane.lane, ack)))
+
+    def report(self, lane: Lane) -> None:
+        self.leader.lane_reported(lane.core.report())
+        shard = self.state.shards.by_number[lane.lane.shard]
+        for replica in self.replicas.values():
+            if replica.shard == shard.shard and replica.is_up:
+                lengths = ((lane.lane, replica.synced.get(lane.lane, 0)),)
+                self.leader.receive(Report(shard.shard, shard.epoch, replica.number, replica.boot, 1 << 40, lengths))
+
+    def hear(self) -> None:
+        if self.inbox:
+            name, event = self.inbox.popleft()
+            if name in self.lanes and self.replicas[name.shard, name.replica].is_up:
+                self.lanes[name].step(event)
+
+    def kill(self, replica: Replica) -> None:
+        self.faults += 1
+        replica.is_up = False
+        for lane in [each for each in self.lanes if (each.shard, each.replica) == (replica.shard, replica.number)]:
+            del self.lanes[lane]
+        self.leader.keeper.went(replica.shard, replica.number)
+
+    def restart(self, replica: Replica) -> None:
+        if replica.is_up:
+            self.kill(replica)
+        replica.boot += 1
+        replica.is_up = True
+        self._join(replica)
+
+    def finalize(self, shard: int) -> None:
+        if self.wanted is None:
+            self.wanted, self.leader.changes = Finalize(shard), 1
+
+    # The end
+
+    def settle(self) -> None:
+        """No more faults: all that open lanes have is ordered, and then it is silent."""
+        for replica in self.replicas.values():
+            if not replica.is_up:
+                self.restart(replica)
+        for _ in range(300):
+            if self._is_over():
+                return
+            self.round()
+        raise AssertionError("it does not come to rest")
+
+    def round(self) -> None:
+        self.now_us += DETECTION_US
+        for lane in self.up():
+            self.hand(lane)
+            for replica in self.replicas.values():
+                while lane.log and replica.shard == lane.lane.shard and replica.is_up:
+                    if replica.synced.get(lane.lane, 0) >= lane.core.length:
+                        break
+                    self.sync(lane, replica)
+        while self.inbox:
+            self.hear()
+        for lane in self.up():
+            self.report(lane)
+        self.decide()
+        while self.raft:
+            self.commit()
+
+    def _is_over(self) -> bool:
+        live = [shard for shard in self.state.shards.by_number.values() if shard.phase == "live"]
+        if self.raft or self.inbox or self.wanted or any(not shard.open_lanes() for shard in live):
+            return False
+        if live and self.state.slots.mode != "fixed":
+            return False
+        done = all(self.state.lanes.ordered_length(lane.lane) == lane.core.length for lane in self.up())
+        return done and not any(lane.core.wanted for lane in self.up()) and not self.decide()

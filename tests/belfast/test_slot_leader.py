@@ -1,0 +1,136 @@
+"""A leader's whole term in drawn worlds, and its rules one by one."""
+
+from random import Random
+
+import pytest
+from tests.belfast.led_world import DETECTION_US, LedWorld
+
+from ithaca.engines.belfast.leading.keeping import Here
+from ithaca.engines.belfast.speculation.entries import FailLane
+from ithaca.engines.scalog.ordering.entries import OpenLane
+
+
+def run(seed: int, *, shards: int, steps: int, faults: bool) -> LedWorld:
+    random = Random(seed)
+    world = LedWorld(random, shards, rounds=random.choice([1, 2, 5]))
+    for _ in range(4):
+        world.round()
+    for _ in range(steps):
+        lanes = world.up()
+        lane = random.choice(lanes) if lanes else None
+        replica = random.choice(list(world.replicas.values()))
+        match random.randint(0, 30):
+            case number if number < 5 and lane:
+                world.offer(lane, random.choice([1, 1, 2, 3, 50, 5000]))
+            case number if number < 7 and lane:
+                world.hand(lane)
+            case number if number < 14 and lane:
+                world.sync(lane, replica)
+            case number if number < 18 and lane:
+                world.report(lane)
+            case number if number < 21:
+                world.decide()
+            case number if number < 25:
+                world.commit()
+            case 26 if faults and random.random() < 0.3:
+                world.restart(replica)
+            case 27 if faults and random.random() < 0.2:
+                world.kill(replica)
+            case 28 if faults and random.random() < 0.3:
+                world.lead()
+            case 29 if faults and random.random() < 0.05:
+                world.finalize(random.randrange(shards))
+            case 30:
+                world.now_us += random.choice([1000, DETECTION_US])
+            case _:
+                world.hear()
+    world.settle()
+    return world
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_without_faults_all_is_ordered_and_nothing_fails(seed: int) -> None:
+    world = run(seed, shards=1 + seed % 3, steps=500, faults=False)
+    assert not world.failed
+    assert world.ordered
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_with_faults_lanes_come_back_and_places_stay(seed: int) -> None:
+    run(100 + seed, shards=1 + seed % 3, steps=600, faults=True)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("part", range(10))
+def test_with_faults_in_many_runs(part: int) -> None:
+    for seed in range(100):
+        run(10_000 + 100 * part + seed, shards=1 + seed % 4, steps=1500, faults=True)
+
+
+def test_a_lane_opens_when_enough_replicas_are_there_to_keep_what_it_takes() -> None:
+    world = LedWorld(Random(1), 1, 2)
+    for number in (1, 2):
+        world.kill(world.replicas[0, number])
+    for _ in range(4):
+        world.round()
+    assert not world.lanes
+    world.restart(world.replicas[0, 2])
+    for _ in range(4):
+        world.round()
+    assert [lane.replica for lane in world.lanes] == [0]
+
+
+def test_a_lane_without_enough_replicas_fails_after_a_while_and_not_before() -> None:
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    assert world.state.slots.mode == "fixed"
+    (lane,) = world.lanes
+    keeper = world.leader.keeper
+    keeper.went(0, 1)
+    assert keeper.look(0) == []
+    keeper.went(0, 2)
+    assert keeper.look(0) == []
+    assert keeper.next_look_us() == DETECTION_US
+    assert keeper.look(DETECTION_US - 1) == []
+    keeper.came(0, 2, Here(1, 1))
+    assert keeper.look(DETECTION_US) == []
+    keeper.went(0, 2)
+    keeper.look(DETECTION_US)
+    assert keeper.look(2 * DETECTION_US) == [FailLane(lane)]
+    assert keeper.look(2 * DETECTION_US) == []
+
+
+def test_a_primary_that_started_again_is_gone_at_once_and_an_emptied_disk_does_not_count() -> None:
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    (lane,) = world.lanes
+    keeper = world.leader.keeper
+    keeper.came(0, 0, Here(2, 1))
+    assert keeper.look(0) == [FailLane(lane)]
+    keeper.settled(FailLane(lane), 7)
+    assert keeper.look(0) == []
+    keeper.came(0, 0, Here(1, 1))
+    keeper.came(0, 1, Here(9, 9))
+    keeper.went(0, 2)
+    assert keeper.look(8) == []
+    assert keeper.look(8 + DETECTION_US) == [FailLane(lane)]
+
+
+def test_replicas_that_have_all_had_their_lane_start_again() -> None:
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    for number in (0, 1, 2):
+        entry = FailLane(next(iter(world.lanes)))
+        world.raft.append((world.term, entry))
+        world.commit()
+        if number < 2:
+            assert world.leader.keeper.look(0) == [OpenLane(0, number + 1, 1)]
+            world.raft.append((world.term, OpenLane(0, number + 1, 1)))
+            world.commit()
+    assert world.replicas[0, 0].boot == 1
+    world.settle()
+    assert world.replicas[0, 0].boot == 2
+    assert [lane.replica for lane in world.lanes] == [0]
