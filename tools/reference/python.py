@@ -77,6 +77,12 @@ def _members(
 ) -> Iterator[str]:
     """Those that stand in this class or part of it, and were not shown before."""
     functions = {each.name: each for each in node.body if isinstance(each, Function)}  # of overloads the last
+    for base in kind.__mro__[1:]:
+        if base.__module__.startswith("ithaca.") and base.__name__ not in links:  # nobody else shows what it has
+            above = _parsed(base)
+            assert isinstance(above, ast.ClassDef)
+            inherited = {each.name: each for each in above.body if isinstance(each, Function) and each.name[0] != "_"}
+            functions = functions | {name: each for name, each in inherited.items() if name not in functions}
     for member, function in functions.items():
         if member.startswith("_") and member != "__init__" and member not in SHOWN_DUNDERS:
             continue
