@@ -1,9 +1,12 @@
 """All planted bugs."""
 
+from tests.planted.belfast import BELFAST
 from tests.planted.bug import Bug
 from tests.planted.client import CLIENT
 from tests.planted.clocks import CLOCKS
 from tests.planted.connections import CONNECTIONS
+from tests.planted.corfu import CORFU
+from tests.planted.corfu_flows import CORFU_FLOWS
 from tests.planted.lanes import LANES
 from tests.planted.names import NAMES
 from tests.planted.order import ORDER
@@ -20,4 +23,7 @@ BUGS: tuple[Bug, ...] = (
     *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
     *LANES,
     *RAFT_LOG,
+    *CORFU,
+    *CORFU_FLOWS,
+    *BELFAST,
 )

@@ -22,13 +22,14 @@ class Feature(Enum):
     SPECULATION = "records that are delivered before their places are final"
     DENSE = "a record at every position"
     """Below the tail, but for what was trimmed or lost. Elsewhere some positions hold none and never will."""
+    POSITIONS = "positions that are filled or trimmed one by one"
 
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
-    DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION},
-    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS},
+    DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS},
+    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS, Feature.POSITIONS},
     "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE}),
-    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM}),
+    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS}),
 }
 """What each engine can do. It stands here so that a refusal can name others without loading them."""
 

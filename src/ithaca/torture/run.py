@@ -174,13 +174,25 @@ class Run:
         """Late in the run, give up what is oldest."""
         await asyncio.sleep(TRIM_AFTER * self._options.seconds)
         async with self._connected() as log:
-            before = max(1, int(TRIM_SHARE * await patient(log.tail)))
+            before = await patient(lambda: self._oldest(log))
             invoked = time.monotonic_ns()
             writer.write(Trim(invoked, None, before))
             await patient(lambda: log.trim(before))
             # A replica that is cut off just now hears of it later, and answers reads of single positions until then.
             writer.write(Trim(invoked, time.monotonic_ns(), before, seen=False))
             self._tell(f"{time.monotonic() - self._begun_s:6.1f} s  trimmed before {before}")
+
+    async def _oldest(self, log: ClusterLog) -> int:
+        """Where what is to be given up ends: a share of the records, which need not be at every position."""
+        if Feature.DENSE in registry.engine(self.engine).features:
+            return max(1, int(TRIM_SHARE * await log.tail()))
+        left = int(TRIM_SHARE * self.crowd.acknowledged)
+        async with log.read_range("earliest") as records:
+            async for batch in records.batches():
+                left -= len(batch)
+                if left <= 0:
+                    break
+            return records.position
 
     async def _rest(self, writer: HistoryWriter, trimming: "asyncio.Task[None]") -> None:
         """Let everybody finish, and read everything once more."""
@@ -199,6 +211,10 @@ class Run:
         """Where the servers are that keep records: replicas or, where there are no shards, the orderers."""
         if not self._options.shape.shards:
             return [each.address for each in await admin.orderers()]
+        engine = registry.engine(self.engine)
+        if Feature.SHARDS not in engine.features:
+            places = await engine.places([place.address for place in self.cluster.file.orderers])
+            return [str(place.address) for place in places if place.role == "replica"]
         return [each.address for shard in await admin.shards() for each in shard.replicas]
 
     async def _look(self, log: ClusterLog, tail: int, writer: HistoryWriter) -> None:

@@ -1,7 +1,9 @@
 """A cluster of this engine, with real servers: used through the interface of all engines, and through failures."""
 
 import asyncio
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,15 @@ import pytest
 import ithaca
 import ithaca.aio
 from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
-from ithaca.model.errors import InvalidInput, NotWritten, SessionFenced, Trimmed
+from ithaca.model.errors import InvalidInput, NotWritten, SessionFenced, Trimmed, Unsupported
 from ithaca.testing import Cluster
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is away is given up soon, and looked for soon."""
+    monkeypatch.setattr("ithaca.engines.corfu.sequencing.flows.knowledge.PATIENCE_MS", 500)
+    monkeypatch.setattr("ithaca.engines.corfu.server.caretaking.CARE_MS", 100)
 
 
 @pytest.fixture
@@ -74,6 +83,58 @@ def test_trimming(cluster: Cluster) -> None:
         assert [record.value for record in log.read_range(positions[3])] == [b"3", b"4"]
 
 
+def test_a_trim_inside_a_row_holds_for_every_handle(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log, ithaca.connect(cluster.bootstrap) as other:
+        position = log.append_many([b"a", b"b", b"c"]).position
+        assert other.read(position).value == b"a"
+        log.trim(position + 1)
+        with pytest.raises(Trimmed) as raised:
+            other.read(position)
+        assert raised.value.first == position + 1
+        assert [record.value for record in other.read_range("earliest")] == [b"b", b"c"]
+
+
+def test_positions_are_filled_and_trimmed_one_by_one(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log:
+        assert isinstance(log, ithaca.ClusterLog)
+        positions = [log.append(b"%d" % n).position for n in range(5)]
+        assert log.fill(positions[0]), "it was written"
+        with pytest.raises(NotWritten):
+            log.fill(log.tail())
+        log.trim_position(positions[1])
+        log.trim_position(positions[2], positions[4])
+        for position in positions[1:4]:
+            with pytest.raises(Trimmed):
+                log.read(position)
+            with pytest.raises(Trimmed):
+                log.fill(position)
+        assert [record.value for record in log.read_range(1)] == [b"0", b"4"]
+        assert log.first() == 1
+        with pytest.raises(NotWritten):
+            log.trim_position(log.tail())
+        log.trim_position(positions[4] + 1, log.tail())
+        assert log.read(positions[4]).value == b"4", "an append that begins before the range stays"
+
+
+def test_other_engines_say_that_they_cannot(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", engine="raft", orderers=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        assert isinstance(log, ithaca.ClusterLog)
+        with pytest.raises(Unsupported, match="corfu"):
+            log.fill(1)
+        with pytest.raises(Unsupported, match="corfu"):
+            log.trim_position(1)
+
+
+def test_a_time_stands_for_where_the_order_was_then(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"before")
+        then = datetime.now(UTC)
+        time.sleep(0.002)
+        log.append(b"after")
+        assert [record.value for record in log.read_range(then)] == [b"after"]
+        assert [record.value for record in log.read_range(then + timedelta(days=1))] == []
+
+
 def test_everything_is_there_after_a_restart(cluster: Cluster) -> None:
     with ithaca.connect(cluster.bootstrap) as log:
         positions = [log.append(b"%d" % n).position for n in range(20)]
@@ -93,6 +154,24 @@ def test_a_unit_that_stays_away_is_reconfigured_away(tmp_path: Path) -> None:
         assert positions + more == sorted(positions + more)
         with ithaca.connect(cluster.bootstrap) as other:
             assert [record.value for record in other.read_range(1)] == [b"%d" % n for n in range(8)]
+
+
+def test_a_unit_that_was_given_up_comes_back_and_has_everything(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "cluster", engine="corfu", shards=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        session = log.session("s")
+        session.append(b"trimmed")
+        log.trim(log.tail())
+        for n in range(8):
+            if n == 4:
+                cluster.kill_server("shard-0-replica-0")
+            log.append(b"%d" % n)
+        cluster.start_server("shard-0-replica-0")
+        while cluster_statuses(cluster)["orderer-1"]["short_chains"] or cluster.status().health.problems:
+            time.sleep(0.02)
+        cluster.kill_server("shard-0-replica-1")
+        with ithaca.connect(cluster.bootstrap) as other:
+            assert [record.value for record in other.read_range("earliest")] == [b"%d" % n for n in range(8)]
+            assert other.session("s").next_seq == 2, "what was trimmed is known, too"
 
 
 def test_the_sequencer_is_replaced(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from ithaca.engines.corfu.sequencing.calls import (
 )
 from ithaca.engines.corfu.sequencing.entries import JUNK, Entry, Stamp
 from ithaca.engines.corfu.sequencing.limits import UNIT_WRITES_MAX
+from ithaca.engines.corfu.sequencing.rows import first_position
 from ithaca.engines.corfu.sequencing.unit import Asked, Persist, Reply, ReplyHeld, RowChange, Synced, Unit, UnitState
 
 IDENTITY = UUID(int=1)
@@ -111,6 +112,8 @@ def test_epochs_rise() -> None:
 def test_a_unit_that_lost_its_disk_is_another_one() -> None:
     desk = Desk()
     assert desk.asks("i", Install(2, UUID(int=2))) == [Reply("i", OtherIdentity(IDENTITY))]
+    assert desk.asks("s", Seal(1, UUID(int=2))) == [Reply("s", OtherIdentity(IDENTITY))], "it vouches for no seal"
+    assert desk.asks("r", Read(1, 1)) == [Reply("r", RowUnwritten())], "nor is it sealed by it"
 
 
 def test_what_was_trimmed_is_not_written_and_a_batch_that_was_there_is_remembered() -> None:
@@ -124,6 +127,21 @@ def test_what_was_trimmed_is_not_written_and_a_batch_that_was_there_is_remembere
     assert desk.asks("d", Write(1, 0, JUNK)) == [Reply("d", RowTrimmed())]
     assert desk.asks("e", Read(1, 0)) == [Reply("e", RowTrimmed())]
     assert desk.asks("f", GetPlaced(1, 1))[0].answer.batches[0].row == 0
+
+
+def test_a_trim_may_end_inside_a_row() -> None:
+    desk = Desk()
+    desk.asks("a", Write(1, 1, batch(1)))
+    desk.sync()
+    before = first_position(1) + 3
+    assert desk.asks("t", TrimRows(1, 0, 1, before)) == []
+    assert desk.sync() == [Reply("t", RowsTrimmed())]
+    assert desk.asks("b", Read(1, 0)) == [Reply("b", RowTrimmed(before))]
+    assert desk.asks("c", Read(1, 1)) == [ReplyHeld("c", 1)]
+    assert desk.asks("t", TrimRows(1, 0, 1, before)) == [Reply("t", RowsTrimmed())], "the same again is the same"
+    assert desk.asks("t", TrimRows(1, 0, 1, before + 1)) == []
+    desk.sync()
+    assert desk.unit.state.trims.first == before + 1
 
 
 def test_missing_rows_are_those_neither_written_nor_trimmed() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -89,8 +90,8 @@ def test_a_server_that_knows_no_cursor_yet_is_behind_and_says_nothing_else(clust
 def test_a_new_server_copies_what_the_compaction_point_refers_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = Settings(snapshot_entries=5, trailing_entries=1)
-    monkeypatch.setattr("ithaca.testing.cluster.ServerOptions", lambda disk: ServerOptions(disk, small))
+    settings = Settings(snapshot_entries=5, trailing_entries=1)
+    monkeypatch.setattr("ithaca.testing.cluster.ServerOptions", partial(ServerOptions, settings=settings))
     with Cluster(tmp_path / "cluster", engine="raft") as cluster, ithaca.connect(cluster.bootstrap, timeout=60) as log:
         for number in range(1, 41):
             log.append(b"%d" % number)

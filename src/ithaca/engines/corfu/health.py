@@ -19,6 +19,11 @@ def health(servers: Sequence[ServerStatus]) -> Health:
         problems.append("the log is not founded yet: not all of its units have answered")
     elif sequencer is None:
         problems.append("no sequencer hands out rows yet")
+    elif leader.status and leader.status["short_chains"]:
+        count = leader.status["short_chains"]
+        problems.append(
+            f"{count} chain(s) have fewer units than they should: units that are there again copy their rows"
+        )
     problems += [f"{each.place.name} is {each.state}" for each in units if each.state != "serving"]
     unwell = [each.place.name for each in servers if each.status is None]
     unwell += [each.place.name for each in units if each.state != "serving"]

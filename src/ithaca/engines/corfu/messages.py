@@ -6,12 +6,13 @@ are.
 | 150 | WriteRow | client → unit | RowWritten, RowContent, RowTrimmed | the batch, unless it is junk |
 | 151 | RowContent | back | | the batch, unless it is junk |
 | 152 | Read | client → unit | RowContent, RowUnwritten, RowTrimmed | |
-| 153–158 | Seal, Install, TrimRows, ListMissing, GetPlaced, GetTrims | client → unit | the answers 160–169 | |
+| 153–159 | Seal, Install, TrimRows, ListMissing, GetPlaced, GetTrims, TakeTrims | client → unit | 160–169 | |
 | 160–169 | RowWritten … TrimsAre | back | | |
 | 170 | EpochIs | back, of units and sequencers | | |
 | 171 | Refused | back | | |
 | 172 | GetIdentity | leader → unit | IdentityIs | |
 | 173 | IdentityIs | back | | |
+| 188 | Renew | leader → unit | IdentityIs | |
 | 174–176 | TakeTokens, Fence, GetTail | client → sequencer | the answers 177–180 | |
 | 177–180 | Tokens, SessionFence, TailIs, NotReady | back | | |
 | 181 | Decide | anyone → leader | Known, SessionIs or Void | |
@@ -58,6 +59,14 @@ class GetIdentity(msgspec.Struct, frozen=True, array_like=True):
 
 class IdentityIs(msgspec.Struct, frozen=True, array_like=True):
     identity: UUID
+    is_used: bool = False
+    """Whether it has ever belonged to an epoch."""
+
+
+class Renew(msgspec.Struct, frozen=True, array_like=True):
+    """No projection means this unit any more: it is to forget everything, and to draw another identity."""
+
+    identity: UUID
 
 
 class Decide(msgspec.Struct, frozen=True, array_like=True):
@@ -66,7 +75,16 @@ class Decide(msgspec.Struct, frozen=True, array_like=True):
     command: commands.Command
 
 
-UNIT_CALLS = (calls.Read, calls.Seal, calls.Install, calls.TrimRows, calls.ListMissing, calls.GetPlaced, calls.GetTrims)
+UNIT_CALLS = (
+    calls.Read,
+    calls.Seal,
+    calls.Install,
+    calls.TrimRows,
+    calls.ListMissing,
+    calls.GetPlaced,
+    calls.GetTrims,
+    calls.TakeTrims,
+)
 SEQUENCER_CALLS = (calls.TakeTokens, calls.Fence, calls.GetTail)
 
 register(
@@ -100,6 +118,7 @@ register(
         185: commands.SessionIs,
         186: commands.Void,
         187: commands.SessionsAre,
+        188: Renew,
     }
 )
 

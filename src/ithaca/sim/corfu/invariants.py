@@ -113,7 +113,12 @@ class Invariants:
         """What was synced is there after any end of a process."""
         store = server._store
         assert store is not None
-        for row in self._rows.unit(store.identity).rows:
+        known, state = self._rows.unit(store.identity), store.state
+        if (state.epoch, state.is_sealed) < known.epoch:
+            raise Violation("sealed", f"{host.name} has forgotten that it was in epoch {known.epoch}")
+        if (state.trims.below, state.trims.first) < (known.trims.below, known.trims.first):
+            raise Violation("trimmed", f"{host.name} has forgotten what was trimmed before {known.trims.first}")
+        for row in known.rows:
             if row not in store.state.trims and row not in store.rows:
                 raise Violation("synced-rows", f"row {row} was on the disk of {host.name}, and is not after a start")
         for row, time_us, batch in store.placed_rows():  # its end may have come before it could tell of a sync

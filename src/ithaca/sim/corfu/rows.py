@@ -5,7 +5,7 @@ from uuid import UUID
 from ithaca.engines.corfu.sequencing.entries import Stamp
 from ithaca.engines.corfu.sequencing.projection import Projection
 from ithaca.engines.corfu.sequencing.trims import Trims
-from ithaca.engines.corfu.sequencing.unit import Change, RowChange, TrimChange
+from ithaca.engines.corfu.sequencing.unit import Change, CopiedChange, EpochChange, RowChange, TrimChange
 from ithaca.sim.violation import Violation
 
 
@@ -16,6 +16,8 @@ class UnitRows:
         self.rows: dict[int, Stamp | None] = {}
         """What each row holds; None for junk."""
         self.trims = Trims()
+        self.epoch = (0, True)
+        """And whether that is sealed."""
 
 
 class AllRows:
@@ -38,8 +40,14 @@ class AllRows:
         unit = self.unit(identity)
         if isinstance(change, TrimChange):
             unit.trims.apply(change.low, change.high, change.before)
+        elif isinstance(change, CopiedChange):
+            unit.trims.take(change.copied.below, change.copied.ranges, change.copied.first)
+        elif isinstance(change, EpochChange):
+            unit.epoch = max(unit.epoch, (change.epoch, change.is_sealed))
         elif isinstance(change, RowChange):
             stamp = change.entry.stamp
+            if change.row in unit.trims and change.row not in unit.rows:
+                raise Violation("trimmed", f"row {change.row} is written, and was trimmed before")
             if unit.rows.get(change.row, stamp) != stamp:
                 raise Violation("write-once", f"row {change.row} is written again: {unit.rows[change.row]}, {stamp}")
             unit.rows[change.row] = stamp

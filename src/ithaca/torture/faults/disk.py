@@ -6,8 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import ClassVar
 
+import ithaca.aio
+from ithaca.model.errors import IthacaError
 from ithaca.server.process import FENCED
 from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, process_state
 from ithaca.torture.faults.injectors import Broken, Injector, NotFired, Scene, Struck
@@ -58,14 +61,26 @@ class SyncError(Injector):
     async def _fence(self, cluster: ClusterUnderTest, name: str) -> None:
         pid = cluster.pid(name)
         tracer = _fail_syncs(pid)
+        busy = asyncio.create_task(_open_sessions(cluster))
         try:
             await cluster.until(lambda: cluster.children()[name].pid != pid, f"{name} meets EIO", EFFECT_S)
             status = cluster.children()[name].status
             if status != FENCED:
                 raise Broken(f"{name} met EIO, and ended with status {status} instead of fencing itself")
         finally:
+            busy.cancel()
+            await asyncio.gather(busy, return_exceptions=True)
             tracer.terminate()
             tracer.wait()
+
+
+async def _open_sessions(cluster: ClusterUnderTest) -> None:
+    """Have orderers agree on something: there are engines in which they write nothing while records are appended."""
+    while True:
+        with suppress(IthacaError):
+            async with ithaca.aio.connect(cluster.bootstrap, timeout=5) as log:
+                await log.session("struck")
+        await asyncio.sleep(1)
 
 
 class _LoopFault(Injector):

@@ -8,8 +8,10 @@ from uuid import UUID
 import pytest
 
 from ithaca.engines.corfu.sequencing.entries import JUNK, Entry, entry_of
+from ithaca.engines.corfu.sequencing.rows import first_position
 from ithaca.engines.corfu.sequencing.unit import Change, EpochChange, RowChange, TrimChange
 from ithaca.engines.corfu.storage import row_index
+from ithaca.engines.corfu.storage.stored import held_batches, stored_runs
 from ithaca.engines.corfu.storage.unit_store import UnitStore, create
 from ithaca.sim.disk import PowerLoss, SimDisk
 from ithaca.wire.build import build
@@ -107,6 +109,38 @@ def test_every_flipped_bit_of_the_index_is_noticed() -> None:
     for offset in range(0, size, 13):
         disk.flip_bit("unit/rows", offset, offset % 8)
         assert seen(opened(disk)) == before, f"byte {offset}"
+
+
+def test_blocks_that_are_made_before_others_are_stored_do_not_overlap() -> None:
+    disk = SimDisk()
+    store = made(disk)
+    waiting = []
+    for row in range(24):
+        changes = [RowChange(row, batch(row))]
+        store.noted(changes, store.commit(changes))
+        store.state.apply(changes[0])
+        due = store.due_checkpoint()
+        if due is not None:
+            waiting.append(due)
+    for due in waiting:
+        store.checkpoint(due)
+    for due in waiting:
+        store.checkpointed(due)
+    assert len(waiting) == 3
+    assert seen(store) == seen(opened(disk)) == {row: batch(row) for row in range(24)}
+
+
+def test_where_the_log_begins_is_kept_and_left_out_of_dumps() -> None:
+    disk = SimDisk()
+    store = made(disk)
+    for row in range(6):
+        entry = entry_of(build([b"a", b"b", b"c"], timestamp_us=row, producer=(1, 1, 1 + 3 * row)), row)
+        commit(store, RowChange(row, JUNK if row == 4 else entry))
+    commit(store, TrimChange(0, 2, first_position(2) + 1), TrimChange(3, 4))
+    assert opened(disk).state.trims.first == first_position(2) + 1
+    found = [(run.position, run.high - run.low) for run in stored_runs(disk, "unit")]
+    assert found == [(first_position(2) + 1, 2), (first_position(5), 3)]
+    assert len(list(held_batches(disk, "unit"))) == 5
 
 
 def test_trimmed_segments_go_and_the_rest_stays() -> None:

@@ -20,6 +20,7 @@ from ithaca.engines.corfu.sequencing.flows.opening import opened
 from ithaca.engines.corfu.sequencing.flows.reading import looked, tail
 from ithaca.engines.corfu.sequencing.flows.settling import settled
 from ithaca.engines.corfu.sequencing.flows.trimming import trimmed_log, trimmed_rows
+from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
 from ithaca.engines.corfu.sequencing.rows import first_position, row_of
 from ithaca.engines.corfu.sequencing.state import ANONYMOUS
 from ithaca.model.errors import (
@@ -147,7 +148,7 @@ class CorfuLog(FetchingLog):
                 high_row = middle
             else:
                 low_row = found[0] + 1
-        return max(low, first_position(low_row))
+        return max(self._driver.knowledge.first, first_position(low_row))  # what is gone meanwhile was said, too
 
     def _check_left(self, position: int) -> None:
         first = self._driver.knowledge.first
@@ -157,24 +158,26 @@ class CorfuLog(FetchingLog):
     # What only this engine has
 
     async def fill(self, position: int) -> bool:
-        """Have the row of a position settled: complete what its writer has begun, else make it empty for ever.
-
-        Says whether there is a batch. `NotWritten` for rows that nobody has taken yet.
-        """
         self.check()
         check_position(position)
         row = row_of(position)
         await self._check_taken(row)
-        return isinstance(state := await self._driver.run(settled(self._driver.knowledge, row)), Entry) and not (
-            state.is_junk
-        )
+        state = await self._driver.run(settled(self._driver.knowledge, row))
+        if state == "trimmed":
+            raise trimmed(position, max(self._driver.knowledge.first, first_position(row + 1)))
+        return isinstance(state, Entry) and not state.is_junk
 
     async def trim_position(self, start: int, stop: int | None = None) -> None:
-        """Let go of the row of a position, or of all rows that lie within `[start, stop)`."""
         self.check()
         check_position(start, "start")
-        low = row_of(start)
-        high = low + 1 if stop is None else row_of(stop)
+        low: int = row_of(start)
+        high = low + 1
+        if stop is not None:
+            check_position(stop, "stop")
+            # Rows that lie within it as a whole: those that begin at `start` or behind it, and end before `stop`.
+            low, high = -(-(start - 1) // ROW_POSITIONS), row_of(stop)
+            if low >= high:
+                return
         await self._check_taken(high - 1)
         await self._driver.run(trimmed_rows(self._driver.knowledge, low, high))
 

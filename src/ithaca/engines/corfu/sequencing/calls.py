@@ -87,10 +87,24 @@ class GetPlaced(Call, frozen=True, array_like=True):
 
 
 class GetTrims(Call, frozen=True, array_like=True):
-    """Everything that was trimmed, durably; answered by a sealed unit too."""
+    """Everything that was trimmed, durably, and the last batches of all sessions; answered by a sealed unit too."""
 
 
-UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetPlaced | GetTrims
+class TakeTrims(Call, frozen=True, array_like=True):
+    """Count as trimmed what another unit has trimmed, and remember its sessions; for a unit that is sealed alone.
+
+    So nobody but whoever has sealed it copies, and no trim comes between that and the next epoch.
+    """
+
+    epoch: Natural
+    below: RowNumber
+    ranges: Annotated[tuple[tuple[RowNumber, RowNumber], ...], Meta(max_length=UNIT_TRIMS_MAX)]
+    first: Natural
+    placed: tuple[tuple[Natural, tuple[PlacedBatch, ...]], ...] = ()
+    is_forgetful: bool = False
+
+
+UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetPlaced | GetTrims | TakeTrims
 
 
 class RowWritten(Answer, frozen=True, array_like=True):
@@ -162,6 +176,8 @@ class TrimsAre(Answer, frozen=True, array_like=True):
     below: RowNumber
     ranges: Annotated[tuple[tuple[RowNumber, RowNumber], ...], Meta(max_length=UNIT_TRIMS_MAX)]
     first: Natural = 0
+    placed: tuple[tuple[Natural, tuple[PlacedBatch, ...]], ...] = ()
+    is_forgetful: bool = False
 
 
 class Refused(Answer, frozen=True, array_like=True):
@@ -274,3 +290,5 @@ class Known(Answer, frozen=True, array_like=True):
     """The highest number that a unit ever had."""
     sequencers: tuple[tuple[int, Address], ...] = ()
     """The servers that can hand out rows, and where they are."""
+    sizes: tuple[Natural, ...] = ()
+    """How many units each set is to have: as many as when the log was founded."""

@@ -30,6 +30,8 @@ RETRY_MS_MAX: Final = 320
 """What that pause grows to."""
 PATIENCE_MS: Final = 5000
 """How long a unit may be away before it is reconfigured away, and a seal may be there before others finish it."""
+CARE_MS: Final = 1000
+"""How often a leader looks whether a unit is to be enlisted, or a chain to be made whole."""
 HOLE_MS: Final = 50
 """How long a row that somebody has taken may lack what the head of its chain has before a reader completes it."""
 JUNK_MS: Final = 1000

@@ -34,15 +34,25 @@ class PlacedTable:
 
     def add(self, row: int, stamp: Stamp) -> None:
         """A batch is in this row; the same again changes nothing."""
-        batch = PlacedBatch(stamp.first_seq, stamp.count, row, stamp.epoch, stamp.crc)
-        batches = self._by_producer.setdefault(stamp.producer, [])
+        self.put(stamp.producer, PlacedBatch(stamp.first_seq, stamp.count, row, stamp.epoch, stamp.crc))
+
+    def put(self, producer: int, batch: PlacedBatch) -> None:
+        """This batch of a session was placed; the same again changes nothing."""
+        batches = self._by_producer.setdefault(producer, [])
         if batch not in batches:
             insort(batches, batch, key=attrgetter("row"))
             del batches[:-SESSION_BATCHES_MAX]
-        self._by_producer.move_to_end(stamp.producer)
+        self._by_producer.move_to_end(producer)
         if len(self._by_producer) > UNIT_SESSIONS_MAX:
             self._by_producer.popitem(last=False)
             self.is_forgetful = True
+
+    def take(self, known: Iterable[tuple[int, Iterable[PlacedBatch]]], *, is_forgetful: bool) -> None:
+        """Take in what another unit remembers."""
+        self.is_forgetful = self.is_forgetful or is_forgetful
+        for producer, batches in known:
+            for batch in batches:
+                self.put(producer, batch)
 
     def of(self, producer: int) -> tuple[PlacedBatch, ...]:
         return tuple(self._by_producer.get(producer, ()))

@@ -87,6 +87,12 @@ class Projection(msgspec.Struct, frozen=True, array_like=True):
     def member(self, number: int) -> UnitMember | None:
         return next((unit for unit in self.units if unit.number == number), None)
 
+    def short_chains(self, sizes: tuple[int, ...]) -> int:
+        """How many chains have fewer units than their sets are to have."""
+        return sum(
+            len(chain) < size for each in self.ranges for chain, size in zip(each.sets, sizes, strict=bool(each.sets))
+        )
+
     @property
     def start_position(self) -> int:
         return first_position(self.start)

@@ -53,8 +53,10 @@ class ProjectionState:
     def known(self) -> Known | None:
         if self.projection is None:
             return None
-        sequencers = () if self.founded is None else self.founded.sequencers
-        return Known(self.projection, self.bound, self.trim, self.time_us, self.unit_last, sequencers)
+        founded = self.founded
+        sequencers = () if founded is None else founded.sequencers
+        sizes = () if founded is None else tuple(map(len, founded.sets))
+        return Known(self.projection, self.bound, self.trim, self.time_us, self.unit_last, sequencers, sizes)
 
     @property
     def sessions(self) -> SessionsAre:

@@ -37,6 +37,12 @@ class Trims:
         else:
             self.raise_to(high, before)
 
+    def take(self, below: int, ranges: tuple[tuple[int, int], ...], first: int) -> None:
+        """Everything goes that another unit has trimmed."""
+        self.raise_to(below, first)
+        for low, high in ranges:
+            self.add(low, high)
+
     def raise_to(self, below: int, first: int = 0) -> None:
         """Everything below this row goes, and of the log everything before this position."""
         self.first = max(self.first, first)

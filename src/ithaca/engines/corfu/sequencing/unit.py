@@ -27,6 +27,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     RowUnwritten,
     RowWritten,
     Seal,
+    TakeTrims,
     TrimRows,
     TrimsAre,
     UnitAnswer,
@@ -78,7 +79,14 @@ class TrimChange:
     before: int = 0
 
 
-Change = RowChange | EpochChange | TrimChange
+@dataclass(frozen=True, slots=True)
+class CopiedChange:
+    """What another unit has trimmed, and what it remembers of sessions."""
+
+    copied: TakeTrims
+
+
+Change = RowChange | EpochChange | TrimChange | CopiedChange
 
 
 @dataclass(slots=True)
@@ -109,6 +117,9 @@ class UnitState:
                     self.epoch, self.is_sealed = epoch, is_sealed
             case TrimChange():
                 self.trims.apply(change.low, change.high, change.before)
+            case CopiedChange(copied):
+                self.trims.take(copied.below, copied.ranges, copied.first)
+                self.placed.take(copied.placed, is_forgetful=copied.is_forgetful)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +220,9 @@ class Unit(Generic[CallerT]):
             case Install():
                 return self._install(caller, call)
             case GetTrims():
-                return [
-                    Reply(caller, TrimsAre(self.state.trims.below, self.state.trims.ranges, self.state.trims.first))
-                ]
+                return [Reply(caller, self._trims_told())]
+            case TakeTrims():
+                return self._take_trims(caller, call)
         if call.epoch != self.epoch or self.is_sealed:
             return [Reply(caller, EpochIs(self.epoch, self.is_sealed))]
         match call:
@@ -270,6 +281,16 @@ class Unit(Generic[CallerT]):
             return [Reply(caller, Refused("too many ranges of rows were trimmed: trim the log up to some position"))]
         self._trims.append(change)
         return self._change(change, Reply(caller, RowsTrimmed()))
+
+    def _trims_told(self) -> TrimsAre:
+        trims, placed = self.state.trims, self.state.placed
+        sessions = tuple((producer, tuple(batches)) for producer, batches in placed.items())
+        return TrimsAre(trims.below, trims.ranges, trims.first, sessions, placed.is_forgetful)
+
+    def _take_trims(self, caller: CallerT, call: TakeTrims) -> Sequence[UnitEffect[CallerT]]:
+        if call.epoch != self.epoch or not self.is_sealed:
+            return [Reply(caller, EpochIs(self.epoch, self.is_sealed))]
+        return self._change(CopiedChange(call), Reply(caller, RowsTrimmed()))
 
     # Epochs
 

@@ -12,6 +12,7 @@ from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import SEQUENCER_CALLS, Decide
 from ithaca.engines.corfu.sequencing.calls import GetProjection
 from ithaca.engines.corfu.sequencing.commands import Command, FoundLog, GetSessions
+from ithaca.engines.corfu.server.caretaking import Caretaker
 from ithaca.engines.corfu.server.founding import founding
 from ithaca.engines.corfu.server.machine import ProjectionMachine, encoded
 from ithaca.engines.corfu.server.sequencing import Caller, SequencerService
@@ -42,6 +43,8 @@ class OrdererServer(HostingServer, Peer):
         self._machine = ProjectionMachine()
         self._links = Links([place.address for place in file.orderers])
         self._sequencer = SequencerService(server, self._links)
+        units = [*(replica.address for shard in file.shards for replica in shard.replicas), *file.spares]
+        self._caretaker = Caretaker(self._links, units, lambda: self._machine.state.founded is not None)
         self._founding: asyncio.Task[None] | None = None
 
     # Life
@@ -55,6 +58,7 @@ class OrdererServer(HostingServer, Peer):
         """Stop cleanly: what is being written is finished. Idempotent."""
         if self._founding is not None:
             self._founding.cancel()
+        await self._caretaker.close()
         await self._sequencer.close()
         await self._close_host()
         self._links.close()
@@ -67,6 +71,7 @@ class OrdererServer(HostingServer, Peer):
         if self._founding is not None:
             self._founding.cancel()
             self._founding = None
+        self._caretaker.lead(change.role is Role.LEADER)
         if change.role is Role.LEADER and self._machine.state.projection is None:
             self._founding = asyncio.create_task(self._found())
 
@@ -153,6 +158,7 @@ class OrdererServer(HostingServer, Peer):
             "is_sequencer": is_sequencer,
             "is_preparing": is_sequencer and self._sequencer.is_preparing,
             "next_row": core.next_row if is_sequencer else None,
+            "short_chains": None if known is None else known.projection.short_chains(known.sizes),
             "bound": None if known is None else known.bound,
             "first": None if known is None else known.trim,
         }

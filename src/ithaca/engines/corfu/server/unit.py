@@ -5,13 +5,13 @@ import logging
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ithaca.engines.corfu.messages import GetIdentity, IdentityIs, heard_call, said_answer
+from ithaca.engines.corfu.messages import GetIdentity, IdentityIs, Renew, heard_call, said_answer
 from ithaca.engines.corfu.sequencing.calls import GetProjection, RowHolds
 from ithaca.engines.corfu.sequencing.unit import Asked, Persist, Reply, ReplyHeld, Synced, Unit, UnitEffect
 from ithaca.engines.corfu.server.unit_disk import UnitDisk
-from ithaca.engines.corfu.storage.unit_store import META, UnitStore, create
+from ithaca.engines.corfu.storage.unit_store import META, UnitStore, clear, create
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.errors import IthacaError, StorageFull
+from ithaca.model.errors import IthacaError, StorageFull, Unavailable
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Orderers
 from ithaca.protocol.codec import Received
@@ -47,15 +47,23 @@ class UnitServer(LivingServer, Peer):
         self._store: UnitStore | None = None
         self._writer: UnitDisk | None = None
         self._is_full = False
+        self._renewing: asyncio.Task[None] | None = None
+        """While it forgets everything."""
 
     # Life
 
     async def _start(self) -> None:
         self._lock = lock_directory(self._disk, self._directory)
+        self._open_store()
+        await self._listen(Greeter(self._file, "replica", self._place.name), lambda *_: self)
+        _log.info("unit %s listens at %s", self._place.name, self.address)
+
+    def _open_store(self) -> None:
         if not self._disk.exists(f"{self._directory}/{META}"):
             create(self._disk, self._directory, machine.new_uuid())
         store = self._store = UnitStore(self._disk, self._directory, segment_bytes=self._file.segment_bytes)
         self._unit = Unit(store.identity, store.state, store.rows)
+        self._is_full = False
         self._writer = UnitDisk(
             store,
             loop=asyncio.get_running_loop(),
@@ -63,11 +71,11 @@ class UnitServer(LivingServer, Peer):
             on_full=self._found_full,
             on_failed=self.failed,
         )
-        await self._listen(Greeter(self._file, "replica", self._place.name), lambda *_: self)
-        _log.info("unit %s listens at %s", self._place.name, self.address)
 
     async def stop(self) -> None:
         """Stop cleanly: what was accepted is written. Idempotent."""
+        if self._renewing is not None:
+            await asyncio.gather(self._renewing, return_exceptions=True)
         await self._close_listener()
         try:
             if self._writer is not None:
@@ -78,13 +86,19 @@ class UnitServer(LivingServer, Peer):
     # Calls
 
     def on_message(self, connection: Connection, received: Received) -> None:
+        if self._renewing is not None:
+            raise Unavailable(f"unit {self._place.name} begins anew: try again")
         assert self._unit is not None
         assert self._store is not None
         match received.message:
             case GetStatus():
                 connection.answer(received, StatusIs(encode_status(self.status())))
             case GetIdentity():
-                connection.answer(received, IdentityIs(self._store.identity))
+                connection.answer(received, IdentityIs(self._store.identity, self._unit.epoch > 0))
+            case Renew(identity) if identity == self._store.identity:
+                self._renewing = asyncio.create_task(self._renew(connection, received))
+            case Renew():
+                connection.answer(received, IdentityIs(self._store.identity, self._unit.epoch > 0))
             case GetProjection():
                 orderers = Orderers(0, tuple(place.address for place in self._file.orderers))
                 connection.answer(received, Redirect(None, orderers))
@@ -94,6 +108,21 @@ class UnitServer(LivingServer, Peer):
                     connection.fail(received, StorageFull(f"no space is left at unit {self._place.name}: free some"))
                 else:
                     self._perform(self._unit.step(Asked(_Caller(connection, received), call)))
+
+    async def _renew(self, connection: Connection, received: Received) -> None:
+        """Begin with nothing, as another unit."""
+        assert self._writer is not None
+        try:
+            await self._writer.close()
+            clear(self._disk, self._directory)
+            self._open_store()
+        except Exception as error:
+            self.failed(error)
+            return
+        assert self._store is not None
+        self._renewing = None
+        _log.info("unit %s was removed, and begins anew as %s", self._place.name, self._store.identity)
+        connection.answer(received, IdentityIs(self._store.identity))
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         """What was accepted is written all the same."""

@@ -10,12 +10,14 @@ from uuid import UUID
 
 import msgspec
 
+from ithaca.engines.corfu.sequencing.calls import TakeTrims
 from ithaca.engines.corfu.sequencing.entries import JUNK, Entry, entry_of
 from ithaca.engines.corfu.sequencing.placed import PlacedBatch, PlacedTable
 from ithaca.engines.corfu.sequencing.projection import Natural
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.trims import Trims
-from ithaca.engines.corfu.sequencing.unit import Change, EpochChange, RowChange, TrimChange, UnitState
+from ithaca.engines.corfu.sequencing.unit import Change, CopiedChange, EpochChange, RowChange, TrimChange, UnitState
+from ithaca.engines.corfu.storage.row_index import NAME as ROWS
 from ithaca.engines.corfu.storage.row_index import FrozenBlock, RowIndex
 from ithaca.model.errors import Corrupt, NoSuchLog
 from ithaca.model.limits import SEGMENT_BYTES_MAX
@@ -29,7 +31,7 @@ from ithaca.wire.batch import HEAD_BYTES, NOOPS, PLACE, Batch
 from ithaca.wire.build import noops
 from ithaca.wire.build import place as place_entry
 
-META, SESSIONS, LANE = "meta", "sessions", "lane"
+META, SESSIONS, COPIED, LANE = "meta", "sessions", "copied", "lane"
 LANE_ID = LaneId(0, 0, 1)
 """A unit's directory holds one lane; which unit it is, its identity says."""
 CHECKPOINT_LANE_BYTES = 64 << 20
@@ -56,6 +58,13 @@ class _Sessions(msgspec.Struct, frozen=True):
     time_us: int
     is_forgetful: bool
     placed: list[tuple[int, list[PlacedBatch]]]
+
+
+class _Copied(msgspec.Struct, frozen=True):
+    """What `copied` says: sessions of rows that came from other units, and may have been trimmed there before."""
+
+    placed: tuple[tuple[int, tuple[PlacedBatch, ...]], ...] = ()
+    is_forgetful: bool = False
 
 
 class Checkpoint(NamedTuple):
@@ -93,7 +102,9 @@ class UnitStore:
         self._noted_lsn = self.lane.length
         self._noted_bytes = 0
         """Of the lane, since the last checkpoint."""
+        self._copied = _Copied()
         self._recover()
+        self._load_copied()
 
     # Writing
 
@@ -126,16 +137,26 @@ class UnitStore:
         self.lane.commit(group)
         return [entry.base_lsn for entry in group.entries if entry.count]
 
-    def _commit_meta(self, change: EpochChange | TrimChange) -> None:
+    def _commit_meta(self, change: EpochChange | TrimChange | CopiedChange) -> None:
         meta = self._meta
         if isinstance(change, EpochChange):
             meta = msgspec.structs.replace(meta, epoch=change.epoch, is_sealed=change.is_sealed)
         else:
             trims = Trims(meta.trimmed_below, meta.trimmed, meta.first)
-            trims.apply(change.low, change.high, change.before)
+            if isinstance(change, CopiedChange):
+                self._commit_copied(change.copied)
+                trims.take(change.copied.below, change.copied.ranges, change.copied.first)
+            else:
+                trims.apply(change.low, change.high, change.before)
             meta = msgspec.structs.replace(meta, trimmed_below=trims.below, trimmed=trims.ranges, first=trims.first)
         checked_file.replace(self._disk, self._directory, META, msgspec.msgpack.encode(meta))
         self._meta = meta
+
+    def _commit_copied(self, copied: TakeTrims) -> None:
+        """What other units remembered of sessions is in no lane of this one."""
+        is_forgetful = self._copied.is_forgetful or copied.is_forgetful
+        self._copied = _Copied((*self._copied.placed, *copied.placed), is_forgetful)
+        checked_file.replace(self._disk, self._directory, COPIED, msgspec.msgpack.encode(self._copied))
 
     # Checkpoints
 
@@ -206,6 +227,12 @@ class UnitStore:
                     self.checkpointed(made)
         state.highest = max(state.highest, state.trims.below - 1)
 
+    def _load_copied(self) -> None:
+        path = f"{self._directory}/{COPIED}"
+        if self._disk.exists(path):
+            self._copied = checked_file.load_value(self._disk, path, _Copied)
+        self.state.placed.take(self._copied.placed, is_forgetful=self._copied.is_forgetful)
+
     def _load_sessions(self) -> int:
         """Take in the last checkpoint's, and say up to where in the lane they go; 0 when they have to be made again."""
         path = f"{self._directory}/{SESSIONS}"
@@ -253,7 +280,20 @@ def _entries_of(change: RowChange) -> list[Batch]:
 
 
 def create(disk: Disk, directory: str, identity: UUID) -> None:
-    """Make the directory of a unit that holds nothing yet."""
+    """Make the directory of a unit that holds nothing yet; what is left there of another one goes."""
     disk.make_directory(directory)
+    clear(disk, directory)
     lane.create(disk, f"{directory}/{LANE}", LANE_ID)
     checked_file.replace(disk, directory, META, msgspec.msgpack.encode(Meta(identity)))
+
+
+def clear(disk: Disk, directory: str) -> None:
+    """Throw away what a unit has. `meta` goes first: without it a directory holds none."""
+    for name in (META, SESSIONS, COPIED, ROWS):
+        if disk.exists(f"{directory}/{name}"):
+            disk.remove(f"{directory}/{name}")
+            disk.sync_directory(directory)
+    if disk.exists(f"{directory}/{LANE}"):
+        for name in disk.list(f"{directory}/{LANE}"):
+            disk.remove(f"{directory}/{LANE}/{name}")
+        disk.sync_directory(f"{directory}/{LANE}")

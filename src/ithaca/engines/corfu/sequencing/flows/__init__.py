@@ -7,5 +7,5 @@ simulator and in a client.
 Read `appending` first. `flow` is what a flow can want; `knowledge` what a handle knows of the cluster, and how it asks
 under one epoch; `settling` completes a row or makes it junk; `reading` reads rows and the tail; `reconfiguring` seals
 an epoch and has the next one decided; `opening` opens sessions; `beginning` is what a new sequencer does before it
-answers; `trimming` lets rows go.
+answers; `trimming` lets rows go; `rebuilding` has units copy what those had whose places they took.
 """

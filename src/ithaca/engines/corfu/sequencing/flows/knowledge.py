@@ -124,6 +124,7 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
                 continue
             case Refused():
                 yield Pause(RETRY_MS)
+                yield from fetched(knowledge)  # perhaps it is no longer this unit that is needed
                 continue
         if not isinstance(answer, Lost | OtherIdentity):
             knowledge.saw(answer)

@@ -1,0 +1,87 @@
+"""What the leader sees to: units of the cluster's file that no projection means are enlisted, and chains made whole.
+
+A unit that was removed, or has lost its disk, begins anew under another identity: it comes back as a spare, takes the
+place of whoever is missing, and copies what it lacks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from ithaca.engines.corfu.client.driving import Driver, first_knowledge
+from ithaca.engines.corfu.client.links import Links
+from ithaca.engines.corfu.messages import Decide, GetIdentity, IdentityIs, Renew
+from ithaca.engines.corfu.sequencing.commands import AddUnit
+from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
+from ithaca.engines.corfu.sequencing.flows.rebuilding import rebuilt
+from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
+from ithaca.engines.corfu.sequencing.limits import CARE_MS
+from ithaca.model.errors import IthacaError
+from ithaca.model.view import Address
+
+_log = logging.getLogger("ithaca.orderer")
+
+
+class Caretaker:
+    """Works while this server leads."""
+
+    def __init__(self, links: Links, units: Sequence[Address], is_founded: Callable[[], bool]) -> None:
+        self._links = links
+        self._units = units
+        self._is_founded = is_founded
+        self._task: asyncio.Task[None] | None = None
+
+    def lead(self, is_leader: bool) -> None:
+        """This server leads from now on, or does not any more."""
+        if self._task is not None:
+            self._task.cancel()
+        self._task = asyncio.create_task(self._work()) if is_leader else None
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while True:
+            await asyncio.sleep(CARE_MS / 1000)
+            if not self._is_founded():
+                continue
+            try:
+                knowledge = await first_knowledge(self._links)
+                driver = Driver(self._links, knowledge)
+                await asyncio.gather(*(self._enlist(driver, address) for address in self._units))
+                while await driver.run(rebuilt(knowledge)):
+                    _log.info("a chain was made whole, or nearly so, with epoch %d", knowledge.epoch)
+            except IthacaError as error:
+                _log.info("not everything can be seen to now: %s", error)
+
+    async def _enlist(self, driver: Driver, address: Address) -> None:
+        """Have the unit there belong to the cluster, unless it does, or is not reached."""
+        try:
+            found = await self._identity(address, GetIdentity())
+        except IthacaError:
+            return
+        knowledge: Knowledge = driver.knowledge
+        projection = knowledge.projection
+        if any(unit.identity == found.identity for unit in projection.units):
+            return
+        gone = frozenset(unit.number for unit in projection.units if unit.address == address)
+        if gone:
+            reason = await driver.run(reconfigured(knowledge, projection, without=gone))
+            if reason:
+                return
+        try:
+            if found.is_used:
+                found = await self._identity(address, Renew(found.identity))
+            answer = await self._links.ask_leader(Decide(AddUnit(address, found.identity)))
+        except IthacaError as error:
+            _log.info("the unit at %s is not enlisted yet: %s", address, error)
+            return
+        knowledge.learn(answer)
+        _log.info("the unit at %s is enlisted as a spare", address)
+
+    async def _identity(self, address: Address, message: GetIdentity | Renew) -> IdentityIs:
+        answer = (await self._links.ask(address, message)).message
+        assert isinstance(answer, IdentityIs), f"{address} answers with {type(answer).__name__}"
+        return answer

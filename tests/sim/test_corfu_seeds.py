@@ -1,0 +1,15 @@
+"""Seeds of the engine corfu that once failed."""
+
+import pytest
+
+from ithaca.sim.run import run_seed
+
+FAILED_ONCE = (
+    5,  # those who waited for a unit that had lost its disk asked Raft so often that nobody got on
+    56,  # a block of the row index was written over the one before it
+)
+
+
+@pytest.mark.parametrize("seed", FAILED_ONCE)
+def test_a_seed_that_failed_once_holds(seed: int) -> None:
+    assert run_seed(seed, "corfu").violation is None
