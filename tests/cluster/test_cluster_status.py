@@ -75,7 +75,7 @@ def test_a_healthy_cluster() -> None:
             [orderer(1, state="leader", shards=[SHORT]), *HEALTHY[1:3], silent(HEALTHY[3])],
             [
                 "shard-0-replica-1 does not answer: nobody answers",
-                "shard 0 cannot order: 1 of its replicas serve, and it needs 2",
+                "shard 0 orders nothing: replica 0/1 is silent, and 2 must have synced what is ordered",
             ],
         ),
         ([orderer(1, state="leader", shards=[SHORT])], []),  # its replicas were not asked
@@ -84,7 +84,7 @@ def test_a_healthy_cluster() -> None:
             [
                 "shard-0-replica-1 does not answer: nobody answers",
                 "no orderer leads, so nothing is ordered: more than half of the orderers must be up",
-                "shard 0 cannot order: 1 of its replicas serve, and it needs 2",
+                "shard 0 orders nothing: replica 0/1 is silent, and 2 must have synced what is ordered",
             ],
         ),
         ([*HEALTHY, silent(orderer(0))], ["orderer at h:0 does not answer: nobody answers"]),

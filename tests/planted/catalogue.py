@@ -16,12 +16,14 @@ from tests.planted.raft_log import RAFT_LOG
 from tests.planted.replacing import REPLACING
 from tests.planted.replica import REPLICA
 from tests.planted.shards import SHARDS
+from tests.planted.silence import SILENCE
 from tests.planted.storage import STORAGE
 from tests.planted.told import TOLD
 
 BUGS: tuple[Bug, ...] = (
     *(*RAFT, *ORDER, *PARTS, *NAMES, *REPLACING, *REPLICA, *STORAGE, *CLIENT, *SHARDS, *TOLD, *CLOCKS, *CONNECTIONS),
     *LANES,
+    *SILENCE,
     *RAFT_LOG,
     *CORFU,
     *CORFU_FLOWS,

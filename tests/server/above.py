@@ -8,7 +8,7 @@ from tests.server.orderers import (
 )
 
 from ithaca.engines.scalog.messages.aggregation import Attach, Attached
-from ithaca.engines.scalog.messages.reporting import Joined
+from ithaca.engines.scalog.messages.reporting import Joined, SignOfLife
 from ithaca.model.errors import IthacaError
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
@@ -44,8 +44,11 @@ class Above:
         return (await self.next_from(kind))[1]
 
     async def next_from(self, kind: type) -> tuple[Connection, Received]:
+        """The next message but for signs of life, which is of this kind."""
         async with asyncio.timeout(DEADLINE_S):
             connection, received = await self._received.get()
+            while isinstance(received.message, SignOfLife) and kind is not SignOfLife:
+                connection, received = await self._received.get()
         assert isinstance(received.message, kind), received.message
         return connection, received
 

@@ -52,6 +52,9 @@ class Ignoring:
 
     def order_removed(self, error: NoSuchReplica) -> None: ...
 
+    def order_closed(self) -> int | None:
+        return None
+
     def order_news(self, items: Sequence[object]) -> None: ...
 
     def order_lost(self) -> None: ...
@@ -71,7 +74,7 @@ async def test_whoever_does_not_answer_is_left(monkeypatch: pytest.MonkeyPatch) 
         http=lambda path: None,
     )
     hello = Hello(VERSION_MIN, VERSION_MAX, "replica", "0/0")
-    link = OrderLink((listener.address,), Join(0, 0, 1), lambda: hello, Ignoring())
+    link = OrderLink((listener.address,), Join(0, 0, 1), lambda: hello, Ignoring(), 60.0)
     task = asyncio.create_task(link.run())
     try:
         await until(lambda: nobody.joins >= 3)
@@ -87,7 +90,7 @@ async def test_who_is_told_to_move_stays_unless_somebody_answers_there() -> None
     nowhere = free_addresses(1)[0]
     follower = Ignoring()
     hello = Hello(VERSION_MIN, VERSION_MAX, "replica", "0/0")
-    link = OrderLink((listener.address,), Join(0, 0, 1), lambda: hello, follower)
+    link = OrderLink((listener.address,), Join(0, 0, 1), lambda: hello, follower, 60.0)
     task = asyncio.create_task(link.run())
     try:
         connection, request = await above.next_from(Join)

@@ -46,7 +46,7 @@ async def following(address: Address) -> AsyncIterator[Taking]:
     """The next start of replica 0, as it follows the order."""
     taking = Taking()
     hello = Hello(VERSION_MIN, VERSION_MAX, "replica", "0/0")
-    link = OrderLink((address,), Join(0, 0, BOOTS + 1), lambda: hello, taking)
+    link = OrderLink((address,), Join(0, 0, BOOTS + 1), lambda: hello, taking, 60.0)
     task = asyncio.create_task(link.run())
     try:
         yield taking

@@ -420,9 +420,11 @@ ORDERER_RETRY_S = 0.02
 DETECTION_MS = 3000
 DETECTION_MS_MIN = 100
 DETECTION_MS_MAX = 600_000
-"""After how long without a word a replica counts as failed, where a cluster's file asks for an answer to that."""
+"""After how long without a word a replica counts as failed, and its shard as one that may order nothing."""
 DETECTION_AGGREGATED_MS_MIN = 15_000
 """The same behind aggregators: a replica needs almost as long to find out that its aggregator hangs."""
+LANE_ASK_S = 10.0
+"""A replica that has no lane because its shard could not order asks again after so long, if nothing tells it sooner."""
 FIRST_SIGN_S = 10.0
 """A leader that has not heard of a replica in its term waits so long at least: everything may just be starting."""
 LEADER_DOUBT_S = 0.1

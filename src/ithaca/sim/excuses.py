@@ -8,6 +8,7 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ithaca.model.engine import DEFAULT_ENGINE
 from ithaca.model.errors import (
     AddressInUse,
     Corrupt,
@@ -90,7 +91,6 @@ def is_allowed(world: "World", error: IthacaError, call: str) -> bool:
 
 def is_explained(host: Host, error: Exception) -> bool:
     """Whether what befell a host explains why its server has ended."""
-    world = host.world
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, Fenced) or number == errno.EIO:
         return host.sync_failed_ns is not None
@@ -98,8 +98,10 @@ def is_explained(host: Host, error: Exception) -> bool:
         return host.was_flipped
     if isinstance(error, StorageFull) or number == errno.ENOSPC:
         return host.disk.lacked_space
-    if isinstance(error, WrongLane):  # its lane was closed while it was silent
-        return world.configuration.failures.action != "none" or world.configuration.masking
+    if isinstance(error, WrongLane):  # its lane was closed, and it cannot go on as its next boot
+        configuration = host.world.configuration
+        is_masked = configuration.failures.action != "none" or configuration.masking
+        return host.disk.lacked_space or (configuration.engine != DEFAULT_ENGINE and is_masked)
     if isinstance(error, InvalidInput):  # it forgot how often it was started
         return host.disks > 1
     return False

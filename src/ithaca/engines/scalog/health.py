@@ -138,10 +138,39 @@ def _of_shards(servers: Sequence[ServerStatus], order: _Words) -> Iterable[str]:
         number, missing, copies = shard["shard"], shard.get("missing", 0), shard.get("copies", 0)
         if missing > 0:
             yield f"shard {number} is short of {missing} of its replicas: add one with ithaca shard replicas add"
-        if serving[number] < copies and all(each["address"] in asked for each in shard["replicas"]):
-            yield f"shard {number} cannot order: {serving[number]} of its replicas serve, and it needs {copies}"
+        silent = _silent(shard, servers)
+        is_few = serving[number] < copies and all(each["address"] in asked for each in shard["replicas"])
+        if is_few or len(shard["replicas"]) - len(silent) < copies - missing:
+            why = _why(number, serving[number], silent, copies)
+            yield f"shard {number} orders nothing: {why}{_instead(number, order)}"
         elif shard["phase"] == "live" and not any(each["open"] for each in shard["replicas"]):
             yield f"shard {number} takes no appends: none of its replicas has an open lane"
+
+
+def _silent(shard: _Words, servers: Iterable[ServerStatus]) -> list[int]:
+    """The replicas of which the leader hears nothing, or which did not answer just now."""
+    number = shard["shard"]
+    unanswered = {
+        each.place.number
+        for each in servers
+        if each.status is None and each.place.role == "replica" and each.place.shard == number
+    }
+    known = [each.get("replica") for each in shard["replicas"]]
+    return [each for each in known if each in unanswered or each in shard.get("silent", ())]
+
+
+def _why(number: int, serving: int, silent: Sequence[int], copies: int) -> str:
+    if not silent:
+        return f"{serving} of its replicas serve, and it needs {copies}"
+    names = ", ".join(f"{number}/{replica}" for replica in silent)
+    return f"replica {names} is silent, and {copies} must have synced what is ordered"
+
+
+def _instead(number: int, order: _Words) -> str:
+    """Where appends go meanwhile, if there is anywhere."""
+    others = [each for each in order["shards"] if each["shard"] != number and each["phase"] == "live"]
+    takes = [str(each["shard"]) for each in others if any(at["open"] for at in each["replicas"])]
+    return f"; appends go to shard {', '.join(takes)}" if takes else ""
 
 
 def _of_logs(logs: Iterable[str]) -> Iterable[str]:

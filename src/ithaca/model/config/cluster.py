@@ -76,6 +76,7 @@ from ithaca.model.limits import (
     AGGREGATOR_LEVEL_MAX,
     AGGREGATOR_NUMBER_MAX,
     CLUSTER_NAME_CHARS_MAX,
+    DETECTION_AGGREGATED_MS_MIN,
     ENGINE_NAME_CHARS_MAX,
     GIB,
     ORDERING_INTERVAL_US_MAX,
@@ -152,6 +153,12 @@ class ClusterFile:
     removed: tuple[Address, ...] = ()
     """Servers that are not run any more."""
     engine: EngineName = DEFAULT_ENGINE
+
+    @property
+    def watching(self) -> FailurePolicy:
+        """What is done about silent replicas, and when one is: behind aggregators not before it could leave one."""
+        least_ms = DETECTION_AGGREGATED_MS_MIN if self.aggregators else 0
+        return FailurePolicy(self.failures.action, max(self.failures.detection_ms, least_ms))
 
     def orderer(self, server: int) -> OrdererPlace:
         """One orderer; `ConfigError` when the file has no such."""

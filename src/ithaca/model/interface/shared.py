@@ -144,8 +144,8 @@ class ClusterStatus(msgspec.Struct, frozen=True):
     `servers` are the servers' own words as JSON objects; of one that cannot be reached they are its address, its
     role, the state "unreachable" and the error. `lanes` are (lane, durable length, ordered length).
 
-    >>> ClusterStatus(healthy=False, problems=("shard 0 cannot order",), tail=7, first=1).problems
-    ('shard 0 cannot order',)
+    >>> ClusterStatus(healthy=False, problems=("shard 0 orders nothing",), tail=7, first=1).problems
+    ('shard 0 orders nothing',)
     """
 
     healthy: bool

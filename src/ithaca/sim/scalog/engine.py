@@ -30,6 +30,7 @@ from ithaca.sim.scalog.connection_flood import ConnectionFlood
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.lane_churn import LANE_FAULTS, LaneFaults
 from ithaca.sim.scalog.lost_runs import RUNS_FAULTS, RunsFaults
+from ithaca.sim.scalog.one_silent import SILENT_FAULTS, OneSilent
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.paths import PATHS
 from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, StorageTrouble, are_waiting
@@ -41,7 +42,14 @@ class SimulatedScalog:
     """See `SimulatedEngine`."""
 
     name: EngineName = "scalog"
-    faults: tuple[str, ...] = (*SHARED_FAULTS, *STORAGE_FAULTS, *LANE_FAULTS, *RUNS_FAULTS, *MOMENT_FAULTS)
+    faults: tuple[str, ...] = (
+        *SHARED_FAULTS,
+        *STORAGE_FAULTS,
+        *LANE_FAULTS,
+        *RUNS_FAULTS,
+        *MOMENT_FAULTS,
+        *SILENT_FAULTS,
+    )
     paths: Mapping[str, str] = PATHS
     repeatable: tuple[type, ...] = (ReportIs, ReportsAre)
 
@@ -68,6 +76,7 @@ class ScalogSimulation(Simulation):
         self._lanes = LaneFaults(world)
         self._runs = RunsFaults(world)
         self._moments = BadMoments(world)
+        self._silent = OneSilent(world)
         self._times = TimeRules(world)
         self._invariants = Invariants(world)
         self._witness = self._make_witness(world)
@@ -82,7 +91,7 @@ class ScalogSimulation(Simulation):
         return [*self._publishers, *self._churners, *self._drivers, *others]
 
     def faults(self) -> Mapping[str, Inject]:
-        return self._storage.kinds | self._lanes.kinds | self._runs.kinds | self._moments.kinds
+        return self._storage.kinds | self._lanes.kinds | self._runs.kinds | self._moments.kinds | self._silent.kinds
 
     def heal(self) -> None:
         self._storage.heal()
@@ -135,11 +144,13 @@ class ScalogSimulation(Simulation):
         yield "parts expire", lambda: self._times.short_parts == 0
         # Of the view as it is by then: a replica may still be replaced while the others catch up.
         yield "replicas hold everything", lambda: all(map(self.is_complete, world.replicas()))
+        yield "replicas that were silent have lanes again", self._silent.have_lanes
         yield "aggregators are used", lambda: is_aggregated(world)
         yield "spares that nobody needs wait again", lambda: are_waiting(world)
 
     def check_end(self) -> None:
         self._invariants.check_final_ends()
+        self._silent.check_end()
 
     def _only_used_names_are_left(self) -> bool:
         """Whether the sessions that nobody uses any more have expired, where they are to."""

@@ -49,6 +49,8 @@ AnyEffect = Effect | SlotEffect
 class SlotCore(ReplicaCore):
     """One boot of one replica."""
 
+    asks_for_lanes = False  # the leader opens them
+
     def __init__(
         self,
         shard: int,

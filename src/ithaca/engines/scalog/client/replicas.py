@@ -1,5 +1,6 @@
 """Asking the replicas of a shard: any of them may answer, and one that cannot is passed over for the next."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -84,24 +85,29 @@ class Replicas:
         *,
         wait_s: float = 0,
         last: Address | None = None,
+        attempt_s: float = ATTEMPT_TIMEOUT_S,
     ) -> Answer:
         """What `take` makes of a replica's answer; an answer that it refuses is asked of another replica.
 
         `Corrupt` when what is asked for is damaged at every one of them: time does not help then. `wait_s` is how
-        long the replica itself may wait before it answers; `last` is asked when no other could answer.
+        long the replica itself may wait before it answers; `last` is asked when no other could answer. Each has
+        `attempt_s` at first, and twice as long with each round, up to the usual; one that was silent comes last.
         """
         pauses = Backoff()
         problems: dict[Address, IthacaError] = {}
+        silent: set[Address] = set()
+        clock = asyncio.get_running_loop().time
         while True:
-            places = sorted(self.places(shard), key=lambda address: address == last)
+            places = sorted(self.places(shard), key=lambda address: (address in silent, address == last))
             for address in places:
+                within_s, began_s = max(min(deadline.left_s, attempt_s), 0.001), clock()
                 try:
-                    attempt_s = min(deadline.left_s, ATTEMPT_TIMEOUT_S)
-                    link = await self._links.link(address, max(attempt_s, 0.001))
-                    answer = take(await link.request(message, max(attempt_s, 0.001) + wait_s))
+                    link = await self._links.link(address, within_s)
+                    answer = take(await link.request(message, within_s + wait_s))
                 except ASK_ANOTHER as error:
                     problems[address] = error
                     self.pass_over(shard, address)
+                    (silent.add if clock() >= began_s + within_s else silent.discard)(address)
                     if deadline.passed:
                         break
                 else:
@@ -113,6 +119,7 @@ class Replicas:
             if deadline.passed:
                 raise _nobody(shard, problems, deadline)
             await pauses.pause(deadline)
+            attempt_s = min(2 * attempt_s, ATTEMPT_TIMEOUT_S)
             await self._order.refresh(deadline)
             if find_shard(self._order.view, shard) is None:
                 raise no_such_shard(self._order.view, shard)

@@ -103,6 +103,10 @@ class CutProposer:
         """How much of each lane a replica has synced, by all of its reports since it started."""
         return self._reports.lengths_of(shard, replica)
 
+    def restarted(self, shard: int, replica: int, boot: int) -> None:
+        """The replica has started again, so that what it reported before does not count any more."""
+        self._reports.restarted(shard, replica, boot)
+
     def has_caught_up(self, shard: int, replica: int) -> bool:
         """Whether a learner holds all that is ordered of its shard, so that it may be added."""
         return self._reports.has_caught_up(shard, replica)

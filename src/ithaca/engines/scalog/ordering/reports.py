@@ -151,6 +151,13 @@ class Reports:
             for held in group.held.values():
                 held.lengths.pop(lane, None)
 
+    def restarted(self, shard: int, replica: int, boot: int) -> None:
+        """What an earlier boot of the replica had synced may be lost: this one says what it has."""
+        group = self._group(shard)
+        held = None if group is None else group.held.get(replica)
+        if group is not None and held is not None and held.boot < boot:
+            del group.held[replica]
+
     def runs_cut(self, shard: int) -> int:
         """The newest cut whose runs f+1 replicas of the shard have synced, with all before it."""
         group = self._group(shard)

@@ -30,8 +30,8 @@ it is performed: one that does ends the server, for core and store have parted.
 9. What the shell cannot take is refused before a step is taken: of each lane at most `RUNS_UNSYNCED_MAX` runs are noted
    and not synced. Those for which there is no room are not known here until there is: 6 holds for them.
 
-Read `events` first, then `core`, and `facts` for what others may know of it. Its parts: `appends`, the own lane, with
-`sessions`; `staging`, prepared parts; `lanes`, what is here of each lane, with `positions` and `settling`, which
-complete it, and `settled`, those that are complete; `joining`, what the order says of all of them; `readable`, how far
-they can be read; `reporting`, what the ordering layer is told.
+Read `events` first, then `core`, `standing` for what it is to its shard, and `facts` for what others may know of it.
+Its parts: `appends`, the own lane, with `sessions`; `staging`, prepared parts; `lanes`, what is here of each lane, with
+`positions` and `settling`, which complete it, and `settled`, those that are complete; `joining`, what the order says of
+all of them; `readable`, how far they can be read; `reporting`, what the ordering layer is told.
 """

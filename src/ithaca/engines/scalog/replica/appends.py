@@ -3,7 +3,16 @@
 from collections import deque
 
 from ithaca.engines.scalog.ordering.outcomes import ExpiredSession, SessionMoved, SessionOpened
-from ithaca.engines.scalog.replica.events import Acknowledge, AcknowledgeAt, Appended, Effect, Refuse, Request, Write
+from ithaca.engines.scalog.replica.events import (
+    Acknowledge,
+    AcknowledgeAt,
+    Appended,
+    DiskFull,
+    Effect,
+    Refuse,
+    Request,
+    Write,
+)
 from ithaca.engines.scalog.replica.lanes import LaneCopy
 from ithaca.engines.scalog.replica.sessions import HomeSessions, KnownBatch
 from ithaca.model.cut import LaneRun
@@ -99,6 +108,9 @@ class Appends:
         while self._pending and self._pending[-1].base_lsn >= length:
             self._refuse(self._pending.pop(), self._wrong_lane(self._copy.lane))
 
+    def disk_full(self, event: DiskFull) -> None:
+        self.is_full = event.is_full
+
     def dropped(self) -> None:
         """The lane was closed and trimmed whole before this replica heard how much of it was ordered."""
         assert self._copy is not None
@@ -111,6 +123,15 @@ class Appends:
         error = Unavailable(f"the replica of lane {self._copy.lane} was removed: ask another what was ordered of it")
         while self._pending:
             self._refuse(self._pending.popleft(), error)
+
+    def ended(self) -> None:
+        """The lane is closed, and not that of this boot any more: who waits asks what was ordered of it."""
+        copy, self._copy = self._copy, None
+        while copy is not None and self._pending:  # ordered, at positions that are not known here yet
+            self._refuse(
+                self._pending.popleft(), Unavailable(f"lane {copy.lane} is closed: ask what was ordered of it")
+            )
+        self.sessions.only(())
 
     def position_unknown(self, stop: int) -> None:
         """The lane is ordered up to here, at positions that nobody knows any more."""

@@ -1,6 +1,6 @@
 """The replica: one event in, effects out. Read the package's docstring first: it is the contract.
 
-What is known of it without a step is in `facts`.
+What is known of it without a step is in `facts`, what it is to its shard in `standing`.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,20 +40,21 @@ from ithaca.engines.scalog.replica.events import (
     Settle,
     ShardReclaimed,
     SourcesExhausted,
+    StartedAgain,
     Synced,
     Tick,
     Truncated,
     Unfollow,
 )
-from ithaca.engines.scalog.replica.facts import ReplicaFacts
 from ithaca.engines.scalog.replica.joining import list_lanes, list_sessions, listed_lanes
 from ithaca.engines.scalog.replica.lanes import LaneCopy
 from ithaca.engines.scalog.replica.settled import SettledCopies
+from ithaca.engines.scalog.replica.standing import ReplicaStanding
 from ithaca.model.cut import ShardCut
 from ithaca.model.positions import LaneId
 
 
-class ReplicaCore(ReplicaFacts):
+class ReplicaCore(ReplicaStanding):
     """One boot of one replica, started from the lanes that were found on its disk.
 
     >>> core = ReplicaCore(0, 1, boot=1, held={})
@@ -83,12 +84,13 @@ class ReplicaCore(ReplicaFacts):
             OrderLost: lambda _: self._leave(),
             ShardReclaimed: lambda _: self._gone(),
             ReplicaRemoved: lambda _: self._removed(),
+            StartedAgain: self._start_again,
             Created: self._created,
             Truncated: self._truncated,
             RunsFetched: self._runs_fetched,
             SourcesExhausted: self._nobody_has,
             RunsSynced: self._runs_synced,
-            DiskFull: self._disk_full,
+            DiskFull: self._appends.disk_full,
         }
         self._news: dict[type, Callable[[Any], None]] = {
             ShardCut: self._cut,
@@ -141,6 +143,8 @@ class ReplicaCore(ReplicaFacts):
         self._now_us = self._positions.now_us = max(self._now_us, event.now_us)
         self._reporting.tick(self._now_us)
         self._runs.tick(self._now_us)
+        if self._lane_wait.is_due(self._now_us):
+            self._rejoin("it has no lane, and asks again")
 
     # The order
 
@@ -170,6 +174,7 @@ class ReplicaCore(ReplicaFacts):
             self._settling.reconcile(copy)
         self._effects += list_sessions(summary, self._lanes)
         self._reporting.follow(summary.shard, self._now_us, is_new=True)
+        self._await_lane()
         self._readable.look_again()
 
     def _close_and_drop(self, summary: ShardSummary) -> None:
@@ -192,6 +197,7 @@ class ReplicaCore(ReplicaFacts):
 
     def _leave(self) -> None:
         self._is_joined = False
+        self._lane_wait.clear()
         self._reporting.lost()
 
     def _rejoin(self, reason: str) -> None:
@@ -378,9 +384,6 @@ class ReplicaCore(ReplicaFacts):
             self._readable.note(copy)
             self._readable.look_again()
 
-    def _disk_full(self, event: DiskFull) -> None:
-        self._appends.is_full = event.is_full
-
     # The shard
 
     def _view_changed(self, event: ViewChanged) -> None:
@@ -389,33 +392,16 @@ class ReplicaCore(ReplicaFacts):
         self.view_version = event.version
         if event.shard != self._shard:
             return
-        was_learner, self.shard_view = self._is_learner, event.now
+        was_learner, before, self.shard_view = self._is_learner, self.shard_view, event.now
         if event.now is None:
             self._reclaimed()
-        elif (changed := self._standing(event.now, was_learner)) is not None:
+        elif (changed := self._standing(event.now, was_learner, before)) is not None:
             self._rejoin(changed)
         else:
             self._settling.follow(event.now)
             for copy in self._lanes.values():
                 self._settling.reconcile(copy)
             self._reporting.follow(event.now, self._now_us)
-
-    def _removed(self) -> None:
-        """Nothing more is accepted, and nothing is known of what was: others may have ordered it since."""
-        self._is_removed = True
-        self._withdraw(self._appends.abandoned)
-
-    def _gone(self) -> None:
-        """Somebody says that nothing is left of the shard. No entry says so here, so nothing is deleted."""
-        self._is_reclaimed = True
-        self._withdraw(self._appends.dropped)
-
-    def _withdraw(self, refuse_pending: Callable[[], None]) -> None:
-        self._settling.abandon(self._lanes.values())
-        self._staging.abandoned()
-        if self.own_lane is not None and self.own_lane in self._lanes:
-            self._lanes[self.own_lane].is_open = False
-            refuse_pending()
 
     def _reclaimed(self) -> None:
         self._is_reclaimed = True

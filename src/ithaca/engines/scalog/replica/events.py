@@ -61,6 +61,13 @@ class ShardReclaimed(NamedTuple):
     join, and nothing is served any more. What is here is kept for people to delete."""
 
 
+class StartedAgain(NamedTuple):
+    """The lane of this boot was closed by the order while the link to it was down or just now: this is the next boot,
+    as if the replica had been started again. It comes before the order is joined again."""
+
+    boot: int
+
+
 class ReplicaRemoved(NamedTuple):
     """The shard goes on without this replica, for good."""
 
@@ -150,6 +157,7 @@ Event = (
     | OrderLost
     | ShardReclaimed
     | ReplicaRemoved
+    | StartedAgain
     | ShardNews  # whatever the leader streams is an event as it is
     | Appended
     | PartAppended

@@ -9,10 +9,11 @@ from ithaca.engines.scalog.replica.events import Effect, Held
 from ithaca.engines.scalog.replica.lanes import LaneCopy
 from ithaca.engines.scalog.replica.positions import Positions
 from ithaca.engines.scalog.replica.readable import Readable
-from ithaca.engines.scalog.replica.reporting import Reporting, RunsSync
+from ithaca.engines.scalog.replica.reporting import Reporting, RunsSync, Timer
 from ithaca.engines.scalog.replica.settled import SettledCopies
 from ithaca.engines.scalog.replica.settling import Settling
 from ithaca.engines.scalog.replica.staging import Staging
+from ithaca.model.limits import LANE_ASK_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Shard
 
@@ -51,6 +52,8 @@ class ReplicaFacts:
         self._settling = Settling(replica, self._appends, self._readable, self._effects)
         self._staging = Staging(replica, self._lanes, self._appends, self._effects)
         self._positions = Positions(self._lanes, self._appends, self._runs, self._effects)
+        self._lane_wait = Timer(int(LANE_ASK_S * 1e6))
+        """Until it asks again for a lane, if it has none."""
         self.own_lane: LaneId | None = None
         self.shard_view: Shard | None = None
         self.view_version = 0
@@ -59,10 +62,8 @@ class ReplicaFacts:
     @property
     def deadline_us(self) -> int | None:
         """When the next `Tick` has something to do, unless other events come first."""
-        report_us, runs_us = self._reporting.due_us, self._runs.due_us
-        if report_us is None or runs_us is None:
-            return runs_us if report_us is None else report_us
-        return min(report_us, runs_us)
+        times_us = (self._reporting.due_us, self._runs.due_us, self._lane_wait.due_us)
+        return min((time_us for time_us in times_us if time_us is not None), default=None)
 
     @property
     def first(self) -> int:
@@ -167,19 +168,7 @@ class ReplicaFacts:
         copy = self._lanes.get(lane)
         return self._settled.length(lane) if copy is None else copy.ordered
 
-    # What this replica is to its shard
-
     @property
     def _is_learner(self) -> bool:
         """Whether this replica is not of the shard yet."""
         return self.shard_view is not None and self.shard_view.find(self._replica) is None
-
-    def _standing(self, shard: Shard, was_learner: bool) -> str | None:
-        """What has become of this replica itself, if only the leader can tell how it goes on."""
-        me = shard.find(self._replica)
-        if me is None:
-            return "it was removed from its shard" if self._replica <= shard.replica_last else None
-        if was_learner:
-            return "it has become a replica of its shard"
-        is_mine = self.own_lane is not None and self.own_lane.incarnation == me.incarnation
-        return "its lane was closed" if is_mine and not me.is_open and shard.phase != "finalized" else None

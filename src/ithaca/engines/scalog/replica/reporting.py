@@ -211,6 +211,10 @@ class Reporting:
                 lane.reported = lane.ordered
             self._send(now_us)
 
+    def start_again(self, boot: int) -> None:
+        """What is reported from here on is of this boot."""
+        self._boot = boot
+
     def moved(self, now_us: int) -> None:
         """Something was synced, or a cut came: say what is not said yet, unless enough waits for its cut."""
         if self._shard is None:

@@ -40,6 +40,8 @@ class _Change(NamedTuple):
 class SlotLeaderService(LeaderService):
     """The leader's work during one term."""
 
+    leaves_shards = False  # lanes that fail are taken over
+
     def __init__(
         self,
         file: ClusterFile,

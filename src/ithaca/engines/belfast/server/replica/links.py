@@ -34,7 +34,7 @@ class SlotOrderLink(OrderLink):
         join: Join,
         hello: Callable[[], Hello],
         follower: SlotFollower,
-        sign_every_s: float | None,
+        sign_every_s: float,
         disk: int,
     ) -> None:
         super().__init__(orderers, join, hello, follower, sign_every_s)

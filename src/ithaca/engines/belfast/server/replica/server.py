@@ -92,6 +92,10 @@ class SlotReplicaServer(ReplicaServer):
     def _take(self, event: Event | SlotEvent) -> None:
         super()._take(event)  # type: ignore[arg-type]
 
+    def order_closed(self) -> int | None:
+        """Slots belong to the lane of a start, so the process ends, and its next start has the next boot."""
+        return None
+
     def slots_told(self, slots: LaneSlots) -> None:
         self.slot_step(SlotsTold(slots))
 

@@ -19,7 +19,7 @@ from ithaca.model.errors import (
     Unavailable,
     WrongLane,
 )
-from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX
+from ithaca.model.limits import HOME_LOOK_S, ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.view import View
 from ithaca.protocol.codec import Received
@@ -114,7 +114,10 @@ class Homes:
         question = GetSessionTail(session.home, session.producer_id)
         writer = find_replica(self._order.view, session.home)  # it may be why the lane is closed
         last = None if writer is None else writer.address
-        placed = await self._replicas.ask(session.home.shard, question, deadline, take, last=last)
+        # Another one may be why the lane is closed, and as silent.
+        placed = await self._replicas.ask(
+            session.home.shard, question, deadline, take, last=last, attempt_s=HOME_LOOK_S
+        )
         here = [(*batch, session.home.shard) for batch in placed]
         return tuple(merged_carried(decode_carried(session.carried), here))
 

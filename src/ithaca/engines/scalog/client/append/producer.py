@@ -13,6 +13,7 @@ A session that was fenced or has expired ends its producer: everything in it fai
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Protocol
 
 from ithaca.client.appending.outgoing import Outgoing
@@ -241,7 +242,7 @@ class Producer:
             try:
                 if self._must_settle:
                     await self._settle_home()
-                link = await self._homes.link(self.session.home)
+                link = await self._reached(self.session.home)
             except (SessionExpired, SessionFenced) as error:
                 self._fail(error)
                 return
@@ -252,6 +253,26 @@ class Producer:
             else:
                 self._attach(link)
                 return
+
+    async def _reached(self, home: LaneId) -> Link:
+        """The link to the home; whoever does not answer is not waited for any longer once the home is closed."""
+        dialling = self._loop.create_task(self._homes.link(home))
+        closing = self._loop.create_task(self._until_closed(home))
+        try:
+            await asyncio.wait({dialling, closing}, return_when=asyncio.FIRST_COMPLETED)
+            if not dialling.done():
+                raise WrongLane(f"lane {home} is closed: append to another lane")
+            return dialling.result()
+        finally:
+            dialling.cancel()
+            closing.cancel()
+
+    async def _until_closed(self, home: LaneId) -> None:
+        is_closed = False
+        while not is_closed:
+            await asyncio.sleep(HOME_LOOK_S)
+            with suppress(IthacaError):  # nobody knows: it is asked again
+                is_closed = await self._homes.is_closed(home)
 
     def _attach(self, link: Link) -> None:
         self._link = link

@@ -1,13 +1,15 @@
 """What is done about replicas that are silent, as the cluster's file says (`model.config.failures`).
 
-It is done by ordered entries alone, which name what they presume: a lane's incarnation, or a shard's epoch. So it
-does no harm to act on a replica that was only paused: when that comes back, it finds its lane closed, and whatever it
-had accepted and nobody ordered is refused to whoever waits for it.
+Whatever that is: where it leaves a shard that orders nothing, its lanes are closed (`availability`). It is done by
+ordered entries alone, which name what they presume: a lane's incarnation, or a shard's epoch. So it does no harm to act
+on a replica that was only paused: when that comes back, it finds its lane closed, and whatever it had accepted and
+nobody ordered is refused to whoever waits for it.
 """
 
 from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
+from ithaca.engines.scalog.ordering.decisions.availability import Availability
 from ithaca.engines.scalog.ordering.decisions.spares import LinkT, Spares, Warn
 from ithaca.engines.scalog.ordering.entries import CloseLane, Finalize, OrderingEntry, RegisterShard, RemoveReplica
 from ithaca.engines.scalog.ordering.liveness import Liveness, Member
@@ -52,7 +54,17 @@ class _Successor:
 class Failures(Generic[LinkT]):
     """Watches the replicas of one term. `now_us` is a monotonic clock."""
 
-    def __init__(self, policy: FailurePolicy, state: OrderingState, spares: Spares[LinkT], now_us: int) -> None:
+    def __init__(
+        self,
+        policy: FailurePolicy,
+        state: OrderingState,
+        spares: Spares[LinkT],
+        now_us: int,
+        *,
+        leaves_shards: bool = True,
+    ) -> None:
+        """`leaves_shards`: whether the lanes of a shard that cannot order are closed."""
+        self._leaves_shards = leaves_shards
         self._action = policy.action
         self._state = state
         self._spares = spares
@@ -61,6 +73,7 @@ class Failures(Generic[LinkT]):
         self._liveness = Liveness(
             timeout_us=policy.detection_ms * 1000, first_us=int(FIRST_SIGN_S * 1e6), look_us=int(self.look_s * 1e6)
         )
+        self.availability = Availability(state, self._liveness, policy.detection_ms * 1000)
         self._looked_us = now_us
         self._looks = 0
         self._whole: set[Member] = set()
@@ -71,11 +84,6 @@ class Failures(Generic[LinkT]):
         """Of shards that are to be finalized, while they are being registered."""
         self._next_shard = 0
 
-    @property
-    def is_on(self) -> bool:
-        """Whether there is anything to watch for."""
-        return self._action != "none"
-
     def heard(self, shard: int, replica: int, is_complete: bool | None = None) -> None:
         """A sign of life; a report says nothing about what else is there."""
         self._liveness.heard((shard, replica))
@@ -85,23 +93,24 @@ class Failures(Generic[LinkT]):
     def look(self, now_us: int) -> list[FailureEffect]:
         """Look who is silent, and answer that. One entry at a time is under way about a shard."""
         shards = [shard for shard in self._state.shards.by_number.values() if shard.phase != "finalized"]
-        # One that has never joined is missed only if it was added: it ran before that, and copied the shard.
-        members = {
-            (shard.shard, each.replica) for shard in shards for each in shard.replicas if each.boot or shard.epoch > 1
-        }
-        self._liveness.look(now_us - self._looked_us, members)
+        members = {(shard.shard, each.replica) for shard in shards for each in shard.replicas}
+        self.availability.look(self._liveness.look(now_us - self._looked_us, members))
         self._looked_us = now_us
-        failed: dict[int, list[int]] = {}
-        for shard_number, replica in self._liveness.failed():
-            failed.setdefault(shard_number, []).append(replica)
         effects: list[FailureEffect] = []
         for shard in shards:
-            if shard.shard not in self._acting and shard.shard in failed:
-                effects += self._answer(shard, [each for each in shard.replicas if each.replica in failed[shard.shard]])
+            if shard.shard not in self._acting:
+                effects += self._look_at(shard)
         if self._action == "replace":
             self._looks += 1
             effects.append(Complete(tuple(shards), forgets_absent=self._looks % LOOKS == 0))
         return effects
+
+    def _look_at(self, shard: Shard) -> list[FailureEffect]:
+        silent = self.availability.silent(shard)
+        # One that has never joined is missed only if it was added: it ran before that, and copied the shard.
+        failed = [each for each in shard.replicas if each.replica in silent and (each.boot or shard.epoch > 1)]
+        effects = self._answer(shard, failed) if failed else []
+        return effects if shard.shard in self._acting else [*effects, *self._close_next(shard.shard)]
 
     def ordered(self, shard: int, outcomes: list[Outcome]) -> list[FailureEffect]:
         """The entry about this shard was applied."""
@@ -112,7 +121,9 @@ class Failures(Generic[LinkT]):
         if successor is not None:
             self._next_shard = successor.number + 1  # the number was used once
         self._acting.discard(shard)
-        return [Warn(f"shard {shard}: {type(each.entry).__name__} was refused: {each.reason}") for each in refused]
+        if refused:
+            return [Warn(f"shard {shard}: {type(each.entry).__name__} was refused: {each.reason}") for each in refused]
+        return self._close_next(shard)
 
     def not_ordered(self, shard: int) -> None:
         """The entry about this shard was not taken: the next look tells what is to be done."""
@@ -169,6 +180,15 @@ class Failures(Generic[LinkT]):
         self._successors[shard.shard] = _Successor(number, tuple(addresses), why)
         entry = RegisterShard(number, shard.f, shard.masking, tuple(enumerate(addresses)))
         return self._act(shard, entry, f"{why}: shard {number} is made of spares")
+
+    def _close_next(self, number: int) -> list[FailureEffect]:
+        """Of a shard that orders nothing the lanes are closed one after the other, if there is elsewhere to go."""
+        lane = self.availability.lane_to_close(number) if self._leaves_shards else None
+        if lane is None:
+            return []
+        self._acting.add(number)
+        why = f"{self.availability.why_stuck(number)}: lane {lane} is closed, and what waits goes to other shards"
+        return [Act(number, CloseLane(lane), why)]
 
     def _act(self, shard: Shard, entry: OrderingEntry, why: str) -> list[FailureEffect]:
         self._acting.add(shard.shard)

@@ -20,17 +20,24 @@ class FailureService:
     """Watches replicas, and submits what is decided about silent ones."""
 
     def __init__(
-        self, policy: FailurePolicy, state: OrderingState, spares: SpareService, submit: Submit, warnings: Warnings
+        self,
+        policy: FailurePolicy,
+        state: OrderingState,
+        spares: SpareService,
+        submit: Submit,
+        warnings: Warnings,
+        *,
+        leaves_shards: bool,
     ) -> None:
+        """`leaves_shards`: whether the lanes of a shard that cannot order are closed."""
         self._spares = spares
         self._submit = submit
         self._warnings = warnings
-        self._core = Failures(policy, state, spares.core, _now_us())
-        self.is_on = self._core.is_on
-        """Whether there is anything to watch for."""
+        self._core = Failures(policy, state, spares.core, _now_us(), leaves_shards=leaves_shards)
         self.look_s = self._core.look_s
         """How often to `look`."""
         self.heard = self._core.heard
+        self.availability = self._core.availability
 
     def look(self) -> None:
         """Look who is silent, and answer that."""

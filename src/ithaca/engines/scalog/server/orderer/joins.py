@@ -7,7 +7,7 @@ from ithaca.engines.scalog.messages.aggregation import Assigned
 from ithaca.engines.scalog.messages.order import Admit
 from ithaca.engines.scalog.messages.reporting import BootIsKnown, Enlist, Join, ReportIs, SignOfLife
 from ithaca.engines.scalog.ordering.decisions.joins import boot_problem, member, opened_lane
-from ithaca.engines.scalog.ordering.entries import OpenLane
+from ithaca.engines.scalog.ordering.entries import CloseLane, OpenLane
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
@@ -72,6 +72,11 @@ class JoinRequests:
         if self._is_placed_elsewhere(connection, request, message):
             return
 
+        assert self._answers.leading is not None
+        if not self._answers.leading.may_open(message.shard, message.replica, message.boot):
+            self._join_without_lane(connection, request, message, replica)
+            return
+
         def done(outcomes: list[Outcome]) -> None:
             lane = opened_lane(outcomes)
             if isinstance(lane, IthacaError):
@@ -80,6 +85,24 @@ class JoinRequests:
                 self._answer(connection, request, message, lane, lambda: self._has_joined(message))
 
         self._answers.submit(connection, request, OpenLane(message.shard, message.replica, message.boot), done)
+
+    def _join_without_lane(self, connection: Connection, request: Received, message: Join, replica: Replica) -> None:
+        """Its shard cannot order, and others can. The lane of an earlier start, which nobody writes, is closed."""
+
+        def done(_: list[Outcome]) -> None:
+            if connection.is_open:
+                self._answer(connection, request, message, None, has_joined)
+
+        def has_joined() -> None:
+            self._aggregators.joined(message)
+            if self._answers.leading is not None:
+                self._answers.leading.joined_without_lane(message.shard, message.replica, message.boot)
+
+        if replica.is_open:
+            entry = CloseLane(LaneId(message.shard, replica.replica, replica.incarnation))
+            self._answers.submit(connection, request, entry, done)
+        else:
+            done([])
 
     def _has_joined(self, message: Join) -> None:
         self._aggregators.joined(message)

@@ -37,6 +37,9 @@ _log = logging.getLogger("ithaca.orderer")
 class LeaderService:
     """The leader's work during one term."""
 
+    leaves_shards = True
+    """Whether the lanes of a shard that cannot order are closed; an engine that is built on this one may do else."""
+
     def __init__(
         self,
         file: ClusterFile,
@@ -67,15 +70,14 @@ class LeaderService:
         """Whether the log is configured with all shards of the file, and requests can be taken."""
         warnings = Warnings()
         self.spares = SpareService(state, self._order, driver.submit_read, self._plan, warnings)
-        self._failures = FailureService(file.failures, state, self.spares, self._order, warnings)
+        self._failures = FailureService(file.watching, state, self.spares, self._order, warnings, leaves_shards=self.leaves_shards)
         self._hello = hello
         self._retaining: OrderRetention | None = None
         self._names = NameKeeping(file, state, hello, self._order, clock.lead)
         self._begin_ordering()
         self._prepare()
         self._plan(SESSIONS_CHECK_S, self._look_for_idle_names)
-        if self._failures.is_on:
-            self._plan(self._failures.look_s, self._look_for_failures)
+        self._plan(self._failures.look_s, self._look_for_failures)
 
     def end(self) -> None:
         """Another term has begun, or the server stops."""
@@ -117,6 +119,21 @@ class LeaderService:
     def heard(self, shard: int, replica: int, is_complete: bool) -> None:
         """A replica has given a sign of life, and said whether it lacks nothing."""
         self._failures.heard(shard, replica, is_complete)
+
+    def may_open(self, shard: int, replica: int, boot: int) -> bool:
+        """Whether a replica that joins may have a lane; else it waits until its shard can order."""
+        return self._failures.availability.may_open(shard, replica, boot)
+
+    def joined_without_lane(self, shard: int, replica: int, boot: int) -> None:
+        """A replica was let in, and no entry says which start of it this is."""
+        if self._leader is not None:
+            self._leader.restarted(shard, replica, boot)
+        self.heard(shard, replica, is_complete=False)
+
+    def silent(self) -> dict[int, list[int]]:
+        """The replicas of each shard of which nothing was heard for too long."""
+        shards = self._state.shards.by_number.values()
+        return {shard.shard: self._failures.availability.silent(shard) for shard in shards}
 
     def applied(self, term: int, outcomes: list[Outcome]) -> None:
         """The state has applied an entry that was proposed in `term`; `propose` once all outcomes are told."""

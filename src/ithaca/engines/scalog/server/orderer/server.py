@@ -162,8 +162,9 @@ class OrdererServer(HostingServer):
     # What others learn of this server
 
     def status(self) -> dict[str, Any]:
-        status = orderer_status(self._server, self.address, self.host, self._machine.state, self._streams)
         leading = self._leading
+        silent = {} if leading is None else leading.silent()
+        status = orderer_status(self._server, self.address, self.host, self._machine.state, self._streams, silent)
         trims = None if leading is None else leading.retention_status()
         told = {"aggregators": self._aggregators.status(), "retention": trims, "clocks": self._clock.status()}
         return status | told | {"limits": self._limit_uses()}

@@ -1,5 +1,6 @@
 """An orderer's state for people: what `GetStatus` and `GET /health` answer."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ithaca.engines.scalog.ordering.state import OrderingState
@@ -12,8 +13,14 @@ from ithaca.server.raft_host.orderers import member_status
 
 
 def orderer_status(
-    server: int, address: Address, host: RaftHost, state: OrderingState, streams: NewsStreams
+    server: int,
+    address: Address,
+    host: RaftHost,
+    state: OrderingState,
+    streams: NewsStreams,
+    silent: Mapping[int, Sequence[int]],
 ) -> dict[str, Any]:
+    """`silent`: of each shard, the replicas of which the leader has not heard for too long."""
     driver = host.driver
     return member_status(server, address, host) | {
         "cut": state.cut_number,
@@ -22,7 +29,10 @@ def orderer_status(
         "view": state.shards.version,
         "full": driver.storage_full is not None,
         "configured": state.configuration is not None,
-        "shards": [_shard(shard, state, streams if driver.is_leader else None) for shard in state.view.shards],
+        "shards": [
+            _shard(shard, state, streams if driver.is_leader else None, silent.get(shard.shard, ()))
+            for shard in state.view.shards
+        ],
         "sessions": len(state.sessions.by_id),
         "state_bytes": state.size_bytes,
         "state_bytes_max": ORDERING_STATE_BYTES_MAX,
@@ -30,14 +40,15 @@ def orderer_status(
     }
 
 
-def _shard(shard: Shard, state: OrderingState, streams: NewsStreams | None) -> dict[str, Any]:
-    """`joined` is known to the leader alone, and None elsewhere."""
+def _shard(shard: Shard, state: OrderingState, streams: NewsStreams | None, silent: Sequence[int]) -> dict[str, Any]:
+    """`joined` and `silent` are known to the leader alone; `joined` is None elsewhere."""
     number = shard.shard
     return {
         "shard": number,
         "phase": shard.phase,
         "copies": shard.copies,
         "missing": shard.size - len(shard.replicas),
+        "silent": list(silent),
         "replicas": [
             {
                 "replica": each.replica,

@@ -78,6 +78,10 @@ class OwnLaneFeed:
         finally:
             self._followers.remove(follower)
 
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._followers)
+
     def stop(self, connection: Connection) -> None:
         """The connection has ended."""
         for follower in self._followers:

@@ -59,6 +59,17 @@ class Identity:
             self.log, self.was_added = joined.log, was_added
         return True
 
+    def start_again(self) -> int | None:
+        """The next boot, durably; None when it cannot be written down."""
+        try:
+            if not self._noted(lambda: replica_meta.skip_boots(self._disk, self._directory, self.boot + 1)):
+                return None
+        except OSError as error:
+            _log.warning("the next boot cannot be written down: %s", error)
+            return None
+        self.boot += 1
+        return self.boot
+
     def skip_boots(self, boot: int) -> None:
         """A later start of this replica is known."""
         if self.log is None:  # else another server is this replica now, and must not be pushed out

@@ -50,6 +50,9 @@ class Follower(Protocol):
     def order_removed(self, error: NoSuchReplica) -> None:
         """The replica was removed from its shard, or was never added to it: it is nobody's any more."""
 
+    def order_closed(self) -> int | None:
+        """The lane of this boot was closed: the next boot, to join as; None when there can be none."""
+
     def order_news(self, items: tuple[ShardNews, ...]) -> None: ...
 
     def order_lost(self) -> None: ...
@@ -67,9 +70,9 @@ class OrderLink:
         join: Join,
         hello: Callable[[], Hello],
         follower: Follower,
-        sign_every_s: float | None = None,
+        sign_every_s: float,
     ) -> None:
-        """`sign_every_s`: how often to give a sign of life, if the leader watches for it."""
+        """`sign_every_s`: how often to give a sign of life."""
         self._route = Route(orderers)
         self._join = join
         self._hello = hello
@@ -91,7 +94,7 @@ class OrderLink:
         """Join, and join again whenever the link ends; raises only what makes joining pointless.
 
         A shard may be registered after its replicas have started, so that is waited for. Returns when nothing is left
-        of the shard, or the replica was removed from it. One whose lane was closed must start again to get another.
+        of the shard, or the replica was removed from it. One whose lane was closed goes on as its next boot.
         """
         while True:
             had_joined = await self._attend(self._route.next())
@@ -101,7 +104,9 @@ class OrderLink:
             if isinstance(self._refusal, NoSuchReplica):
                 self._follower.order_removed(self._refusal)
                 return
-            if self._refusal is not None and (not self._refusal.retry or isinstance(self._refusal, WrongLane)):
+            if isinstance(self._refusal, WrongLane) and (boot := self._follower.order_closed()) is not None:
+                self._join = replace(self._join, boot=boot)
+            elif self._refusal is not None and (not self._refusal.retry or isinstance(self._refusal, WrongLane)):
                 raise self._refusal
             pause_s = self._route.ended(
                 monotonic_s(),
@@ -165,7 +170,7 @@ class OrderLink:
         self.leave("nobody answers there any more")
 
     def _give_sign(self) -> None:
-        if self._connection is not None and self._sign_every_s is not None:
+        if self._connection is not None:
             self._connection.send(SignOfLife(self._follower.is_complete()))
             self._next_sign = asyncio.get_running_loop().call_later(self._sign_every_s, self._give_sign)
 

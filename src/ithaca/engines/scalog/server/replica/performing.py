@@ -27,6 +27,7 @@ from ithaca.engines.scalog.replica.events import (
     SendReport,
     Settle,
     SkipRuns,
+    StartedAgain,
     Synced,
     SyncRuns,
     Truncate,
@@ -81,6 +82,8 @@ class Performing:
         self._fail = fail
         self.feed: OwnLaneFeed | None = None
         """What is sent of the own lane, once there is one."""
+        self._former_feeds: list[OwnLaneFeed] = []
+        """Of own lanes of earlier boots, until nobody follows them."""
         self.part_feeds = PartFeeds()
         self._acks: dict[Connection, list[tuple[int, int]]] = {}
         self._has_advanced = False
@@ -120,6 +123,10 @@ class Performing:
         """An event was taken, and what it led to is performed."""
         if isinstance(event, Created) and event.lane == self._core.own_lane:
             self.feed = OwnLaneFeed(event.lane, self._store.lanes[event.lane].lane)
+        elif isinstance(event, StartedAgain):
+            self._former_feeds += [] if self.feed is None else [self.feed]
+            self.feed = None
+            self._synced_at.clear()
         elif isinstance(event, Synced):
             if event.lane == self._core.own_lane:
                 self._synced_at.append((event.length, monotonic_s()))
@@ -140,8 +147,9 @@ class Performing:
 
     def connection_lost(self, connection: Connection) -> None:
         self._acks.pop(connection, None)
-        if self.feed is not None:
-            self.feed.stop(connection)
+        for feed in (*self._former_feeds, *([] if self.feed is None else [self.feed])):
+            feed.stop(connection)
+        self._former_feeds = [feed for feed in self._former_feeds if feed.is_followed]
         self.part_feeds.stop(connection)
 
     # The effects

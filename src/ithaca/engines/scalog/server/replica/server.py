@@ -28,6 +28,7 @@ from ithaca.engines.scalog.replica.events import (
     RunsFetched,
     ShardReclaimed,
     SourcesExhausted,
+    StartedAgain,
     Tick,
 )
 from ithaca.engines.scalog.replica.settled import SettledCopies
@@ -199,9 +200,8 @@ class ReplicaServer:
     def _join(self) -> Join:
         return Join(self._shard, self._replica, self._identity.boot, address=self._identity.address)
 
-    def _sign_every_s(self) -> float | None:
-        failures = self._file.failures
-        return None if failures.action == "none" else failures.detection_ms / 1000 / SIGNS_OF_LIFE
+    def _sign_every_s(self) -> float:
+        return self._file.watching.detection_ms / 1000 / SIGNS_OF_LIFE
 
     async def wait(self) -> None:
         """Until the server fails; raises what made it fail."""
@@ -317,6 +317,13 @@ class ReplicaServer:
 
     def order_knows(self, boot: int) -> None:
         self._identity.skip_boots(boot)
+
+    def order_closed(self) -> int | None:
+        boot = self._identity.start_again()
+        if boot is not None:
+            _log.warning("the lane of replica %s was closed: it goes on as boot %d", self._name, boot)
+            self.step(StartedAgain(boot))
+        return boot
 
     def order_gone(self, error: NoSuchShard) -> None:
         self._withdraw(error, ShardReclaimed(), f"shard {self._shard} was trimmed whole: nothing of it can be read")

@@ -1,0 +1,112 @@
+"""One replica of two stands still, again and again, in a cluster that is well otherwise and has another shard.
+
+What is asked for then is more than safety: every append succeeds, and none takes long. So nothing else happens in these
+seeds. They are drawn apart from the rest, so that the others stay what they were.
+"""
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from ithaca.model.config.failures import NO_ACTION
+from ithaca.proof.history import Append
+from ithaca.sim.scalog.hosts import newest_state
+from ithaca.sim.scheduler import NS_PER_S
+from ithaca.sim.violation import Violation
+
+if TYPE_CHECKING:
+    from ithaca.sim.configuration import Configuration
+    from ithaca.sim.engine import Inject
+    from ithaca.sim.world import World
+
+ONE_SILENT = "one-silent"
+SILENT_FAULTS = (ONE_SILENT,)
+APPEND_S_MAX = 5.0
+"""How long an append may take: until the silence is noticed, and its session has moved."""
+
+
+def with_one_silent(drawn: "Configuration") -> "Configuration":
+    """In every twelfth seed this is all that happens."""
+    random = Random(f"one silent of {drawn.seed}")
+    if random.random() >= 1 / 12:
+        return drawn
+    room = ("ORDERING_STATE_BYTES_MAX", "ORDERING_STATE_RESERVE_BYTES", "RAFT_SNAPSHOT_BYTES_MAX")
+    return replace(
+        drawn,
+        faults=SILENT_FAULTS,
+        fault_every_s=1,
+        troubled_s=random.uniform(20, 40),
+        shards=random.choice((2, 2, 3)),
+        replicas=2,
+        masking=False,
+        failures=NO_ACTION,
+        aggregators=(),
+        spares=0,
+        pool=0,
+        spare_orderers=0,
+        publishers=0,
+        claimants=0,
+        session_churners=0,
+        drivers=0,
+        flood=0,
+        producers=random.randint(2, 3),
+        readers=1,
+        takes_over=False,
+        pause_between_appends_s=0.4,
+        straggler=0,
+        mischief=0,
+        retention_age_s=0,
+        session_idle_s=0,
+        limits={name: value for name, value in drawn.limits.items() if name not in room},
+    )
+
+
+class OneSilent:
+    """The fault, and what must hold where it is the only one."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._random = Random(f"{world.configuration.seed} one silent")
+        self._is_silent = False
+        self._since_ns: int | None = None
+        self.kinds: dict[str, Inject] = {ONE_SILENT: self._pause}
+
+    def _pause(self) -> str | None:
+        """A replica of a shard, once every replica has a lane; for less than it takes to notice, or for much longer."""
+        world, state = self._world, newest_state(self._world)
+        lanes, replicas = [] if state is None else state.view.live_lanes(), world.replicas()
+        if self._is_silent or not lanes or len(lanes) < len(replicas):
+            return None
+        host = self._random.choice(replicas)
+        process = host.process
+        if not host.is_up or process is None:
+            return None
+        self._is_silent = process.is_paused = True
+        self._since_ns = self._since_ns or world.scheduler.now_ns
+
+        def resume() -> None:
+            self._is_silent = False
+            if process.is_paused:
+                world.scheduler.resume(process)
+
+        pause_s = self._random.choice((self._random.uniform(0.5, 4), self._random.uniform(6, 15)))
+        world.scheduler.plan(int(pause_s * NS_PER_S), None, resume)
+        return f"{host.name} for {pause_s:.1f} s"
+
+    def have_lanes(self) -> bool:
+        """Whether every replica writes again."""
+        state = newest_state(self._world)
+        assert state is not None
+        if self._world.configuration.faults != SILENT_FAULTS:
+            return True
+        return len(state.view.live_lanes()) == len(self._world.replicas())
+
+    def check_end(self) -> None:
+        """Whether every append has succeeded in time, since the first pause."""
+        if self._world.configuration.faults != SILENT_FAULTS or self._since_ns is None:
+            return
+        for each in self._world.recorder.events:
+            if isinstance(each, Append) and each.inv >= self._since_ns:
+                took_s = (each.ret - each.inv) / NS_PER_S
+                if each.st != "ok" or took_s > APPEND_S_MAX:
+                    raise Violation("availability", f"append {each.id} took {took_s:.2f} s, and was {each.st}")
