@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import check_history, consume, demo, produce, publish, sim, store, torture, upkeep
+from ithaca.cli import check_history, consume, demo, keep, produce, publish, sim, store, torture, upkeep
 from ithaca.cli.bench import bench
 from ithaca.cli.cluster import autoscale, logs, orderer, serve, session, shard, status, up, writer
 from ithaca.model.errors import IthacaError
@@ -45,6 +45,10 @@ app.command(epilog=upkeep.TAIL_EXAMPLES)(upkeep.tail)
 app.command(epilog=upkeep.TRIM_EXAMPLES)(upkeep.trim)
 app.command(epilog=upkeep.STATS_EXAMPLES)(upkeep.stats)
 app.command(epilog=upkeep.VERIFY_EXAMPLES)(upkeep.verify)
+app.command(epilog=keep.BACKUP_EXAMPLES)(keep.backup)
+app.command(epilog=keep.RESTORE_EXAMPLES)(keep.restore)
+app.command(epilog=keep.COPY_EXAMPLES)(keep.copy)
+app.command(epilog=keep.SALVAGE_EXAMPLES)(keep.salvage)
 app.command(epilog=up.UP_EXAMPLES)(up.up)
 app.command(epilog=up.DOWN_EXAMPLES)(up.down)
 app.command(epilog=status.STATUS_EXAMPLES)(status.status)

@@ -97,14 +97,18 @@ def verify(path: EmbeddedPathOption, as_json: JsonOption = False) -> None:
     """Check every byte of the log, and say what is wrong where.
 
     Exit status 0 when all is well, 3 when something is damaged.
-    Changes nothing. Embedded logs only.
+    Changes nothing. Embedded logs and backups only.
     """
+    from ithaca.archive.backup import verify_backup
+    from ithaca.archive.folder import chunks, is_backup
     from ithaca.embedded.verify import bytes_to_verify
     from ithaca.embedded.verify import verify as findings_of
 
     findings = 0
-    with byte_progress(bytes_to_verify(path)) as advance:
-        for finding in findings_of(path, advance):
+    is_kept = is_backup(path)
+    size = sum(each.path.stat().st_size for each in chunks(path)) if is_kept else bytes_to_verify(path)
+    with byte_progress(size) as advance:
+        for finding in verify_backup(path, advance) if is_kept else findings_of(path, advance):
             findings += 1
             if as_json:
                 emit_json({"file": finding.file, "offset": finding.offset, "problem": finding.problem})

@@ -50,13 +50,18 @@ def verify_lane(disk: Disk, directory: str, lane: LaneId, advance: Advance) -> I
         sealed_at = segment.index.blocks[-1].end_offset if segment.index.blocks else 0
         yield from _verify_segment(disk, segment, sealed_at, following, advance)
     last = Segment(disk, directory, firsts[-1], lane_seed(lane))
+    yield from _verify_segment(disk, last, end_offset(disk, directory, lane, progress), last.first_lsn, advance)
+
+
+def end_offset(disk: Disk, directory: str, lane: LaneId, progress: Progress | None) -> int:
+    """Up to where the last segment counts at least: behind that, the first entry that does not continue is the end."""
     try:
-        end_offset = inspect(disk, directory, lane, progress, writable=False).end_offset
+        end = inspect(disk, directory, lane, progress, writable=False).end_offset
     except (Corrupt, FormatTooNew) as error:
-        end_offset = getattr(error, "offset", 0) + 1
-    if progress is not None and progress.segment == last.first_lsn:
-        end_offset = max(end_offset, progress.synced_offset)
-    yield from _verify_segment(disk, last, end_offset, last.first_lsn, advance)
+        end = getattr(error, "offset", 0) + 1
+    if progress is not None and progress.segment == first_lsns(disk.list(directory))[-1]:
+        end = max(end, progress.synced_offset)
+    return end
 
 
 def _verify_segment(
@@ -76,7 +81,7 @@ def _verify_segment(
             if offset >= until_offset and lsn >= until_lsn:
                 break
             problem = str(error).removeprefix(f"{segment.path} at byte {offset}: ")
-            resumed = _next_entry(segment, offset + 8, lsn)
+            resumed = next_entry(segment, offset + 8, lsn)
             if resumed is None:
                 yield Finding(segment.path, offset, f"{problem}; no entry behind it can be read")
                 break
@@ -99,7 +104,7 @@ def _check_content(entry: Batch, segment: Segment, offset: int) -> None:
         raise Corrupt(str(error), file=segment.path, offset=offset) from None
 
 
-def _next_entry(segment: Segment, offset: int, lsn: int) -> tuple[int, int] | None:
+def next_entry(segment: Segment, offset: int, lsn: int) -> tuple[int, int] | None:
     """Offset and LSN of the next sound entry of the lane at or behind `offset`."""
     for at in segment.possible_entries(offset):
         size = stored_bytes(segment.file.read(at, HEAD_BYTES), 0)

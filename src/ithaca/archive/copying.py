@@ -1,0 +1,130 @@
+"""Appending what a log or a backup holds to another log, each record once.
+
+The target has a session for it, whose next number says how many records are there. Its name is made of what is copied
+and from where on, so that the same copy, begun again after whatever ended it, goes on with the next record. Batches
+become larger on the way, never smaller. What does not come along is a record's time: that is the producer's, and
+this is the producer here.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ithaca.archive.backup import Advance
+from ithaca.archive.folder import chunks
+from ithaca.model.errors import InvalidInput, Trimmed
+from ithaca.model.interface import Log
+from ithaca.model.limits import MIB
+from ithaca.model.paths import AnyPath, local_path
+from ithaca.model.records import Record
+
+GROUP_BYTES = 4 * MIB
+GROUP_RECORDS = 10_000
+"""What is appended together; one record may be larger."""
+
+
+class Copied(NamedTuple):
+    """What the target has of the source by now, and what this run added."""
+
+    records: int
+    added: int
+
+
+def copy_log(source: Log, target: Log, name: str, advance: Advance = lambda count: None, *, start: int = 1) -> Copied:
+    """Append to `target` what `source` holds from `start` on, up to its tail as it is now.
+
+    `name` is what the source is called, the same whenever this copy is taken up again.
+
+    >>> import ithaca, tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with ithaca.open(f"{place}/a") as one, ithaca.open(f"{place}/b") as other:
+    ...         receipt = one.append_many([b"x", b"y"])
+    ...         copy_log(one, other, "a"), copy_log(one, other, "a")
+    (Copied(records=2, added=2), Copied(records=2, added=0))
+    """
+    first, tail = source.first(), source.tail()
+    if first > start:
+        raise Trimmed(
+            f"the log begins at position {first}, and not at {start}: copy from {first} on, and say the same when you "
+            "go on with this copy",
+            first=first,
+        )
+    with source.read_range(min(start, tail), tail) as records:
+        found = (record for batch in records.batches() for record in batch.records())
+        return pour(found, target, f"copy of {digest(name)} from {start}", advance)
+
+
+def restore(
+    directory: AnyPath, target: Log, advance: Advance = lambda count: None, *, renumber: bool = False
+) -> Copied:
+    """Append all that a backup holds to a log that is empty, at the same positions.
+
+    `InvalidInput` where that cannot be: the backup does not begin at 1, or something else is in the log. With
+    `renumber` records get the positions that come, in the same order.
+    """
+    folder = Path(local_path(directory))
+    there = chunks(folder)
+    if there and there[0].start > 1 and not renumber:
+        raise InvalidInput(
+            f"the backup in {folder} begins at position {there[0].start}, and no log can: restore it with renumber "
+            "(--renumber), which keeps the order and gives other positions"
+        )
+    found = (record for chunk in there for batch in chunk.batches() for record in batch.records(batch.base_lsn + 1, 0))
+    name = f"restore of {digest(f'{there[0].start if there else 1} {_first_bytes(there[0].path)}') if there else '-'}"
+    return pour(found, target, name, advance, same_positions=not renumber)
+
+
+def pour(
+    records: Iterable[Record], target: Log, session_name: str, advance: Advance, *, same_positions: bool = False
+) -> Copied:
+    session = target.session(session_name)
+    done = session.next_seq - 1
+    if same_positions and target.tail() != done + 1:
+        raise InvalidInput(
+            f"the log holds {target.tail() - 1 - done} other records: restore into an empty one, or renumber "
+            "(--renumber), which appends behind them"
+        )
+    seen = added = 0
+    for group in _grouped(records):
+        seen += len(group)
+        if seen <= done:
+            continue
+        fresh = group[max(0, done - (seen - len(group))) :]
+        keys = [record.key for record in fresh] if any(record.key is not None for record in fresh) else None
+        if same_positions and [each.position for each in fresh] != list(
+            range(fresh[0].position, fresh[0].position + len(fresh))
+        ):
+            raise InvalidInput("the backup has positions without a record, and this log cannot: restore it renumbered")
+        receipt = session.append_many([record.value for record in fresh], keys=keys)
+        if same_positions and receipt.position != fresh[0].position:
+            raise InvalidInput(
+                f"record {fresh[0].position} of the backup was put at {receipt.position}, because somebody else "
+                "appends to the log: begin again with an empty log that nobody uses"
+            )
+        added += len(fresh)
+        advance(sum(len(record.value) + len(record.key or b"") for record in fresh))
+    return Copied(max(done, seen), added)
+
+
+def _grouped(records: Iterable[Record]) -> Iterator[list[Record]]:
+    group: list[Record] = []
+    size = 0
+    for record in records:
+        group.append(record)
+        size += len(record.value) + len(record.key or b"")
+        if size >= GROUP_BYTES or len(group) >= GROUP_RECORDS:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _first_bytes(path: Path) -> str:
+    """The head of the first batch: what tells a backup from others, wherever it lies."""
+    with path.open("rb") as file:
+        return file.read(64).hex()
