@@ -1,9 +1,8 @@
 """Planted bugs of shards that cannot order, because a replica is silent."""
 
-from tests.planted.bug import Bug
-
 from ithaca.sim.configuration import Configuration
 from ithaca.sim.scalog.one_silent import SILENT_FAULTS
+from tests.planted.bug import Bug
 
 
 def _one_is_silent(drawn: Configuration) -> bool:

@@ -21,7 +21,6 @@ from ithaca.sim.scalog.bad_moments import with_bad_moments
 from ithaca.sim.scalog.connection_flood import with_flood
 from ithaca.sim.scalog.lane_churn import with_lane_churn
 from ithaca.sim.scalog.lost_runs import with_lost_runs
-from ithaca.sim.scalog.one_silent import with_one_silent
 from ithaca.sim.scalog.scanning import with_files_that_end
 from ithaca.sim.scalog.storage_trouble import with_storage_trouble
 
@@ -30,7 +29,7 @@ def draw(shared: Configuration) -> Configuration:
     drawn = with_scripted_faults(_with_aggregators(with_replacing(shared)))
     drawn = with_running_faults(_with_little_room(with_storage_trouble(with_retention(drawn))))
     drawn = with_claimant(with_lane_churn(with_flood(with_session_churn(with_drivers(drawn)))))
-    return with_one_silent(with_bad_moments(with_files_that_end(with_edge_readers(with_lost_runs(drawn)))))
+    return with_bad_moments(with_files_that_end(with_edge_readers(with_lost_runs(drawn))))
 
 
 def _with_little_room(drawn: Configuration) -> Configuration:

@@ -30,7 +30,7 @@ from ithaca.sim.scalog.connection_flood import ConnectionFlood
 from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.lane_churn import LANE_FAULTS, LaneFaults
 from ithaca.sim.scalog.lost_runs import RUNS_FAULTS, RunsFaults
-from ithaca.sim.scalog.one_silent import SILENT_FAULTS, OneSilent
+from ithaca.sim.scalog.one_silent import SILENT_FAULTS, OneSilent, with_one_silent
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.paths import PATHS
 from ithaca.sim.scalog.storage_trouble import STORAGE_FAULTS, StorageTrouble, are_waiting
@@ -54,7 +54,7 @@ class SimulatedScalog:
     repeatable: tuple[type, ...] = (ReportIs, ReportsAre)
 
     def draw(self, shared: Configuration) -> Configuration:
-        return configuration.draw(shared)
+        return with_one_silent(configuration.draw(shared))
 
     def simulate(self, world: World) -> Simulation:
         return ScalogSimulation(world)

@@ -15,8 +15,8 @@ class ReplicaStanding(ReplicaFacts):
     """The part of the core that is about the replica itself."""
 
     asks_for_lanes = True
-    """Whether a lane is given to who joins, so that one without a lane joins again. In an engine that is built on this one
-    the order may open lanes when it likes."""
+    """Whether a lane is given to who joins, so that one without a lane joins again. In an engine that is built on this
+    one the order may open lanes when it likes."""
 
     def _standing(self, shard: Shard, was_learner: bool, before: Shard | None) -> str | None:
         """What has become of this replica itself, if only the leader can tell how it goes on."""

@@ -70,7 +70,9 @@ class LeaderService:
         """Whether the log is configured with all shards of the file, and requests can be taken."""
         warnings = Warnings()
         self.spares = SpareService(state, self._order, driver.submit_read, self._plan, warnings)
-        self._failures = FailureService(file.watching, state, self.spares, self._order, warnings, leaves_shards=self.leaves_shards)
+        self._failures = FailureService(
+            file.watching, state, self.spares, self._order, warnings, leaves_shards=self.leaves_shards
+        )
         self._hello = hello
         self._retaining: OrderRetention | None = None
         self._names = NameKeeping(file, state, hello, self._order, clock.lead)
