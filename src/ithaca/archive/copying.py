@@ -92,15 +92,17 @@ def pour(
             continue
         fresh = group[max(0, done - (seen - len(group))) :]
         keys = [record.key for record in fresh] if any(record.key is not None for record in fresh) else None
-        if same_positions and [each.position for each in fresh] != list(
-            range(fresh[0].position, fresh[0].position + len(fresh))
-        ):
-            raise InvalidInput("the backup has positions without a record, and this log cannot: restore it renumbered")
+        gap = next((at for at, each in enumerate(fresh, seen - len(fresh) + 1) if each.position != at), None)
+        if same_positions and gap is not None:
+            raise InvalidInput(
+                f"position {gap} holds no record in the backup, and a log that is filled anew has one everywhere: "
+                "restore it with renumber (--renumber), which keeps the order and gives other positions"
+            )
         receipt = session.append_many([record.value for record in fresh], keys=keys)
         if same_positions and receipt.position != fresh[0].position:
             raise InvalidInput(
-                f"record {fresh[0].position} of the backup was put at {receipt.position}, because somebody else "
-                "appends to the log: begin again with an empty log that nobody uses"
+                f"record {fresh[0].position} of the backup was put at {receipt.position}: somebody else appends to the "
+                "log, or its engine leaves positions empty. Begin again with an empty log that nobody uses, or renumber"
             )
         added += len(fresh)
         advance(sum(len(record.value) + len(record.key or b"") for record in fresh))
