@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 WORKERS ?= 2
 FUZZER := $(VENV)/.fuzzer
+SITE := $(VENV)/.site
 TARGET ?= all
 SECONDS ?= 60
 MUTANTS ?= --resume
@@ -12,7 +13,7 @@ MUTANTS ?= --resume
 PIP_QUIET := $(shell test -t 2 || echo --quiet)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check generate format test campaign fuzz planted mutants requirements clean
+.PHONY: help setup demo check generate format test campaign fuzz planted mutants docs dist requirements clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,12 +42,15 @@ demo: setup ## Run the main job: a cluster, payments, fraud alerts by Spark, ana
 check: setup ## Format, lint, strict types, import direction, generated code
 	@$(BIN)/ruff format --check src tests tools
 	@$(BIN)/ruff check src tests tools
-	@$(BIN)/mypy src tests tools
+	@$(BIN)/python -m tools.examples
+	@$(BIN)/mypy src tests tools build/examples
 	@$(BIN)/lint-imports
 	@$(BIN)/python tools/generate_sync.py --check
+	@$(BIN)/python -m tools.reference --check
 
-generate: setup ## Write again what is generated: the synchronous face of a cluster's log
+generate: setup ## Write again what is generated: the synchronous twins, and the reference in docs
 	@$(BIN)/python tools/generate_sync.py
+	@$(BIN)/python -m tools.reference
 
 format: setup ## Rewrite the sources in the house format
 	@$(BIN)/ruff format src tests tools
@@ -71,6 +75,21 @@ $(FUZZER): requirements/fuzz.txt | setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
+# The theme announces its successor in every build, which make need not say again.
+docs: $(SITE) ## The documentation as a site, build/site/index.html; a link to nowhere is an error
+	@$(BIN)/python -m tools.reference --check
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "Open build/site/index.html; to search, too: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
+
+$(SITE): requirements/docs.txt | setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+dist: setup ## A wheel to install elsewhere, in dist
+	@rm -rf build/lib build/bdist.*
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
+	@echo "Install it with: pip install $$(ls -t dist/ithaca-*.whl | head -1), or with extras: pip install \"$$(ls -t dist/ithaca-*.whl | head -1)[arrow,spark]\""
+
 # Of atheris the last that has a wheel for Python 3.11.
 requirements: setup ## Pin the newest versions again (needs uv)
 	@command -v uv >/dev/null || { echo "Pinning needs uv: install it with pip install uv" >&2; exit 1; }
@@ -78,6 +97,7 @@ requirements: setup ## Pin the newest versions again (needs uv)
 	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
 	@uv pip compile pyproject.toml --extra spark --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
 	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
+	@echo mkdocs-material | uv pip compile - --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/docs.txt
 
 clean: ## Remove what was made here, the virtual environment included
 	rm -rf $(VENV) build dist demo-data bench-data campaign-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info

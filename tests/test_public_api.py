@@ -15,7 +15,8 @@ import ithaca.aio
 from ithaca.model import errors, records
 
 TWINS = [
-    *("Admin", "ClusterLog", "Log", "PartWriter", "Pending", "PreparedAppends", "Records", "Session", "Subscription"),
+    *("Admin", "ClusterLog", "Log", "PartWriter", "Pending", "PreparedAppends", "Records", "Session", "Speculation"),
+    "Subscription",
 ]
 # What a class needs to be iterated, entered and awaited is spelled differently, and means the same.
 PROTOCOL = {
@@ -64,7 +65,7 @@ def implementations(kind: type) -> Iterator[type[Any]]:
 
 @pytest.mark.parametrize("kind", [getattr(twin, name) for twin in (ithaca, ithaca.aio) for name in TWINS])
 def test_implementations_have_the_defaults_that_the_interface_says(kind: type) -> None:
-    for module in ("embedded.log", "embedded.aio", "client.sync_log", "engines.scalog.client.log"):
+    for module in ("embedded.log", "embedded.aio", "client.sync_log", "engines.belfast.client.log"):
         importlib.import_module(f"ithaca.{module}")
     found = list(implementations(kind))
     assert found, "somebody implements it"
@@ -90,6 +91,7 @@ WAITING = {
     "Session": "append append_many",
     "Pending": "result",
     "Records": "close take_batches to_arrow to_pandas to_polars",
+    "Speculation": "close take",
     "Subscription": "close poll take_batches to_arrow to_pandas to_polars",
 }
 

@@ -22,7 +22,7 @@ SOURCES = [INTERFACE / "awaited" / f"{name}.py" for name in ("records", "specula
 OBJECTS = PACKAGE / "objects"
 OBJECT_SOURCES = [
     OBJECTS / "awaited" / f"{name}.py"
-    for name in ("catalogue", "follower", "replica", "snapshots", "store", "versions")
+    for name in ("catalogue", "follower", "opening", "replica", "snapshots", "store", "versions")
 ]
 BY_HAND = PACKAGE / "client" / "sync_appends.py"
 FACE = PACKAGE / "client" / "sync_log.py"
@@ -173,6 +173,9 @@ def constructor(source: ast.ClassDef) -> list[str]:
         "        self._portal = portal",
         "        self._twin = twin",
         *(f"        self.{name} = twin.{name}" for name in plain),
+        "",
+        "    def __repr__(self) -> str:",
+        "        return repr(self._twin).replace('ithaca.aio.', 'ithaca.', 1)",
         "",
     ]
 

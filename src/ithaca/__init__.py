@@ -98,16 +98,19 @@ if TYPE_CHECKING:
         SessionInfo,
         ShardInfo,
         ShardPolicy,
+        Speculation,
         Subscription,
         WriterInfo,
     )
     from ithaca.model.parts import Part, Published
     from ithaca.model.records import KeyFilter, Receipt, Record, Retention
+    from ithaca.model.speculation import Confirmed, Delivered, Failed
 
 _HOMES = (
     "ithaca.model.errors",
     "ithaca.model.records",
     "ithaca.model.parts",
+    "ithaca.model.speculation",
     "ithaca.model.interface",
     "ithaca.embedded.opening",
     "ithaca.engines.connecting",
@@ -122,12 +125,15 @@ __all__ = [
     "ClusterLog",
     "ClusterStatus",
     "ConfigError",
+    "Confirmed",
     "Conflict",
     "Corrupt",
     "DeadlineExceeded",
+    "Delivered",
     "Diverged",
     "EmptyPosition",
     "EngineMismatch",
+    "Failed",
     "Fenced",
     "ForkedHandle",
     "FormatTooNew",
@@ -179,6 +185,7 @@ __all__ = [
     "ShardFinalized",
     "ShardInfo",
     "ShardPolicy",
+    "Speculation",
     "StorageError",
     "StorageFull",
     "Subscription",

@@ -28,6 +28,7 @@ from ithaca.model.interface.awaited import (
     PreparedAppends,
     Records,
     Session,
+    Speculation,
     Subscription,
 )
 from ithaca.model.interface.shared import (
@@ -42,6 +43,7 @@ from ithaca.model.interface.shared import (
 )
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import KeyFilter, Receipt, Record, Retention
+from ithaca.model.speculation import Confirmed, Delivered, Failed
 from ithaca.version import VERSION as __version__
 
 __all__ = [name for name in __all__ if name != "aio"]

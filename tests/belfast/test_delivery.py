@@ -14,6 +14,7 @@ from ithaca.engines.belfast.speculation.delivery_events import (
     LaneWatermark,
     OrderedRange,
     OrderedRecords,
+    OrderedWatermark,
     OrderReached,
     WindowFetched,
 )
@@ -153,3 +154,16 @@ def test_a_lane_that_was_forgotten_may_fail_later() -> None:
     assert set(core._lanes) == {SECOND}
     assert core.step(AttemptFailed(FIRST, 4, 2)) == [Failed(4, 2)]
     assert set(core._lanes) == {SECOND}
+
+
+def test_what_is_ordered_and_was_read_makes_up_for_streams() -> None:
+    core = speculator()
+    assert core.step(OrderReached(13, 1)) == []
+    assert core.step(OrderedRecords(2, 1, "b")) == []
+    assert core.step(OrderedWatermark(6)) == [Delivered(2, 1, "b", 1), Confirmed(5, 1)]
+    assert core.step(LaneRecords(FIRST, 2, 1, "b")) == []
+    assert core.position == 6
+    # A failure behind it takes nothing of that back.
+    core.step(LaneRecords(FIRST, 6, 1, "f"))
+    assert core.step(AttemptFailed(FIRST, 12, 2)) == []
+    assert core.step(OrderedWatermark(13))[:2] == [Confirmed(12, 1), Failed(12, 2)]

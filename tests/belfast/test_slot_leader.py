@@ -99,6 +99,9 @@ def test_a_lane_without_enough_replicas_fails_after_a_while_and_not_before() -> 
     keeper.look(DETECTION_US)
     assert keeper.look(2 * DETECTION_US) == [FailLane(lane)]
     assert keeper.look(2 * DETECTION_US) == []
+    assert keeper.next_look_us() is None  # until something is told
+    keeper.settled(FailLane(lane), 3 * DETECTION_US)
+    assert keeper.next_look_us() == 3 * DETECTION_US
 
 
 def test_a_primary_that_started_again_is_gone_at_once_and_an_emptied_disk_does_not_count() -> None:

@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from ithaca.model.engine import Feature
 from ithaca.model.errors import InvalidInput, NotWritten, Unsupported
 from ithaca.model.interface import Log
-from tests.conformance.engines import Deployment
+from tests.conformance.engines import Deployment, Engine
 
 
 def test_ranges_begin_and_end_where_subscriptions_may_begin(log: Log) -> None:
@@ -54,6 +55,10 @@ def test_everything_shows_itself(deployment: Deployment) -> None:
     records, subscription = log.read_range(at), log.subscribe(at)
     assert "Log" in repr(log)
     assert repr(log).endswith(", open>")
+    pending = log.submit(b"b")
+    pending.result()
+    assert "Pending" in repr(pending)
+    assert "object at" not in repr(pending)
     assert f"at position {at}" in repr(subscription)
     assert "Subscription" in repr(subscription)
     (batch,) = records.take_batches()
@@ -65,6 +70,11 @@ def test_everything_shows_itself(deployment: Deployment) -> None:
     records.close()
     log.close()
     assert repr(log).endswith(", closed>")
+
+
+def test_a_session_shows_itself(log: Log, engine: Engine) -> None:
+    engine.require(Feature.SESSIONS)
+    assert "Session 'shown'" in repr(log.session("shown"))
 
 
 def test_ranges_become_tables(log: Log) -> None:
@@ -82,5 +92,5 @@ def test_ranges_become_tables(log: Log) -> None:
 
 def test_a_package_that_is_missing_is_named(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(Unsupported, match=r"needs the package polars: install polars, beside ithaca\[arrow\]"):
+    with pytest.raises(Unsupported, match="needs the package polars: pip install polars pyarrow"):
         log.read_range("earliest").to_polars()

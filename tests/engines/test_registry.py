@@ -12,5 +12,5 @@ def test_an_engine_is_found_by_its_name() -> None:
 
 
 def test_an_engine_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match="the engine 'belfast' is not in this version: use one of scalog"):
-        engine("belfast")
+    with pytest.raises(ConfigError, match="the engine 'paxos' is not in this version: use one of scalog"):
+        engine("paxos")

@@ -260,7 +260,7 @@ def test_a_read_that_takes_too_long(log: ithaca.Log) -> None:
 
 
 def test_too_many_commands_at_once_are_refused(log: ithaca.Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ithaca.objects.blocking.replica.OBJECT_PROPOSALS_MAX", 0)
+    monkeypatch.setattr("ithaca.objects.shared.replica.OBJECT_PROPOSALS_MAX", 0)
     with replicate(log, Counter, name="it") as counter, pytest.raises(Overloaded):
         counter.propose(Counter.add, 1)
 

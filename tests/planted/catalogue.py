@@ -1,5 +1,6 @@
 """All planted bugs."""
 
+from tests.planted.belfast import BELFAST
 from tests.planted.bug import Bug
 from tests.planted.client import CLIENT
 from tests.planted.clocks import CLOCKS
@@ -24,4 +25,5 @@ BUGS: tuple[Bug, ...] = (
     *RAFT_LOG,
     *CORFU,
     *CORFU_FLOWS,
+    *BELFAST,
 )

@@ -27,7 +27,7 @@ RAFT_LOG = (
         "the bytes of ranges that another leader replaced stay in the lane",
         "ithaca.engines.raft.storage.shared_log",
         (
-            "        self._discard_behind(written)\n"
+            "        written = self._discard_behind(self._ahead[1] if self._ahead[0] == sequence else end)\n"
             "        assert self.lane.length == written, (self.lane.length, written)\n"
         ),
         "        written = self.lane.length\n",

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 from tests.storage.lanes import shrink_limits
 
+from ithaca.engines.scalog.storage import runs_file
 from ithaca.sim.disk import SimDisk
 from ithaca.storage.disk import Disk, OsDisk
 
@@ -20,6 +21,11 @@ class Place(NamedTuple):
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     shrink_limits(monkeypatch)
+
+
+@pytest.fixture
+def small_page_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_file, "RUNS_FILE_PAGES", 2)
 
 
 @pytest.fixture(params=["sim", "os"])

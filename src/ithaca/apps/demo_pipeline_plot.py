@@ -1,6 +1,6 @@
 """The picture of a pipeline demo: how the stream kept up, and what the finalized shards were asked.
 
-Matplotlib is an extra (`pip install 'ithaca[plot]'`), and is loaded only here.
+Matplotlib is an extra (`plot`), and is loaded only here.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Picture:
 def check_can_plot() -> None:
     """`InvalidInput` says what is missing; asked before anything is started."""
     if find_spec("matplotlib") is None:
-        raise InvalidInput("a picture needs matplotlib: pip install 'ithaca[plot]', or leave it out with --no-plot")
+        raise InvalidInput("a picture needs matplotlib: pip install matplotlib, or leave it out with --no-plot")
 
 
 def draw(picture: Picture, path: Path) -> None:

@@ -15,12 +15,14 @@ from ithaca.server.process import SUPERVISOR
 ServerProcess = subprocess.Popen[bytes]
 
 
-def start_server(directory: Path, place: ServerPlace, logs: Path) -> ServerProcess:
-    """Start a server of the file in `directory`; what it prints goes to a log in `logs`."""
+def start_server(
+    directory: Path, place: ServerPlace, logs: Path, command: Sequence[str] | None = None
+) -> ServerProcess:
+    """Start a server of the file in `directory`, by another command if one is given; it prints to a log in `logs`."""
     output = open_log(logs, place.name)
     try:
         return subprocess.Popen(
-            serve_command(directory, place),
+            serve_command(directory, place) if command is None else command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

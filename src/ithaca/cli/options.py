@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -37,28 +37,12 @@ def _parsed(parse: Callable[..., Value], text: object) -> Value:
         raise typer.BadParameter(str(error)) from None
 
 
-EmbeddedPathOption = Annotated[
-    Path,
-    typer.Option(
-        "--path",
-        "-p",
-        parser=parse_path,
-        envvar="ITHACA_PATH",
-        metavar="DIR",
-        help="The directory of the log; embedded logs only.",
-    ),
-]
-PathOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--path",
-        "-p",
-        parser=parse_path,
-        envvar="ITHACA_PATH",
-        metavar="DIR",
-        help="The directory of an embedded log.",
-    ),
-]
+def _path_option(what: str) -> Any:
+    return typer.Option("--path", "-p", parser=parse_path, envvar="ITHACA_PATH", metavar="DIR", help=what)
+
+
+EmbeddedPathOption = Annotated[Path, _path_option("The directory of the log; embedded logs only.")]
+PathOption = Annotated[Path | None, _path_option("The directory of an embedded log.")]
 BootstrapOption = Annotated[
     str | None,
     typer.Option(

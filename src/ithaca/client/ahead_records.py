@@ -1,4 +1,4 @@
-"""Awaited iteration over what was read ahead: the same for all engines, which only say how to read on."""
+"""Iteration over what was read ahead: the same for all engines, which only say how to read on."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator
@@ -61,6 +61,39 @@ class AheadRecords(awaited.Records, Generic[SourceT]):
     @abstractmethod
     async def _advance(self, deadline: Deadline | None) -> bool:
         """Have more to take, waiting if this kind of iteration waits; False at the end, and when the time is up."""
+
+
+class SyncAheadRecords(interface.Records, Generic[SourceT]):
+    """A range, for callers that wait."""
+
+    def __init__(self, ahead: ReadAhead[SourceT]) -> None:
+        self._ahead = ahead
+        self._closed = False
+
+    def __repr__(self) -> str:
+        name = "Subscription" if isinstance(self, interface.Subscription) else "Records"
+        return iteration_text(name, self.position, self._stop_position, self._closed)
+
+    @property
+    def position(self) -> int:
+        return self._ahead.position
+
+    @property
+    def _stop_position(self) -> int | None:
+        """Where it ends, if that is known."""
+        return None
+
+    def __next__(self) -> Record:
+        while not self._closed:
+            if self._ahead.held.records:
+                return self._ahead.held.records.pop()
+            if not self._ahead.decode() and not self._has_more():
+                break
+        raise StopIteration
+
+    @abstractmethod
+    def _has_more(self) -> bool:
+        """Have more to take, waiting for as long as it takes if this kind of iteration waits; False at the end."""
 
 
 class BegunRecords(AheadRecords[SourceT]):

@@ -26,6 +26,9 @@ class SyncSession(interface.Session):
         self._twin = twin
         self.name = twin.name
 
+    def __repr__(self) -> str:
+        return repr(self._twin).replace("ithaca.aio.", "ithaca.", 1)
+
     @property
     def next_seq(self) -> int:
         return self._portal.call(lambda: self._twin.next_seq)
@@ -49,6 +52,9 @@ class SyncAdmin(interface.Admin):
     def __init__(self, portal: Portal, twin: awaited.Admin) -> None:
         self._portal = portal
         self._twin = twin
+
+    def __repr__(self) -> str:
+        return repr(self._twin).replace("ithaca.aio.", "ithaca.", 1)
 
     def add_shard(self, replicas: Sequence[str], *, masking: bool = False, shard: int | None = None) -> int:
         return self._portal.run(lambda: self._twin.add_shard(replicas, masking=masking, shard=shard))
@@ -100,6 +106,9 @@ class SyncPartWriter(interface.PartWriter):
     def __init__(self, portal: Portal, twin: awaited.PartWriter) -> None:
         self._portal = portal
         self._twin = twin
+
+    def __repr__(self) -> str:
+        return repr(self._twin).replace("ithaca.aio.", "ithaca.", 1)
 
     @property
     def length(self) -> int:
@@ -203,14 +212,14 @@ class SyncClusterLog(SyncLog[awaited.ClusterLog], interface.ClusterLog):
     def set_shard_policy(self, policy: ShardPolicy) -> None:
         self._portal.call(lambda: self._twin.set_shard_policy(policy))
 
+    def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> SyncSpeculation:
+        return SyncSpeculation(self._portal, lambda: self._twin.speculate(start, where=where))
+
     def fill(self, position: int) -> bool:
         return self._portal.run(lambda: self._twin.fill(position))
 
     def trim_position(self, start: int, stop: int | None = None) -> None:
         self._portal.run(lambda: self._twin.trim_position(start, stop))
-
-    def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> SyncSpeculation:
-        return SyncSpeculation(self._portal, lambda: self._twin.speculate(start, where=where))
 
     def status(self) -> ClusterStatus:
         return self._portal.run(lambda: self._twin.status())

@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from ithaca.client.ahead_records import SyncAheadRecords
 from ithaca.client.portal import Portal
 from ithaca.model import interface
 from ithaca.model.interface import Batch, awaited
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Record
 from ithaca.model.units import Duration, optional_seconds
-from ithaca.runtime.checks import check_max_records, closed_subscription, iteration_text
+from ithaca.runtime.checks import check_max_records, closed_subscription
 from ithaca.runtime.read_ahead import ReadAhead
 
 Twin = TypeVar("Twin", bound=awaited.Records)
@@ -34,32 +35,15 @@ class _Fetched:
         return batches
 
 
-class _Buffered(interface.Records, Generic[Twin]):
+class _Buffered(SyncAheadRecords[_Fetched], Generic[Twin]):
     """An iteration over a buffer: the loop fills it when it is empty, the caller takes from it."""
 
     def __init__(self, portal: Portal, open_twin: Callable[[], Twin]) -> None:
-        self._portal = portal
-        self._closed = False
         self._fetched = _Fetched()
-        self._ahead = ReadAhead(self._fetched)
+        super().__init__(ReadAhead(self._fetched))
+        self._portal = portal
         self._filling = asyncio.Lock()
         self._twin = portal.run(lambda: self._enter(open_twin))
-
-    def __repr__(self) -> str:
-        name = "Subscription" if isinstance(self, interface.Subscription) else "Records"
-        return iteration_text(name, self.position, None, self._closed)
-
-    @property
-    def position(self) -> int:
-        return self._ahead.position
-
-    def __next__(self) -> Record:
-        while not self._closed:
-            if self._ahead.held.records:
-                return self._ahead.held.records.pop()
-            if not self._ahead.decode() and not self._fill(None):
-                break
-        raise StopIteration
 
     def batches(self) -> Iterator[Batch]:
         while not self._closed:
@@ -82,6 +66,9 @@ class _Buffered(interface.Records, Generic[Twin]):
         self._closed = True
         if not self._portal.forked and not self._portal.ended:
             self._portal.run(self._twin.close)
+
+    def _has_more(self) -> bool:
+        return self._fill(None)
 
     def _fill(self, timeout: float | None) -> bool:
         """Fill the empty buffer; False when nothing came, because of the end or of a time-out."""

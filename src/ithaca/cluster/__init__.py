@@ -10,8 +10,9 @@ D/logs/NAME.log     what each server printed; NAME.log.1 is what came before
 
 Read `layout` first (names and places), then `local` (the directory), then `supervisor`, which keeps any set of
 programs running and knows nothing of clusters; `running` brings the three together, here or in a process of its own.
-`status` asks servers how they are, and says it in words. `state` is `supervisor.json`, `log_files` and `log_reader` are
-the logs as they are written and read, `ports` looks whether anybody listens. `temporary` is a cluster for a while.
+`status` asks servers how they are, and says it in words; `vitals` is what they count and hold. `state` is
+`supervisor.json`, `log_files` and `log_reader` are the logs as they are written and read, `ports` looks whether anybody
+listens. `temporary` is a cluster for a while.
 `shards` adds shards while it runs; `autoscale` does so as `autoscale_policy` decides from what `load_meter` measures.
 
 Invariants:

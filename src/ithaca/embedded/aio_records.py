@@ -84,9 +84,7 @@ class AsyncEmbeddedSubscription(AsyncEmbeddedRecords, AheadSubscription[Scan]):
         try:
             while not self._closed:
                 self._wake.clear()
-                engine.check()
-                engine.reader.refresh()
-                if engine.reader.length > lsn:
+                if engine.is_beyond(lsn):
                     return True
                 left_s = None if deadline is None else deadline.left_s
                 if left_s is not None and left_s <= 0:

@@ -253,6 +253,12 @@ class Engine:
         """The batch that has the record at this LSN, which is there."""
         return Cursor(self.reader, lsn).read(lsn + 1, bytes_max=_POINT_READ_BYTES)[0]
 
+    def is_beyond(self, lsn: int) -> bool:
+        """Whether there is a record at this LSN by now."""
+        self.check()
+        self.reader.refresh()
+        return self.reader.length > lsn
+
     def check_shard(self, shard: int | None) -> None:
         if shard is not None and shard != directory.LANE.shard:
             raise InvalidInput(f"there is no shard {shard}: an embedded log has shard {directory.LANE.shard} only")

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 
+from ithaca.client.ahead_records import SyncAheadRecords
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.scan import Scan
 from ithaca.model import interface
@@ -10,34 +11,24 @@ from ithaca.model.errors import IthacaError
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
 from ithaca.model.records import Record
 from ithaca.model.units import Duration, seconds
-from ithaca.runtime.checks import check_max_records, closed_subscription, iteration_text
+from ithaca.runtime.checks import check_max_records, closed_subscription
 from ithaca.runtime.read_ahead import ReadAhead
 from ithaca.runtime.wakeup import Wakeup
 
 
-class EmbeddedRecords(interface.Records):
+class EmbeddedRecords(SyncAheadRecords[Scan]):
     """A bounded range."""
 
     def __init__(self, engine: Engine, scan: Scan) -> None:
+        super().__init__(ReadAhead(scan))
         self._engine = engine
-        self._ahead = ReadAhead(scan)
-        self._closed = False
-
-    def __repr__(self) -> str:
-        name = "Subscription" if isinstance(self, interface.Subscription) else "Records"
-        return iteration_text(name, self.position, self._ahead.source.stop_position, self._closed)
 
     @property
-    def position(self) -> int:
-        return self._ahead.position
+    def _stop_position(self) -> int | None:
+        return self._ahead.source.stop_position
 
-    def __next__(self) -> Record:
-        while not self._closed:
-            if self._ahead.held.records:
-                return self._ahead.held.records.pop()
-            if not self._ahead.decode() and not self._advance(None):
-                break
-        raise StopIteration
+    def _has_more(self) -> bool:
+        return self._advance(None)
 
     def batches(self) -> Iterator[interface.Batch]:
         self._ahead.rewind()
@@ -112,9 +103,7 @@ class EmbeddedSubscription(EmbeddedRecords, interface.Subscription):
         try:
             while not self._closed:
                 self._wake.clear()
-                engine.check()
-                engine.reader.refresh()
-                if engine.reader.length > lsn:
+                if engine.is_beyond(lsn):
                     return True
                 left_s = None if deadline_s is None else deadline_s - time.monotonic()
                 if left_s is not None and left_s <= 0:

@@ -45,8 +45,10 @@ def connect(
 
     `bootstrap` names one or more orderers; the others, and the replicas, are found through them. `timeout`, in
     seconds or as text ("500ms"), bounds every call, `close` included; a call may be given a shorter one of its own. Not
-    bounded are waits for records that are yet to come. All handles of a process share one thread, which is started
-    with the first of them. `EngineMismatch` when this version does not know the cluster's engine.
+    bounded are waits for records that are yet to come. `shard_policy` says where records go, "sticky" when it is
+    left out; `inflight_bytes_max` how many bytes may be under way before appends wait; `compression` is that of the
+    batches that are sent. All handles of a process share one thread, which is started with the first of them.
+    `EngineMismatch` when this version does not know the cluster's engine.
 
     >>> import ithaca
     >>> ithaca.connect("127.0.0.1")
@@ -72,8 +74,9 @@ def connect_awaited(
 
     `bootstrap` names one or more orderers; the others, and the replicas, are found through them. `timeout`, in
     seconds or as text ("500ms"), bounds every call, `close` included; a call may be given a shorter one of its own. Not
-    bounded are waits for records that are yet to come. `EngineMismatch` when this version does not know the cluster's
-    engine.
+    bounded are waits for records that are yet to come. `shard_policy` says where records go, "sticky" when it is
+    left out; `inflight_bytes_max` how many bytes may be under way before appends wait; `compression` is that of the
+    batches that are sent. `EngineMismatch` when this version does not know the cluster's engine.
 
     >>> import asyncio, ithaca.aio
     >>> async def main() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from ithaca.model.errors import InvalidInput
 
 AnyPath = str | bytes | os.PathLike[Any]
+"""Whatever `os.fspath` takes; `~` at its beginning is the home directory."""
 
 
 def local_path(path: object, what: str = "path") -> str:

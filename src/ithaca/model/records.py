@@ -12,13 +12,17 @@ from ithaca.model.limits import RETENTION_BYTES_MAX
 from ithaca.model.units import Duration, Size, byte_count, seconds
 
 Buffer = bytes | bytearray | memoryview
+"""Of values and keys; text is refused: encode it."""
 Values = Iterable[Buffer]
 """Of the records of one batch, in their order."""
 Keys = Iterable[Buffer | None]
 """As many as there are values; None for a record without a key."""
 Start = int | Literal["earliest", "latest"] | datetime
+"""A position, a word, or an aware datetime: the first position that was ordered then or later."""
 Durability = Literal["fsync", "os"]
+"""What an acknowledgement means: synced, or in the page cache, where it survives the process and not the power."""
 Compression = Literal["none", "lz4", "zstd"]
+"""Of batches, by whoever appends; readers need no setting."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HASH_SPACE = 1 << 64

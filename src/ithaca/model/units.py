@@ -14,7 +14,9 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import DURATION_S_MAX
 
 Duration = float | str | timedelta
+"""A number of seconds, a `timedelta`, or text: "500ms", "30s", "5min", "12h", "7d", "2w"."""
 Size = int | str
+"""A number of bytes, or text: "64K", "100MB", "10GiB"; all units are powers of 1024."""
 
 _SECONDS: Final = {
     "us": 1e-6,

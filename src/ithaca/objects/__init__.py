@@ -15,7 +15,8 @@ finds commands that are not deterministic, `snapshot` and `snapshot_directory` a
 what of the log may go, `settings` how a replica is run. `store_state` is the core of a store over `store_tables`, with
 `transaction` and `view`; `version_index` that of versions. The shells are in `awaited`: `follower` plays the log,
 `replica`, `store` and `versions` are what users hold, `snapshots` and `catalogue` what they keep in the log. `blocking`
-is generated from them, for threads; `limit` is how long either waits, `limits` are the bounds of all of it.
+is generated from them, for threads; `shared` has what neither waits for, `limit` is how long either waits, `limits` are
+the bounds of all of it.
 
 Invariants:
 

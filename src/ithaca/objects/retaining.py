@@ -6,6 +6,7 @@ says nothing keeps everything behind its opening.
 
 from collections.abc import Iterable
 
+from ithaca.model.errors import Trimmed
 from ithaca.objects.entries import CatalogueEntry, Opened, Snapshotted
 
 
@@ -30,6 +31,15 @@ def trim_point(entries: Iterable[tuple[int, CatalogueEntry]]) -> int:
             retain.setdefault(entry.object, ())
     points = [_needed(name, retain[name], reached, at) for name, at in opened.items()]
     return max(1, min(points, default=1))
+
+
+def beginning_trimmed(name: str, first: int) -> Trimmed:
+    """What an object is told whose commands are not all there any more."""
+    return Trimmed(
+        f"commands of {name!r} below position {first} were trimmed: start from a snapshot of another replica, or "
+        'have replicas keep them in the log (snapshots="log")',
+        first=first,
+    )
 
 
 def _needed(name: str, retain: tuple[str, ...], reached: dict[tuple[str, str], int], opened: int) -> int:

@@ -15,6 +15,9 @@ from typing import Protocol
 from ithaca.model.limits import IOV_MAX
 from ithaca.model.records import Buffer
 
+_PAGE_BYTES = mmap.PAGESIZE
+_ZEROS = memoryview(bytes(_PAGE_BYTES))
+
 
 class Mapped(Protocol):
     """Bytes of a file that are changed in place."""
@@ -214,3 +217,11 @@ class OsDisk:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def write_zeros(file: File, start: int, stop: int) -> None:
+    """Write zeros a page at a time: what is written in one piece the kernel holds, and takes for dirty, as one."""
+    while start < stop:
+        end = min(stop, (start // _PAGE_BYTES + 1) * _PAGE_BYTES)
+        file.write(start, [_ZEROS[: end - start]])
+        start = end

@@ -52,7 +52,7 @@ from ithaca.model.limits import GROUP_BYTES_MAX, ZERO_GROUP_BYTES_MAX
 from ithaca.raft.events import Persist
 from ithaca.raft.log import entry_bytes
 from ithaca.raft.messages import DurableState, Entry, HardState, Snapshot
-from ithaca.storage.disk import Disk, File
+from ithaca.storage.disk import Disk, File, write_zeros
 
 VERSION = 1
 FILE_NAME = "raft.log"
@@ -88,7 +88,7 @@ class RaftLog:
     def __init__(self, disk: Disk, directory: str, zero_ahead_bytes: int = 0) -> None:
         self._disk = disk
         self._directory = directory
-        self._zeros = memoryview(bytes(zero_ahead_bytes))
+        self._zero_ahead_bytes = zero_ahead_bytes
         self._generation = 0
         self._end = 0
         self._written = 0  # up to here a sync of data changes no metadata
@@ -169,18 +169,18 @@ class RaftLog:
 
     def _write_zeros(self, file: File, end: int) -> bool:
         """Write zeros behind `end`, if they are wanted and there is space; says whether."""
-        if not self._zeros or self._is_short:
+        if not self._zero_ahead_bytes or self._is_short:
             return False
         start = max(self._written, end)
         try:
-            file.write(start, [self._zeros[: end + len(self._zeros) - start]])
+            write_zeros(file, start, end + self._zero_ahead_bytes)
         except OSError as error:
             if not _is_full(error):
                 raise
             file.truncate(self._written)
             self._is_short = True
             return False
-        self._written = end + len(self._zeros)
+        self._written = end + self._zero_ahead_bytes
         return True
 
     def _mark(self) -> None:

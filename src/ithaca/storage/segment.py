@@ -21,12 +21,11 @@ from ithaca.model.limits import (
 )
 from ithaca.model.records import Buffer
 from ithaca.storage import index as indexes
-from ithaca.storage.disk import Disk, File
+from ithaca.storage.disk import Disk, File, write_zeros
 from ithaca.storage.index import Index
 from ithaca.wire.batch import HEAD_BYTES, MAGIC, Batch, parse, stored_bytes
 
 SUFFIX = ".seg"
-_ZEROS = bytes(ZERO_AHEAD_BYTES)
 
 
 def name_of(first_lsn: int) -> str:
@@ -138,7 +137,7 @@ class SegmentWriter:
             ahead = self._allocate(end, ahead)
         if small and ahead > end:
             start = max(self._written, end)
-            self.file.write(start, [memoryview(_ZEROS)[: ahead - start]])
+            write_zeros(self.file, start, ahead)
             self._written = ahead
 
     def _allocate(self, end: int, ahead: int) -> int:

@@ -160,10 +160,9 @@ def test_an_engine_that_has_none_says_who_has(tmp_path: Path) -> None:
 def test_what_fails_is_told_and_the_true_order_comes_again(tmp_path: Path) -> None:
     """A primary is killed under load, then a follower, then the leader: nothing that was acknowledged is lost, and a
     speculator ends with what was ordered."""
+    policy = FailurePolicy("none", DETECTION_MS)
     with (
-        Cluster(
-            tmp_path / "cluster", shards=2, orderers=3, engine="belfast", failures=FailurePolicy("none", DETECTION_MS)
-        ) as cluster,
+        Cluster(tmp_path / "cluster", shards=2, orderers=3, engine="belfast", failures=policy) as cluster,
         ithaca.connect(cluster.bootstrap) as log,
         ithaca.connect(cluster.bootstrap) as other,
     ):

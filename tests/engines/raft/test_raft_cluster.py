@@ -1,7 +1,10 @@
 """Clusters of the engine raft in this process, over real sockets and files: what is hardest for it."""
 
 import asyncio
+import dataclasses
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,13 +12,13 @@ import pytest
 import ithaca
 from ithaca.engines.raft.client.links import HELLO
 from ithaca.engines.raft.messages import Behind, Found, Read
-from ithaca.engines.raft.server import server as servers
 from ithaca.engines.registry import engine
 from ithaca.model.addresses import parse_address
-from ithaca.model.errors import SessionFenced, Unsupported
+from ithaca.model.errors import SessionExpired, SessionFenced, Unsupported
 from ithaca.protocol.codec import Message
 from ithaca.raft.events import Settings
 from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.server.options import ServerOptions
 from ithaca.storage.disk import OsDisk
 from ithaca.testing import Cluster
 
@@ -87,7 +90,8 @@ def test_a_server_that_knows_no_cursor_yet_is_behind_and_says_nothing_else(clust
 def test_a_new_server_copies_what_the_compaction_point_refers_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "Settings", lambda: Settings(snapshot_entries=5, trailing_entries=1))
+    settings = Settings(snapshot_entries=5, trailing_entries=1)
+    monkeypatch.setattr("ithaca.testing.cluster.ServerOptions", partial(ServerOptions, settings=settings))
     with Cluster(tmp_path / "cluster", engine="raft") as cluster, ithaca.connect(cluster.bootstrap, timeout=60) as log:
         for number in range(1, 41):
             log.append(b"%d" % number)
@@ -117,3 +121,17 @@ def test_it_says_what_it_cannot_do(cluster: Cluster) -> None:
 def test_its_servers_are_found_through_one_of_them(cluster: Cluster) -> None:
     places = asyncio.run(engine("raft").places([parse_address(cluster.bootstrap.split(",")[0])]))
     assert [place.name for place in places] == cluster.names
+
+
+def test_a_session_that_nobody_uses_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ithaca.engines.raft.server.idle.SESSIONS_CHECK_S", 0.05)
+    cluster = Cluster(tmp_path / "cluster", engine="raft")
+    cluster.file = dataclasses.replace(cluster.file, session_idle_s=1)
+    with cluster, ithaca.connect(cluster.bootstrap) as log:
+        session = log.session("importer")
+        session.append(b"1")
+        while log.admin.sessions():
+            time.sleep(0.05)
+        with pytest.raises(SessionExpired):
+            session.append(b"2")
+        assert log.session("importer").next_seq == 1

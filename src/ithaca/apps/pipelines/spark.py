@@ -41,7 +41,7 @@ def check_can_run_spark() -> None:
     """`InvalidInput` says what is missing; asked before anything is started."""
     instead = "Without Spark there are: ithaca demo cluster, ithaca demo embedded"
     if find_spec("pyspark") is None:
-        raise InvalidInput(f"this needs Spark: pip install 'ithaca[spark]'. {instead}")
+        raise InvalidInput(f"this needs Spark: pip install 'pyspark>=4.3,<4.4' 'pandas<3' pyarrow. {instead}")
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")):
         raise InvalidInput(

@@ -1,6 +1,6 @@
 """Throughput over time as a picture: one panel for each scenario, above it the undisturbed turn of the same round.
 
-Matplotlib is an extra (`pip install 'ithaca[plot]'`), and is loaded only here.
+Matplotlib is an extra (`plot`), and is loaded only here.
 """
 
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ _QUIET, _DISTURBED = "#9aa0a6", "#1a73e8"
 def check_can_plot() -> None:
     """`InvalidInput` says what is missing; asked before anything is measured."""
     if find_spec("matplotlib") is None:
-        raise InvalidInput("a picture needs matplotlib: pip install 'ithaca[plot]', or leave it out with --no-plot")
+        raise InvalidInput("a picture needs matplotlib: pip install matplotlib, or leave it out with --no-plot")
 
 
 def draw(report: dict[str, Any], path: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Add, remove, replace and list the orderers of a cluster that runs: all servers of the engine raft.",
+    help="Add, remove, replace and list the orderers of a cluster that runs; of the engine raft they are all servers.",
     epilog=examples("ithaca orderer list", "ithaca orderer add", "ithaca orderer replace 2"),
 )
 

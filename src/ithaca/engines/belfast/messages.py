@@ -2,17 +2,17 @@
 
 | type | message       | from → to                | answered by                  | payload |
 |------|---------------|--------------------------|------------------------------|---------|
-| 110  | DiskIs        | replica → leader         |                              |         |
-| 111  | LaneReportIs  | primary → leader         |                              |         |
-| 112  | SlotsAre      | leader → primary         |                              |         |
-| 113  | PassTo        | leader → primary         |                              |         |
-| 114  | LaneSynced    | follower → primary       |                              |         |
-| 115  | GetOwner      | client → leader          | OwnerIs                      |         |
-| 116  | OwnerIs       | back                     |                              |         |
-| 117  | FollowSlots   | client → leader          | a stream of SlotOrderIs      |         |
-| 118  | SlotOrderIs   | back                     |                              |         |
-| 119  | Speculate     | client → primary         | a stream of Speculated       |         |
-| 139  | Speculated    | back                     |                              | batches |
+| 220  | DiskIs        | replica → leader         |                              |         |
+| 221  | LaneReportIs  | primary → leader         |                              |         |
+| 222  | SlotsAre      | leader → primary         |                              |         |
+| 223  | PassTo        | leader → primary         |                              |         |
+| 224  | LaneSynced    | follower → primary       |                              |         |
+| 225  | GetOwner      | client → leader          | OwnerIs                      |         |
+| 226  | OwnerIs       | back                     |                              |         |
+| 227  | FollowSlots   | client → leader          | a stream of SlotOrderIs      |         |
+| 228  | SlotOrderIs   | back                     |                              |         |
+| 229  | Speculate     | client → primary         | a stream of Speculated       |         |
+| 230  | Speculated    | back                     |                              | batches |
 
 A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `LaneSynced` goes
 over the connection on which the lane is followed.
@@ -117,17 +117,17 @@ class Speculated(msgspec.Struct, frozen=True, array_like=True):
 
 
 TYPES: dict[int, type[msgspec.Struct]] = {
-    110: DiskIs,
-    111: LaneReportIs,
-    112: SlotsAre,
-    113: PassTo,
-    114: LaneSynced,
-    115: GetOwner,
-    116: OwnerIs,
-    117: FollowSlots,
-    118: SlotOrderIs,
-    119: Speculate,
-    139: Speculated,
+    220: DiskIs,
+    221: LaneReportIs,
+    222: SlotsAre,
+    223: PassTo,
+    224: LaneSynced,
+    225: GetOwner,
+    226: OwnerIs,
+    227: FollowSlots,
+    228: SlotOrderIs,
+    229: Speculate,
+    230: Speculated,
 }
 
 register(TYPES)

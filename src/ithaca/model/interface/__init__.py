@@ -1,8 +1,9 @@
 """The public interface, synchronous: what every engine fulfils. Read `awaited.log` first: it is written by hand.
 
 `awaited` is the interface of `ithaca.aio`, and the source; `tools/generate_sync.py` writes `blocking`, the same classes
-for callers that wait, which this package lists. `shared` has what both give, and `unsupported` the refusal of what an
-engine cannot do: a method that not every engine has raises it unless the engine says otherwise.
+for callers that wait, which this package lists. `shared` has what both give, `positions` is how both are indexed, and
+`unsupported` the refusal of what an engine cannot do: a method that not every engine has raises it unless the engine
+says otherwise.
 
 The conformance suite (`tests/conformance`) states the behaviour behind these signatures, and runs against every engine.
 """

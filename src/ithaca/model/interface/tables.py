@@ -7,11 +7,7 @@ from typing import Any
 from ithaca.model.errors import Unsupported
 from ithaca.model.interface.shared import Batch
 
-_INSTALL = {
-    "pyarrow": "ithaca[arrow]",
-    "pandas": "pandas, beside ithaca[arrow]",
-    "polars": "polars, beside ithaca[arrow]",
-}
+_INSTALL = {"pyarrow": "pyarrow", "pandas": "pandas pyarrow", "polars": "polars pyarrow"}
 
 
 def package(name: str) -> Any:
@@ -19,7 +15,7 @@ def package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise Unsupported(f"this needs the package {name}: install {_INSTALL[name]}") from None
+        raise Unsupported(f"this needs the package {name}: pip install {_INSTALL[name]}") from None
 
 
 def arrow_table(batches: Sequence[Batch]) -> Any:

@@ -1,11 +1,10 @@
 """Which objects a log holds, and what of it they need: read, announced, and trimmed by."""
 
-from ithaca.model.errors import Trimmed
 from ithaca.model.interface.awaited.log import Log
 from ithaca.model.records import KeyFilter
 from ithaca.objects.entries import CatalogueEntry, Opened, Snapshotted, encode, kept_of
 from ithaca.objects.names import CATALOGUE_KEY
-from ithaca.objects.retaining import trim_point
+from ithaca.objects.retaining import beginning_trimmed, trim_point
 
 
 async def catalogue(log: Log, first: int) -> list[tuple[int, CatalogueEntry]]:
@@ -48,9 +47,5 @@ async def beginning(log: Log, name: str, where: KeyFilter) -> int:
             known = True
             break
     if known:
-        raise Trimmed(
-            f"commands of {name!r} below position {first} were trimmed: start from a snapshot of another replica, or "
-            'have replicas keep them in the log (snapshots="log")',
-            first=first,
-        )
+        raise beginning_trimmed(name, first)
     return first

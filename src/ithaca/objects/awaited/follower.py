@@ -1,29 +1,22 @@
 """Whoever plays the log: up to the tail at first, then along with it, in the background."""
 
-import heapq
-import logging
-import threading
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from itertools import count
-from typing import Generic, TypeVar
+from abc import abstractmethod
+from typing import Self
 
-from ithaca.model.errors import InvalidInput, IthacaError, LogClosed, Unavailable
+from ithaca.model.errors import IthacaError, LogClosed, Unavailable
 from ithaca.model.interface.awaited.log import Log
 from ithaca.model.interface.awaited.records import Subscription
 from ithaca.model.interface.shared import Batch
-from ithaca.model.records import KeyFilter, Record
+from ithaca.model.records import KeyFilter
+from ithaca.objects.awaited.opening import Opening
 from ithaca.objects.awaited.waiting import Bell, Lock, Promise, Worker
 from ithaca.objects.limit import Limit
 from ithaca.objects.limits import OBJECT_PATIENCE_S, OBJECT_RETRY_S_MAX, OBJECT_RETRY_S_MIN
+from ithaca.objects.shared.following import Chore, Following, _log
 from ithaca.runtime.backoff import Backoff
 
-Chore = TypeVar("Chore")
 
-_log = logging.getLogger("ithaca.objects")
-
-
-class Follower(ABC, Generic[Chore]):
+class Follower(Following[Chore], Opening):
     """Records of one filter in the order of their positions, each given to `_take` once.
 
     They come from a subscription. A read that must be fresh does not depend on it: records of others at the tail would
@@ -32,45 +25,35 @@ class Follower(ABC, Generic[Chore]):
     """
 
     def __init__(self, log: Log, where: KeyFilter, name: str) -> None:
+        super().__init__(where, name)
         self.log = log
-        self.name = name
-        self.where = where
-        self.covered = 1
-        """Everything below was taken."""
-        self.lock = threading.Lock()
-        """Held while records are taken, and by whoever looks at what came of them."""
-        self.failure: BaseException | None = None
-        self.is_open = False
-        self.holder = 0
-        """The thread in which a command or a query runs; it must not ask for what waits for it."""
-        self._live = False
         self._reading = Lock()
-        self._waiting: list[tuple[int, int, Promise[None]]] = []
-        self._numbers = count()
         self._subscription: Subscription | None = None
         self._worker: Worker | None = None
         self._bell = Bell()
 
     @abstractmethod
-    def _take(self, records: Sequence[Record], covered: int, live: bool) -> list[Chore]:
-        """Apply records, under the lock; what has to be waited for is a chore."""
-
-    @abstractmethod
     async def _perform(self, chore: Chore) -> None:
         """Do what was to be done, without the lock."""
 
+    @abstractmethod
+    async def _begin(self) -> None:
+        """Begin where the log has to be played from."""
+
     # Playing
 
-    async def begin(self, start: int) -> None:
-        """Play from here up to the tail as it is now, then follow."""
-        self.covered = start
-        self.is_open = True
-        await self._read_to(await self.log.tail())
-        self._live = True
-        self._worker = Worker(f"ithaca-{self.name}", self._follow)
+    async def open(self) -> Self:
+        if self.failure is not None:
+            raise self.failure
+        if not self.is_open:
+            try:
+                await self._begin()
+            except BaseException:
+                await self.close()
+                raise
+        return self
 
-    async def end(self) -> None:
-        """Follow no more. Idempotent."""
+    async def close(self) -> None:
         self.is_open = False
         self._bell.ring()
         self.fail(LogClosed(f"{self.name} was closed"))
@@ -80,29 +63,13 @@ class Follower(ABC, Generic[Chore]):
         if worker is not None:
             await worker.stop()
 
-    def fail(self, error: BaseException) -> None:
-        """Nobody who waits, or asks from now on, gets anything else."""
-        with self.lock:
-            self._fail(error)
-
-    def _fail(self, error: BaseException) -> None:
-        """The same, under the lock."""
-        self.failure = error
-        waiting, self._waiting = self._waiting, []
-        for _, _, promise in waiting:
-            promise.fail(error)
-
-    def check(self) -> None:
-        """Raise what makes this replica useless."""
-        if self.holder and self.holder == threading.get_ident():
-            raise InvalidInput(
-                f"a command, a query or a transaction of {self.name} may not call {self.name} itself: "
-                "use the state, or the transaction, that it is given"
-            )
-        if self.failure is not None:
-            raise self.failure
-        if not self.is_open:
-            raise LogClosed(f"{self.name} is not open: enter its context, or call its open()")
+    async def begin(self, start: int) -> None:
+        """Play from here up to the tail as it is now, then follow."""
+        self.covered = start
+        self.is_open = True
+        await self._read_to(await self.log.tail())
+        self.is_live = True
+        self._worker = Worker(f"ithaca-{self.name}", self._follow)
 
     # Waiting
 
@@ -118,19 +85,14 @@ class Follower(ABC, Generic[Chore]):
         if self.covered >= target:
             return
         promise: Promise[None] = Promise()
-        with self.lock:
-            if self.covered >= target:
-                return
-            heapq.heappush(self._waiting, (target, next(self._numbers), promise))
+        if not self._waits_for(target, promise):
+            return
         try:
             if not await promise.came(limit.within(OBJECT_PATIENCE_S)):
                 await self._read_to(min(target, await self.log.tail()))
             await promise.wait(limit.left_s, f"{self.name} at position {self.covered}, waiting for {target},")
         finally:
-            if not promise.done():
-                with self.lock:
-                    self._waiting = [each for each in self._waiting if each[2] is not promise]
-                    heapq.heapify(self._waiting)
+            self._leaves(promise)
 
     async def _read_to(self, target: int) -> None:
         """Read up to here by ourselves; the tail must have been as far."""
@@ -153,9 +115,7 @@ class Follower(ABC, Generic[Chore]):
                 _log.warning("%s cannot follow the log: %s; it tries again", self.name, error)
                 await self._bell.pause(backoff.next_s())
             except Exception as error:
-                if self.is_open and self.failure is None:
-                    _log.error("%s stopped at position %d: %s", self.name, self.covered, error)
-                    self.fail(error)
+                self._stopped(error)
                 return
 
     async def _subscribed(self, backoff: Backoff) -> None:
@@ -169,28 +129,8 @@ class Follower(ABC, Generic[Chore]):
                 await self._arrived(batches, subscription.position)
 
     async def _arrived(self, batches: list[Batch], covered: int) -> None:
-        records: list[Record] = []
-        for batch in batches:
-            records += batch.records()
-        with self.lock:
-            if self.failure is not None and not self.is_open:
-                return
-            self.holder = threading.get_ident()
-            try:
-                chores = self._take(records, covered, self._live)
-            except Exception as error:
-                self._fail(error)
-                raise
-            finally:
-                self.holder = 0
-            self.covered = max(self.covered, covered)
-            while self._waiting and self._waiting[0][0] <= self.covered:
-                heapq.heappop(self._waiting)[2].give(None)
-        for chore in chores:
+        for chore in self._taken(batches, covered):
             try:
                 await self._perform(chore)
             except IthacaError as error:
-                if not error.retry:
-                    self.fail(error)
-                    raise
-                _log.warning("%s could not do what it should: %s", self.name, error)
+                self._chore_failed(error)

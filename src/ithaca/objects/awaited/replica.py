@@ -3,43 +3,23 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import get_ident
-from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
-import msgspec
-
-from ithaca.model.errors import Diverged, InvalidInput, LogClosed, NotWritten, Overloaded, RecordTooLarge
+from ithaca.model.errors import InvalidInput, NotWritten
 from ithaca.model.interface.awaited.log import ClusterLog, Log, Pending
-from ithaca.model.limits import RECORD_BYTES_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.objects.awaited.catalogue import announce, beginning, trim_behind
-from ithaca.objects.awaited.follower import Follower, _log
+from ithaca.objects.awaited.follower import Follower
 from ithaca.objects.awaited.snapshots import DirectorySnapshots, LogSnapshots, Snapshots
 from ithaca.objects.awaited.waiting import Promise
-from ithaca.objects.encoding import detached
-from ithaca.objects.entries import FORMAT, Command, Opened, Snapshotted, encode
+from ithaca.objects.entries import FORMAT, Opened, Snapshotted
 from ithaca.objects.kind import Kind, State
 from ithaca.objects.limit import Limit
-from ithaca.objects.limits import OBJECT_PROPOSALS_MAX
-from ithaca.objects.machine import (
-    Answer,
-    Append,
-    Arrived,
-    Effect,
-    Fail,
-    Machine,
-    Outcome,
-    Pace,
-    ReadAgain,
-    ReadBack,
-    Save,
-    SnapshotWanted,
-)
+from ithaca.objects.machine import Append, Arrived, Effect, Outcome, ReadAgain, Save, SnapshotWanted
 from ithaca.objects.names import checked_name, command_key
 from ithaca.objects.settings import Options, Settings
+from ithaca.objects.shared.replica import ReplicaBase
 from ithaca.objects.snapshot import Snapshot
-from ithaca.runtime.machine import rng
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
@@ -76,7 +56,7 @@ class Proposal(Generic[Returned]):
         return self._promise.done()
 
 
-class Replica(Follower[Effect], Generic[State]):
+class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
     """One replica of an object: `replicate` makes it, entering its context opens it.
 
     Any number of replicas, in any number of processes, come to the same state, since all of them apply the same
@@ -87,55 +67,25 @@ class Replica(Follower[Effect], Generic[State]):
         self, log: Log, kind: Kind[State], *, name: str, settings: Settings, scratch: Kind[State] | None = None
     ) -> None:
         """`scratch` makes the states of `as_of`, where the kind's own are kept somewhere."""
-        super().__init__(log, KeyFilter.equals(command_key(checked_name(name))), name)
-        self.timeout = settings.timeout
-        self._settings = settings
+        Follower.__init__(self, log, KeyFilter.equals(command_key(checked_name(name))), name)
+        self._set_up(kind, settings, scratch)
         # A sync cannot be abandoned: with a time-out the log of a directory leaves it to another thread, which costs
         # more than the sync. So only the wait for the result is bounded there.
         self._append_timeout = settings.timeout if isinstance(log, ClusterLog) else None
-        self._kind = kind
-        self._scratch = scratch or kind
-        self._key = command_key(name)
-        self._origin = rng().getrandbits(63)
-        self._number = 0
-        self._answers: dict[int, Promise[Outcome]] = {}
         self._snapshots = _kept_in(settings.snapshots, log, name)
-        replica = settings.replica or f"{self._origin:x}"
-        self._machine: Machine[State] = Machine(kind, name, origin=self._origin, replica=replica, pace=settings.pace)
-
-    def __repr__(self) -> str:
-        state = "failed" if self.failure is not None else "open" if self.is_open else "not open"
-        return f"<Replica {self.name!r} of {self._kind.name}, {state}, at position {self._machine.position}>"
 
     # Life
 
-    async def open(self) -> Self:
-        """Play the log from the newest snapshot up to its tail, and follow it from then on."""
-        if self.failure is not None:
-            raise self.failure
-        if not self.is_open:
-            try:
-                await self.begin(await self._started())
-                if self._machine.count == 0 and not self._settings.read_only:
-                    await announce(self.log, Opened(FORMAT, self.name, self._kind.name, self._kind.version))
-            except BaseException:
-                await self.close()
-                raise
-        return self
+    async def _begin(self) -> None:
+        await self.begin(await self._started())
+        if self._machine.count == 0 and not self._settings.read_only:
+            await announce(self.log, Opened(FORMAT, self.name, self._kind.name, self._kind.version))
 
     async def close(self) -> None:
         """Follow no more; whoever waits is told so. The log stays open. Idempotent."""
-        await self.end()
+        await super().close()
         with self.lock:
             self._machine.release()
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # Commands
 
@@ -156,8 +106,8 @@ class Replica(Follower[Effect], Generic[State]):
         It returns once the command is durable, ordered and applied by this replica. After `DeadlineExceeded`, and
         whatever else has `outcome_unknown`, the command may still be applied.
         """
-        limit = Limit(self.timeout)
-        number, promise, value = self._prepared(method, arguments, named)
+        limit, promise = Limit(self.timeout), Promise[Outcome]()
+        number, value = self._prepared(promise, method, arguments, named)
         try:
             await self.log.append(value, key=self._key, timeout=self._append_timeout)
         except BaseException:
@@ -167,7 +117,8 @@ class Replica(Follower[Effect], Generic[State]):
 
     async def submit(self, method: Any, *arguments: Any, **named: Any) -> Proposal[Any]:
         """`propose` without waiting for the result; waits only while too many bytes are in flight."""
-        number, promise, value = self._prepared(method, arguments, named)
+        promise = Promise[Outcome]()
+        number, value = self._prepared(promise, method, arguments, named)
         try:
             pending = await self.log.submit(value, key=self._key)
         except BaseException:
@@ -175,68 +126,7 @@ class Replica(Follower[Effect], Generic[State]):
             raise
         return Proposal(self, number, promise, pending)
 
-    def _prepared(
-        self, method: Any, arguments: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[int, Promise[Outcome], bytes]:
-        """A command with its number, and who waits for it."""
-        self.check()
-        found = self._kind.method(method)
-        data = msgspec.Raw(found.encode(arguments, named))
-        promise: Promise[Outcome] = Promise()
-        with self.lock:
-            if len(self._answers) >= OBJECT_PROPOSALS_MAX:
-                raise Overloaded(
-                    f"{OBJECT_PROPOSALS_MAX} commands of {self.name} wait for their results: wait for some"
-                )
-            self._number = number = self._number + 1
-            self._answers[number] = promise
-        value = encode(Command(self._kind.name, self._kind.version, self._origin, number, found.name, data))
-        if len(value) + len(self._key) > RECORD_BYTES_MAX:
-            self.forget(number)
-            raise RecordTooLarge(
-                f"the arguments of {self._kind.name}.{found.name} take {len(data)} bytes, and a command has at most "
-                f"{RECORD_BYTES_MAX}: split it, or append the large part and propose its position"
-            )
-        return number, promise, value
-
-    def forget(self, number: int) -> None:
-        """Nobody waits for this command any more."""
-        with self.lock:
-            self._answers.pop(number, None)
-
     # Reads
-
-    @property
-    def position(self) -> int:
-        """Everything below was applied here."""
-        return self._machine.position
-
-    @property
-    def time_us(self) -> int:
-        """When the last command that was applied here was proposed; 0 before the first."""
-        return self._machine.time_us
-
-    def local(self, query: Callable[[State], Returned]) -> Returned:
-        """What the query returns for the state as it is here, which may be behind others. It must change nothing."""
-        if self.failure is not None or not self.is_open or self.holder:
-            self.check()
-        with self.lock:
-            self.holder = get_ident()
-            try:
-                value: Returned = detached(query(self._machine.state))
-            finally:
-                self.holder = 0
-        return value
-
-    def look(self, query: Callable[[State], Returned]) -> Returned:
-        """`local` without a copy, for a query that gives away nothing of the state that can change."""
-        self.check()
-        with self.lock:
-            self.holder = get_ident()
-            try:
-                return query(self._machine.state)
-            finally:
-                self.holder = 0
 
     async def read(
         self, query: Callable[[State], Returned], *, at_least: int | None = None, timeout: float | None = None
@@ -265,7 +155,7 @@ class Replica(Follower[Effect], Generic[State]):
 
     async def as_of(self, position: int) -> State:
         """The state behind the record at `position`, played anew from the newest snapshot before it."""
-        machine: Machine[State] = Machine(self._scratch, self.name, origin=0, replica="", pace=Pace())
+        machine = self._past_machine()
         tail = await self.log.tail()
         if position >= tail:
             raise NotWritten(f"position {position} is not written yet; the tail is {tail}", tail=tail)
@@ -305,46 +195,12 @@ class Replica(Follower[Effect], Generic[State]):
         self._restore(self._machine, snapshot)
         return self._machine.position
 
-    def _restore(self, machine: Machine[State], snapshot: Snapshot, state: State | None = None) -> None:
-        snapshot.check_of(self.name, self._kind.name, f"the snapshot at position {snapshot.head.position}")
-        machine.restore(snapshot, state)
-
     async def _saved(self, snapshot: Snapshot) -> None:
         assert self._snapshots is not None
         await self._snapshots.save(snapshot)
         if self._settings.retain:
             position, retain = snapshot.head.position, tuple(self._settings.retain)
             await trim_behind(self.log, Snapshotted(FORMAT, self.name, self._settings.replica, position, retain))
-
-    # What the machine says
-
-    def _take(self, records: Sequence[Record], covered: int, live: bool) -> list[Effect]:
-        chores: list[Effect] = []
-        for effect in self._machine.step(Arrived(records, covered, live and not self._settings.read_only)):
-            if isinstance(effect, Answer):
-                promise = self._answers.pop(effect.number, None)
-                if promise is not None:
-                    promise.give(effect.outcome)
-            elif isinstance(effect, Fail):
-                self._suspect(effect.error)
-            else:
-                chores.append(effect)
-        return chores
-
-    def _suspect(self, error: BaseException) -> None:
-        if self._settings.checks == "stop":
-            self._fail(error)
-        else:
-            _log.error("%s: %s", self.name, error)
-
-    def _fail(self, error: BaseException) -> None:
-        if isinstance(self.failure, Diverged) and self.failure.position and isinstance(error, Diverged):
-            return  # the first command that differed is known already
-        super()._fail(error)
-        answers, self._answers = self._answers, {}
-        told = error if not isinstance(error, LogClosed) else _closed_early(self.name)
-        for promise in answers.values():
-            promise.fail(told)
 
     async def _perform(self, chore: Effect) -> None:
         if isinstance(chore, Save):
@@ -358,19 +214,8 @@ class Replica(Follower[Effect], Generic[State]):
                 while batches := await found.take_batches(None):
                     for batch in batches:
                         records += batch.records()
-            with self.lock:
-                effects = self._machine.step(ReadBack(chore.position, records))
-                for effect in effects:
-                    if isinstance(effect, Fail):
-                        self._suspect(effect.error)
-            for effect in effects:
+            for effect in self._read_back(chore.position, records):
                 await self._perform(effect)
-
-
-def _closed_early(name: str) -> LogClosed:
-    error = LogClosed(f"{name} was closed before the command was applied here: its outcome is unknown")
-    error.outcome_unknown = True
-    return error
 
 
 def _kept_in(snapshots: str | os.PathLike[str] | None, log: Log, name: str) -> Snapshots | None:

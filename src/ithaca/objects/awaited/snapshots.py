@@ -3,17 +3,15 @@
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from ithaca.model.errors import Corrupt
 from ithaca.model.interface.awaited.log import Log
 from ithaca.model.records import KeyFilter
 from ithaca.objects.awaited.waiting import in_thread
-from ithaca.objects.entries import FORMAT, Chunk, Mark, encode, kept_of
-from ithaca.objects.limits import OBJECT_SNAPSHOT_CHUNK_BYTES, OBJECT_SNAPSHOT_CHUNKS_TOGETHER, OBJECT_SNAPSHOT_SEARCH
+from ithaca.objects.entries import Mark
+from ithaca.objects.limits import OBJECT_SNAPSHOT_SEARCH
 from ithaca.objects.names import chunk_key, mark_key
+from ithaca.objects.shared.marks import ChunkedSnapshot, chunk_of, from_chunks, newer_mark
 from ithaca.objects.snapshot import Snapshot
 from ithaca.objects.snapshot_directory import newest_in, save_in
-from ithaca.runtime.machine import rng
-from ithaca.wire.batch import crc32c
 
 
 class Snapshots(ABC):
@@ -54,17 +52,11 @@ class LogSnapshots(Snapshots):
         return None if mark is None else await self._load(mark)
 
     async def save(self, snapshot: Snapshot) -> None:
-        data = snapshot.to_bytes()
-        number = rng().getrandbits(63)
-        step = OBJECT_SNAPSHOT_CHUNK_BYTES
-        chunks = [encode(Chunk(FORMAT, number, at // step, data[at : at + step])) for at in range(0, len(data), step)]
-        first = last = 0
-        for at in range(0, len(chunks), OBJECT_SNAPSHOT_CHUNKS_TOGETHER):
-            together = chunks[at : at + OBJECT_SNAPSHOT_CHUNKS_TOGETHER]
+        chunked, first, last = ChunkedSnapshot(snapshot), 0, 0
+        for together in chunked.groups:
             receipt = await self._log.append_many(together, keys=[self._chunks] * len(together))
             first, last = first or receipt.position, receipt.positions[-1]
-        mark = Mark(FORMAT, number, snapshot.head.position, first, last, len(data), crc32c(data))
-        await self._log.append(encode(mark), key=self._marks)
+        await self._log.append(chunked.mark(first, last), key=self._marks)
 
     async def _newest_mark(self, position_max: int | None) -> Mark | None:
         """Looked for backwards from the tail, in stretches that grow: it costs as much as lies behind the snapshot."""
@@ -75,9 +67,7 @@ class LogSnapshots(Snapshots):
             found: Mark | None = None
             async with self._log.read_range(start, stop, where=KeyFilter.equals(self._marks)) as records:
                 async for record in records:
-                    mark = kept_of(record)
-                    if isinstance(mark, Mark) and (position_max is None or mark.position <= position_max):
-                        found = mark if found is None or mark.position >= found.position else found
+                    found = newer_mark(found, record, position_max)
             if found is not None:
                 return found if found.first >= first else None
             stop, span = start, 4 * span
@@ -87,10 +77,5 @@ class LogSnapshots(Snapshots):
         data = bytearray()
         async with self._log.read_range(mark.first, mark.last + 1, where=KeyFilter.equals(self._chunks)) as records:
             async for record in records:
-                chunk = kept_of(record)
-                if isinstance(chunk, Chunk) and chunk.snapshot == mark.snapshot:
-                    data += chunk.data
-        where = f"the snapshot in the log, positions {mark.first} to {mark.last}"
-        if len(data) != mark.bytes or crc32c(bytes(data)) != mark.crc:
-            raise Corrupt("its chunks are not what its mark says", file=where, offset=len(data))
-        return Snapshot.from_bytes(bytes(data), where)
+                data += chunk_of(mark, record)
+        return from_chunks(mark, bytes(data))

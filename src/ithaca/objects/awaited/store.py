@@ -1,25 +1,22 @@
 """Keys and values on the log: a replica of `store_state`, with the operations of CORFU-Store and Scalog-Store."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from ithaca.model.errors import Conflict, InvalidInput
 from ithaca.model.interface.awaited.log import Log
+from ithaca.objects.awaited.opening import Opening
 from ithaca.objects.awaited.replica import Proposal, Replica
-from ithaca.objects.kind import Kind
 from ithaca.objects.limits import STORE_ATTEMPTS_MAX
 from ithaca.objects.settings import Options, Place, Settings
-from ithaca.objects.store_state import KIND, StoreState, Writes, table_of
-from ithaca.objects.store_tables import SqliteTable
+from ithaca.objects.shared.store import conflict, copied, scanned, store_kinds, tried, value_of, values_of
+from ithaca.objects.store_state import StoreState, Writes
 from ithaca.objects.transaction import Transaction, checked_key, checked_value, checked_writes
 from ithaca.objects.view import Progress, View
 
 Returned = TypeVar("Returned")
 
 
-class Store:
+class Store(Opening):
     """A store of keys and values, each operation atomic over all its keys, in the order of the log.
 
     Reads are linearizable, unless `at_least` names a position from which on they may be: 0 reads what is here. State is
@@ -37,14 +34,8 @@ class Store:
     def __init__(
         self, log: Log, name: str = "store", *, state: Place | None = None, **settings: Unpack[Options]
     ) -> None:
-        if state is not None and settings.get("snapshots") is not None:
-            raise InvalidInput("a store in a file goes on from its file: leave snapshots out, or state")
-        memory = Kind(StoreState, StoreState, name=KIND)
-        kind = memory
-        if state is not None:
-            path = Path(state)
-            kind = Kind(lambda: StoreState(SqliteTable(path)), StoreState, name=KIND)
-        self._replica = Replica(log, kind, name=name, settings=Settings(**settings), scratch=memory)
+        kind, scratch = store_kinds(state, settings)
+        self._replica = Replica(log, kind, name=name, settings=Settings(**settings), scratch=scratch)
 
     def __repr__(self) -> str:
         return repr(self._replica).replace("Replica", "Store", 1)
@@ -60,14 +51,6 @@ class Store:
         """Follow no more. The log stays open. Idempotent."""
         await self._replica.close()
 
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()
-
     # Reads
 
     async def get(self, key: bytes, *, at_least: int | None = None) -> bytes | None:
@@ -78,36 +61,23 @@ class Store:
         """The values of several keys, all of one position."""
         wanted = [checked_key(key) for key in keys]
         await self._freshened(at_least)
-        return self._look(lambda state: {key: _value(state, key) for key in wanted})
+        return self._replica.look(values_of(wanted))
 
     def local_get(self, key: bytes) -> bytes | None:
         """The value that the key has here, at once."""
-        return self._replica.local(lambda state: _value(state, key))
+        return self._replica.local(lambda state: value_of(state, key))
 
     async def scan(
         self, prefix: bytes = b"", *, after: bytes | None = None, limit: int | None = None, at_least: int | None = None
     ) -> list[tuple[bytes, bytes]]:
         """The keys that begin so, with their values, in order and of one position: at most `limit` behind `after`."""
         await self._freshened(at_least)
-
-        def found(state: StoreState) -> list[tuple[bytes, bytes]]:
-            items: list[tuple[bytes, bytes]] = []
-            for key, entry in table_of(state).scan(prefix, after):
-                if limit is not None and len(items) >= limit:
-                    break
-                items.append((key, entry.value))
-            return items
-
-        return self._look(found)
+        return self._replica.look(scanned(prefix, after, limit))
 
     async def view(self) -> View:
         """A copy of everything as it is now, which never changes: a consistent snapshot."""
         await self._freshened(None)
-
-        def copied(state: StoreState) -> View:
-            return View(StoreState.from_snapshot(state.to_snapshot()), self._replica.position)
-
-        return self._look(copied)
+        return self._replica.look(copied(lambda: self._replica.position))
 
     async def as_of(self, position: int) -> View:
         """Everything as it was behind the record at `position`, played anew from the log.
@@ -159,22 +129,12 @@ class Store:
         """
         for _ in range(STORE_ATTEMPTS_MAX):
             await self._freshened(None)
-            transaction, returned = self._tried(body)
+            transaction, returned = self._replica.look(tried(body))
             if not transaction.writes:
                 return returned
             if await self._replica.propose(StoreState.commit, transaction.reads, transaction.scans, transaction.writes):
                 return returned
-        raise Conflict(
-            f"a transaction on {self._replica.name} lost {STORE_ATTEMPTS_MAX} times against others: try again, or "
-            "have fewer at a time change the same keys"
-        )
-
-    def _tried(self, body: Callable[[Transaction], Returned]) -> tuple[Transaction, Returned]:
-        def tried(state: StoreState) -> tuple[Transaction, Returned]:
-            transaction = Transaction(state)
-            return transaction, body(transaction)
-
-        return self._look(tried)
+        raise conflict(self._replica.name, STORE_ATTEMPTS_MAX)
 
     # Snapshots
 
@@ -187,12 +147,3 @@ class Store:
             await self._replica.sync()
         else:
             await self._replica.caught_up(at_least)
-
-    def _look(self, query: Callable[[StoreState], Returned]) -> Returned:
-        """What the query makes of the state: of bytes, which nobody can change."""
-        return self._replica.look(query)
-
-
-def _value(state: StoreState, key: bytes) -> bytes | None:
-    entry = table_of(state).get(key)
-    return None if entry is None else entry.value

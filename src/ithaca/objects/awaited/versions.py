@@ -1,23 +1,23 @@
 """Objects with versions, each in the shard of the caller's choice, read directly by position (vScalog)."""
 
-from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
-
 from ithaca.model.errors import NoSuchShard, ShardFinalized, Unsupported
 from ithaca.model.interface.awaited.log import ClusterLog, Log
-from ithaca.model.records import Buffer, KeyFilter, Receipt, Record
+from ithaca.model.records import Buffer, KeyFilter, Receipt
 from ithaca.objects.awaited.catalogue import announce
 from ithaca.objects.awaited.follower import Follower
 from ithaca.objects.entries import FORMAT, Opened
 from ithaca.objects.limit import Limit
 from ithaca.objects.limits import OBJECT_TIMEOUT_S
 from ithaca.objects.names import checked_name, version_prefix
+from ithaca.objects.shared.versions import VersionsBase
 from ithaca.objects.transaction import checked_key
-from ithaca.objects.version_index import Version, VersionIndex
+from ithaca.objects.version_index import Version
+
+_MOVES = (NoSuchShard, ShardFinalized, Unsupported)
+"""A shard that takes no more, so that the object moves; or none is chosen."""
 
 
-class Versions(Follower[None]):
+class Versions(VersionsBase, Follower[None]):
     """Objects whose versions all stay readable, by position, until they are trimmed.
 
     A version is a record of the log as it is: the value, under the object's name. It is written to the shard that the
@@ -34,42 +34,12 @@ class Versions(Follower[None]):
     """
 
     def __init__(self, log: Log, name: str = "versions", *, timeout: float | None = OBJECT_TIMEOUT_S) -> None:
-        self._prefix = version_prefix(checked_name(name))
-        super().__init__(log, KeyFilter.prefix(self._prefix), name)
-        self.timeout = timeout
-        self._index = VersionIndex(self._prefix)
-        self._announced = False
-        self._placed: dict[bytes, Version] = {}
-        """What was put by this handle and is not indexed yet: the next version goes to the same shard."""
+        prefix = version_prefix(checked_name(name))
+        Follower.__init__(self, log, KeyFilter.prefix(prefix), name)
+        self._set_up(prefix, timeout)
 
-    def __repr__(self) -> str:
-        return f"<Versions {self.name!r}, {'open' if self.is_open else 'not open'}, at position {self.covered}>"
-
-    # Life
-
-    async def open(self) -> Self:
-        """Build the index from the log, and keep it up to date from then on."""
-        if self.failure is not None:
-            raise self.failure
-        if not self.is_open:
-            try:
-                await self.begin(await self.log.first())
-            except BaseException:
-                await self.close()
-                raise
-        return self
-
-    async def close(self) -> None:
-        """Follow no more. The log stays open. Idempotent."""
-        await self.end()
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()
+    async def _begin(self) -> None:
+        await self.begin(await self.log.first())
 
     # Writing
 
@@ -86,21 +56,12 @@ class Versions(Follower[None]):
         if shard is not None:
             receipt = await self._append(shard, name, value)
         else:
-            with self.lock:
-                newest = self._placed.get(name) or self._index.newest(name)
+            newest = self._newest(name)
             try:
                 receipt = await self._append(None if newest is None else newest.shard, name, value)
-            except (
-                NoSuchShard,
-                ShardFinalized,
-                Unsupported,
-            ):  # it takes no more, and the object moves; or none is chosen
+            except _MOVES:
                 receipt = await self._append(None, name, value)
-        version = Version(name, receipt.position, receipt.shard)
-        with self.lock:
-            if version.position >= self.covered:
-                self._placed[name] = version
-        return version
+        return self._put(Version(name, receipt.position, receipt.shard))
 
     async def _append(self, shard: int | None, name: bytes, value: Buffer) -> Receipt:
         key = self._prefix + name
@@ -149,21 +110,6 @@ class Versions(Follower[None]):
         first = await self.log.first()
         with self.lock:
             return [version for version in self._index.history(name) if version.position >= first]
-
-    def objects(self, shard: int | None = None) -> list[bytes]:
-        """The names that are known here, of one shard if it is named, in order."""
-        with self.lock:
-            return list(self._index.objects(shard))
-
-    def shards(self) -> dict[int, int]:
-        """How many objects have versions in each shard, as is known here."""
-        with self.lock:
-            return self._index.shards()
-
-    def _take(self, records: Sequence[Record], covered: int, live: bool) -> list[None]:
-        self._index.add(records)
-        self._placed = {name: version for name, version in self._placed.items() if version.position >= covered}
-        return []
 
     async def _perform(self, chore: None) -> None:
         raise AssertionError("an index has nothing to do")

@@ -1,1 +1,4 @@
-"""What a world of the engine `belfast` has beyond that of `scalog`: `engine` puts it together."""
+"""What a world of the engine `belfast` has beyond that of `scalog`; `engine` puts it together.
+
+`speculators` are clients that speculate, `witness` has the rules of slots.
+"""

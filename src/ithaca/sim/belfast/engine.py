@@ -1,14 +1,14 @@
 """Belfast, as the simulator needs it: scalog's world, without what this engine has not."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ithaca.engines.belfast.messages import LaneReportIs, LaneSynced
 from ithaca.model.config.failures import NO_ACTION
 from ithaca.model.engine import EngineName
+from ithaca.sim.belfast.speculators import Speculating, speculators_of
 from ithaca.sim.belfast.witness import BelfastWitness
 from ithaca.sim.configuration import Configuration
-from ithaca.sim.engine import SimulatedEngine, Simulation
+from ithaca.sim.engine import Client, Condition, SimulatedEngine, Simulation
 from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.scalog import configuration
 from ithaca.sim.scalog.engine import ScalogSimulation, SimulatedScalog
@@ -23,7 +23,6 @@ class SimulatedBelfast(SimulatedScalog):
     name: EngineName = "belfast"
     faults: tuple[str, ...] = tuple(kind for kind in SimulatedScalog.faults if kind != REPLACE)
     paths: Mapping[str, str] = PATHS
-    repeatable: tuple[type, ...] = (*SimulatedScalog.repeatable, LaneReportIs, LaneSynced)
 
     def draw(self, shared: Configuration) -> Configuration:
         """Replicas are not replaced, and nobody stands between them and the leader."""
@@ -38,6 +37,17 @@ class SimulatedBelfast(SimulatedScalog):
 
 class BelfastSimulation(ScalogSimulation):
     """See `Simulation`."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._speculators = [Speculating(world, number) for number in range(speculators_of(world.configuration.seed))]
+
+    def clients(self) -> Sequence[Client]:
+        return [*super().clients(), *self._speculators]
+
+    def clients_end(self) -> Iterator[Condition]:
+        yield "speculators are told everything", lambda: all(each.has_all for each in self._speculators)
+        yield from super().clients_end()
 
     def _make_witness(self, world: World) -> ScalogWitness:
         return BelfastWitness(world, self._invariants, self._times)

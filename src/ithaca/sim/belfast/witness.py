@@ -48,6 +48,7 @@ class BelfastWitness(ScalogWitness):
                 self.accuse("slots", f"a record of lane {lane} is ordered at {place}, a slot of {owner(place)}")
 
     def _note_times(self, state: OrderingState, outcomes: list[Outcome]) -> None:
+        self._world.ordered.first = max(self._world.ordered.first, state.first)
         for outcome in outcomes:
             if isinstance(outcome, OrderedCut):
                 start = int(outcome.positions.min()) if len(outcome.keys) else outcome.tail

@@ -55,4 +55,6 @@ class OrderTimes:
         right = self.first_at(time_us)
         if start == right or (tail_before <= start < right) or (right < start <= trimmed):
             return None
+        if right < trimmed <= start and bisect_left(self._starts, trimmed) == bisect_left(self._starts, start):
+            return None  # between them, no record is known to be
         return f"a subscription from the time {time_us} on began at position {start} instead of {right}"

@@ -9,6 +9,8 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from ithaca.engines.scalog.messages.appending import Append
 from ithaca.engines.scalog.messages.reading import Read
 from ithaca.model.errors import IthacaError
@@ -98,7 +100,7 @@ class ConnectionFlood:
 
     async def _connected(self, address: Address, kind: str) -> Connection:
         if kind != "silent":
-            return await dial(address, _HELLO, self)
+            return await dial(address, structs.replace(_HELLO, engine=self._world.configuration.engine), self)
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(lambda: Connection(_never), address.host, address.port)
         return connection

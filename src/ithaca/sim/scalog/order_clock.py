@@ -49,8 +49,8 @@ class TimeRules:
         self._offsets: list[tuple[int, int]] = []
         """When a leader said the time, and by how much it was ahead of the true one."""
         self._leapt_ns = -1
-        self._cuts: list[tuple[int, int, int]] = []
-        """Of each cut with records: where they begin, when it was proposed, and its time."""
+        self._cuts: list[tuple[int, int, int, int]] = []
+        """Of each cut with records: where they begin, when it was proposed, its time, and where they end."""
         self._opened_ns: dict[LaneId, tuple[int, int]] = {}
         """Of each part: when it was opened, and its time to live."""
         self._voters: tuple[int, ...] = ()
@@ -109,7 +109,8 @@ class TimeRules:
             match outcome:
                 case OrderedCut() if len(outcome.keys):
                     said_ns = self._said_ns.get(outcome.time_us, now_ns)
-                    self._cuts.append((int(outcome.positions.min()), said_ns, outcome.time_us))
+                    end = int((outcome.positions + outcome.counts).max())
+                    self._cuts.append((int(outcome.positions.min()), said_ns, outcome.time_us, end))
                 case PartOpened(part=part) if isinstance(entry, OpenPart):
                     said_ns = self._said_ns.get(entry.time_us, now_ns)
                     self._opened_ns.setdefault(part.lane, (said_ns, entry.ttl_us))
@@ -162,9 +163,9 @@ class TimeRules:
         recorder.events.append(Trim(now_ns, None, before))  # nobody is told
         self._world.count("trimmed by retention")
         at = bisect_left(self._cuts, before, key=lambda cut: cut[0]) - 1
-        if at < 0:
-            return  # no record goes
-        _, ordered_ns, time_us = self._cuts[at]
+        if at < 0 or self._cuts[at][3] <= self._world.ordered.first:
+            return  # no record goes: there is none, or they are gone already
+        _, ordered_ns, time_us, _ = self._cuts[at]
         true_us = (now_ns - ordered_ns) // 1000
         since_ns = now_ns - configuration.limits["RETENTION_WAIT_S"] * 1_000_000_000
         waited = bisect_left(self._offsets, since_ns, key=lambda said: said[0])

@@ -131,7 +131,7 @@ class Machine:
         producer = self._pick()
         if producer is None:
             return
-        session = self.world.leader.session(producer)
+        session = self.world.leader.sessions.get(producer)
         for placed in session.placed:
             found = self.world.leader.take(batch_of(producer, placed.first_seq, placed.count, epoch=session.epoch))
             assert found == placed
@@ -202,7 +202,7 @@ def test_numbers_of_an_opened_session_go_on() -> None:
     with pytest.raises(SessionFenced):
         world.leader.take(batch_of(1, 3, 1))
     assert world.leader.take(batch_of(1, 3, 1, epoch=2)).base_lsn == 2
-    assert world.leader.session(1).next_seq == 3
+    assert world.leader.sessions.get(1).next_seq == 3
 
 
 def test_a_range_is_bounded() -> None:
@@ -247,7 +247,7 @@ def test_openings_and_trims_that_are_not_committed_do_not_act() -> None:
     world.elect(kept=0)
     assert world.committed.trim_lsn == 0
     assert world.leader.take(batch_of(1, 4)).base_lsn == 3
-    assert world.leader.session(1).epoch == 1
+    assert world.leader.sessions.get(1).epoch == 1
 
 
 def test_a_batch_that_survives_two_leaders_is_not_placed_again() -> None:

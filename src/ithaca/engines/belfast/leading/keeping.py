@@ -85,7 +85,8 @@ class LaneKeeper:
 
     def next_look_us(self) -> int | None:
         """When to look at the latest; None while nobody is missing."""
-        short = [since_us + self._detection_us for since_us in self._short_since.values()]
+        pending = {entry.lane for entry in (*self._in_flight, *self._later) if isinstance(entry, FailLane | CloseLane)}
+        short = [since_us + self._detection_us for lane, since_us in self._short_since.items() if lane not in pending]
         return min([*short, *self._later.values()], default=None)
 
     # Disks

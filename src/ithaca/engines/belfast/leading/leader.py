@@ -139,7 +139,9 @@ class SlotLeader(CutProposer):
             effects.append(Propose(cut))
         lanes = [lane for shard in self._live() for lane in shard]
         written = {lane: self._progress.durable(lane) for lane in lanes}
-        mode = "free" if self.changes else self._mode.choose(self._speculators(lanes), now_us)
+        mode = (
+            "free" if self.changes or self._is_shard_leaving() else self._mode.choose(self._speculators(lanes), now_us)
+        )
         plan = self._planner.plan(lanes, written, mode, now_us, max(1, self._configuration.order_interval_us))
         if plan.entry is not None:
             effects.append(Propose(plan.entry))
@@ -158,6 +160,11 @@ class SlotLeader(CutProposer):
 
     def _live(self) -> list[list[LaneId]]:
         return [shard.open_lanes() for shard in self._state.shards.by_number.values() if shard.phase == "live"]
+
+    def _is_shard_leaving(self) -> bool:
+        """Whether a shard has a grace, in which it orders on without slots: then the order is free until it is over."""
+        shards = self._state.shards
+        return any(shards.by_number[shard].open_lanes() for shard in shards.graces)
 
     def _speculators(self, lanes: list[LaneId]) -> int:
         reports = (self._progress.report(lane) for lane in lanes)

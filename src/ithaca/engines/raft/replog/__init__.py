@@ -2,7 +2,8 @@
 
 An entry of Raft's log is a *range* of the data log or a control entry (`entries`). What committed entries add up to is
 `LogState` (`state`): how long the log is (the *cursor*), where it begins, and which sessions there are (`sessions`).
-`Placing` (`placing`) is a leader's side: which batches it takes, and which range they make.
+`Placing` (`placing`) is a leader's side: which batches it takes, and which range they make. `idle` says which sessions
+expire because nobody uses them.
 
 A position is an LSN plus one. The bytes of a range are in the lane of every server that has the range's entry; that
 they get there first, and leave last, is the business of `storage`.

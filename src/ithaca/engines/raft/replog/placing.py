@@ -8,7 +8,7 @@ What was taken together becomes one range, proposed when the turn of the loop en
 from collections import OrderedDict, deque
 
 from ithaca.engines.raft.replog.entries import BATCHES_MAX, Control, Range, RangeBatch, range_of
-from ithaca.engines.raft.replog.sessions import Placed, Session, is_anonymous
+from ithaca.engines.raft.replog.sessions import Placed, Session, Sessions, is_anonymous
 from ithaca.engines.raft.replog.state import LogState
 from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, RAFT_APPEND_BYTES_MAX, SESSION_BATCHES_MAX
 from ithaca.sessions.continuing import conflict
@@ -97,6 +97,7 @@ class Placing:
         self._taken, self._taken_bytes = [], 0
         self._sessions.clear()
 
-    def session(self, producer_id: int) -> Session:
-        """As it is behind everything that was proposed; `SessionExpired`."""
-        return self._log.sessions.get(producer_id)
+    @property
+    def sessions(self) -> Sessions:
+        """As they are behind everything that was proposed."""
+        return self._log.sessions

@@ -2,5 +2,5 @@
 
 Read `server` first. `machine` is what is agreed on, `leading` one term of leading, `requests` what clients ask,
 `reading` what is read here, `cargo` what travels beside Raft's messages, `copying` how a follower gets what a
-compaction point refers to, `retention` what goes by itself, `status` how it tells people.
+compaction point refers to, `retention` and `idle` what goes by itself, `status` how it tells people.
 """

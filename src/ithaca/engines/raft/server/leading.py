@@ -11,6 +11,7 @@ from ithaca.engines.raft.messages import Acks
 from ithaca.engines.raft.name import NAME
 from ithaca.engines.raft.replog.entries import Control, Found, encode_entry
 from ithaca.engines.raft.replog.placing import Placing
+from ithaca.engines.raft.replog.sessions import Sessions
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.storage.shared_log import SEED, SharedLog
 from ithaca.model.errors import IthacaError, Overloaded, Unavailable
@@ -51,6 +52,11 @@ class Leading:
     def is_ready(self) -> bool:
         """Whether an entry of this term was applied, and the log is founded: from then on requests are taken."""
         return self._placing is not None and self._ended is None
+
+    @property
+    def sessions(self) -> Sessions | None:
+        """As they are behind everything that was proposed; None while no requests are taken."""
+        return None if self._placing is None or self._ended is not None else self._placing.sessions
 
     # What clients ask
 

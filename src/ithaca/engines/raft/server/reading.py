@@ -35,11 +35,11 @@ class ReadView:
     def __init__(self, store: SharedLog, machine: LogMachine, applied_index: Callable[[], int]) -> None:
         self._store = store
         self._machine = machine
-        self.readable = Readable(lambda: self.first, lambda: self.limit)
         self._applied_index = applied_index
         self._barrier: int | None = None
         """The entry that has to be applied before anything is served; None as long as nobody was heard of."""
         self._heard_s = 0.0
+        self.readable = Readable(lambda: self.first, lambda: self.limit)
         self.filtering = Filtering()
 
     @property

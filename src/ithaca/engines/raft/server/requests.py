@@ -251,7 +251,7 @@ class RequestPeer:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self._server = requests.server
-        self.tasks = ConnectionTasks("server", _log, requests.server.request_failed)
+        self.tasks = ConnectionTasks("server", _log, requests.server.failed_to_answer)
 
     def on_message(self, connection: Connection, received: Received) -> None:
         try:

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from ithaca.engines.raft.replog.entries import weigh
 from ithaca.engines.raft.server.cargo import RangeCargo
 from ithaca.engines.raft.server.copying import LaneCopier
+from ithaca.engines.raft.server.idle import IdleLooks
 from ithaca.engines.raft.server.leading import Leading
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.server.reading import ReadView
@@ -38,12 +39,17 @@ _log = logging.getLogger("ithaca.raft")
 
 COMMIT_TOLD_MS = 2
 """Who reads from a follower waits for what it is told."""
-INFLIGHT_APPENDS = 2
-"""The pipeline of each follower (eBay §3.3): the next append has all that came since the last one left."""
 
 
 class RaftServer(HostingServer):
     """One server of a cluster. `start`, then `wait` until it is stopped or fails, then `stop`."""
+
+    inflight_appends_max = 2
+    """The pipeline of each follower (eBay §3.3): the next append has all that came since the last one left."""
+    append_entries_max: int | None = None
+    """Ranges in one append, if that is not left to the settings."""
+    files_type: type[SharedLogFiles] = SharedLogFiles
+    leading_type: type[Leading] = Leading
 
     def __init__(
         self, file: ClusterFile, server: ServerId, directory: str, options: ServerOptions | None = None
@@ -56,13 +62,14 @@ class RaftServer(HostingServer):
         self._registry = CollectorRegistry()
         self.metrics = OrdererMetrics(self._registry)
         self.machine = LogMachine(self._trimmed)
-        self._files = SharedLogFiles(file.segment_bytes)
+        self._files = self.files_type(file.segment_bytes)
         self._store: SharedLog | None = None
         self._read_view: ReadView | None = None
         self._copier: LaneCopier | None = None
         self.leading: Leading | None = None
         """While this server leads."""
         self._retaining: Retaining | None = None
+        self._idle_looks: IdleLooks | None = None
         self._requests: Requests | None = None
         self._peers: dict[Connection, RequestPeer] = {}
         self._is_started = False
@@ -85,9 +92,11 @@ class RaftServer(HostingServer):
             self._options.settings,
             weigh=weigh,
             fetches=True,
-            inflight_appends_max=INFLIGHT_APPENDS,
+            inflight_appends_max=self.inflight_appends_max,
             commit_told_ms=COMMIT_TOLD_MS,
         )
+        if self.append_entries_max is not None:
+            settings = replace(settings, append_entries_max=self.append_entries_max)
         cargo = RangeCargo(lambda: self.store, lambda: self.host.driver)
         host = self._open_host(self.machine, self._files, settings, cargo)
         assert self._files.opened is not None
@@ -129,8 +138,9 @@ class RaftServer(HostingServer):
         self._end_leading(unknown)
         if change.role is Role.LEADER:
             driver = self.host.driver
-            self.leading = Leading(driver, self.machine, self.store, self._ready_to_lead)
+            self.leading = self.leading_type(driver, self.machine, self.store, self._ready_to_lead)
             self._retaining = Retaining(self._file.retention, self.machine, self.store, self.leading)
+            self._idle_looks = IdleLooks(self._file.session_idle_s, self.leading)
         self._requests.leader_changed()
 
     def _ready_to_lead(self) -> None:
@@ -161,6 +171,9 @@ class RaftServer(HostingServer):
         if self._retaining is not None:
             self._retaining.end()
             self._retaining = None
+        if self._idle_looks is not None:
+            self._idle_looks.end()
+            self._idle_looks = None
         if self.leading is not None:
             leading, self.leading = self.leading, None
             leading.end(error)
@@ -177,13 +190,12 @@ class RaftServer(HostingServer):
             self._server, self.address, self.host, self.machine.state, self.store, self.read_view.first, self._damage
         )
 
-    def request_failed(self, error: IthacaError) -> None:
-        """A request failed with this. A record that cannot be read here is elsewhere, and whoever asked goes there."""
-        if not isinstance(error, Corrupt):
-            return
-        if self._damage is None:
-            _log.error("the data log of server %d is damaged: %s; %s", self._server, error, ORDERERS.way_out)
-        self._damage = str(error)
+    def failed_to_answer(self, error: IthacaError) -> None:
+        """If a record cannot be read here, others have it, and whoever asked goes there."""
+        if isinstance(error, Corrupt):
+            if self._damage is None:
+                _log.error("the data log of server %d is damaged: %s; %s", self._server, error, ORDERERS.way_out)
+            self._damage = str(error)
 
     def start_task(self, connection: Connection, request: Received, work: Callable[[], Awaitable[None]]) -> None:
         """Run what has to wait, as a part of its connection."""

@@ -133,9 +133,13 @@ class SharedLog:
         if entries:
             self._write_bytes(effect.sequence, self._end, entries)
         if entries or hard_state is not None:
-            self._raft.persist(Persist(effect.sequence, hard_state, None, entries))
+            self._persist_entries(Persist(effect.sequence, hard_state, None, entries))
             self._note(entries)
             self._forget_staged(entries)
+
+    def _persist_entries(self, effect: Persist) -> None:
+        """Write and sync entries whose bytes are in the lane."""
+        self._raft.persist(effect)
 
     def _replace(self, effect: Persist, index: int, length: int) -> None:
         """Write a compaction point: this server's own, or one whose data was copied before."""
@@ -294,7 +298,7 @@ class SharedLogFiles:
 
     def open(self, disk: Disk, directory: str) -> tuple[SharedLog, DurableState]:
         raft, state = RaftLog.open(disk, directory, zero_ahead_bytes=ZERO_AHEAD_BYTES)
-        store = self.opened = SharedLog(disk, directory, raft, state, self._segment_bytes)
+        store = self.opened = self._made(disk, directory, raft, state)
         return store, state
 
     def create(self, disk: Disk, directory: str, state: DurableState) -> SharedLog:
@@ -305,5 +309,8 @@ class SharedLogFiles:
             lanes.create(disk, path, LANE)
         disk.sync_directory(directory)
         raft = RaftLog.create(disk, directory, state, zero_ahead_bytes=ZERO_AHEAD_BYTES)
-        self.opened = SharedLog(disk, directory, raft, state, self._segment_bytes)
+        self.opened = self._made(disk, directory, raft, state)
         return self.opened
+
+    def _made(self, disk: Disk, directory: str, raft: RaftLog, state: DurableState) -> SharedLog:
+        return SharedLog(disk, directory, raft, state, self._segment_bytes)

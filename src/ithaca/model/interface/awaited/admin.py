@@ -19,6 +19,9 @@ class Admin:
     ...         return added
     """
 
+    def __repr__(self) -> str:
+        return "<ithaca.Admin of a cluster>"
+
     async def add_shard(self, replicas: Sequence[str], *, masking: bool = False, shard: int | None = None) -> int:
         """Register a shard of the replicas at these addresses, numbered from 0 as listed; returns its number.
 

@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, NoReturn, overload
+from typing import Any, overload
 
 from ithaca.model.engine import Feature
-from ithaca.model.errors import InvalidInput
 from ithaca.model.interface.awaited.admin import Admin
 from ithaca.model.interface.awaited.parts import PreparedAppends
 from ithaca.model.interface.awaited.records import Closing, Records, Subscription
 from ithaca.model.interface.awaited.speculation import Speculation
+from ithaca.model.interface.positions import NotSequence, range_of
 from ithaca.model.interface.shared import ClusterStatus, ShardPolicy
 from ithaca.model.interface.unsupported import refuses, unsupported
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
@@ -31,6 +31,9 @@ class Pending(ABC):
     @abstractmethod
     async def result(self, timeout: Duration | None = None) -> Receipt:
         """Wait for the receipt; raises what the append raised, or `DeadlineExceeded`."""
+
+    def __repr__(self) -> str:
+        return f"<ithaca.Pending, {'done' if self.done() else 'under way'}>"
 
     @abstractmethod
     def done(self) -> bool:
@@ -66,6 +69,9 @@ class Session(ABC):
 
     name: str
 
+    def __repr__(self) -> str:
+        return f"<ithaca.Session {self.name!r}, next number {self.next_seq}>"
+
     @property
     @abstractmethod
     def next_seq(self) -> int:
@@ -84,7 +90,7 @@ class Session(ABC):
         """Append one atomic batch whose first record has the number `seq` (default: the next number)."""
 
 
-class Log(PreparedAppends, Closing):
+class Log(PreparedAppends, Closing, NotSequence):
     """A totally ordered log of records. `ithaca.aio.open` gives one; `close` is idempotent.
 
     >>> import asyncio, ithaca.aio
@@ -165,18 +171,7 @@ class Log(PreparedAppends, Closing):
         """`log[5]` is `read(5)`, and `log[5:9]` is `read_range(5, 9)`: positions begin with 1."""
         if not isinstance(at, slice):
             return self.read(at)
-        if at.step is not None:
-            raise InvalidInput(f"log[{at.start}:{at.stop}:{at.step}] leaves records out: filter what read_range gives")
-        return self.read_range("earliest" if at.start is None else at.start, at.stop)
-
-    def __iter__(self) -> NoReturn:
-        raise InvalidInput('a log is not iterated itself: use log.read_range("earliest"), or log.subscribe("earliest")')
-
-    def __len__(self) -> NoReturn:
-        raise InvalidInput("a log has no length that stays: use log.tail() - log.first()")
-
-    def __bool__(self) -> bool:
-        return True
+        return self.read_range(*range_of(at))
 
     def __dir__(self) -> list[str]:
         """Without what this log cannot do."""
@@ -211,6 +206,17 @@ class ClusterLog(Log):
         """Where records go from now on."""
         raise unsupported(Feature.SHARDS)
 
+    def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> Speculation:
+        """Records from `start` on as soon as they are durable, and later whether their places are final.
+
+        >>> import ithaca.aio
+        >>> async def shown(bootstrap: str) -> None:
+        ...     async with ithaca.aio.connect(bootstrap) as log, log.speculate("earliest") as speculation:
+        ...         async for event in speculation:
+        ...             print(event)
+        """
+        raise unsupported(Feature.SPECULATION)
+
     async def fill(self, position: int) -> bool:
         """Settle a position that somebody has taken and not written: what was begun is completed, else it stays empty
         for ever, with all that the same append would have had. Says whether there are records now.
@@ -225,17 +231,6 @@ class ClusterLog(Log):
         What lies before and behind it stays. `NotWritten` for positions that nobody has taken yet.
         """
         raise unsupported(Feature.POSITIONS)
-
-    def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> Speculation:
-        """Records from `start` on as soon as they are durable, and later whether their places are final.
-
-        >>> import ithaca.aio
-        >>> async def shown(bootstrap: str) -> None:
-        ...     async with ithaca.aio.connect(bootstrap) as log, log.speculate("earliest") as speculation:
-        ...         async for event in speculation:
-        ...             print(event)
-        """
-        raise unsupported(Feature.SPECULATION)
 
     @abstractmethod
     async def status(self) -> ClusterStatus:

@@ -1,15 +1,14 @@
 """Speculative delivery, awaited: records as soon as they are durable, before the order is final."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Self
 
+from ithaca.model.interface.awaited.records import Closing
 from ithaca.model.speculation import SpeculativeEvent
 from ithaca.model.units import Duration
 
 
-class Speculation(ABC, AsyncIterator[SpeculativeEvent]):
+class Speculation(Closing, AsyncIterator[SpeculativeEvent]):
     """`Delivered`, `Confirmed` and `Failed` as they come, without end; also a context manager.
 
     Positions of what is delivered rise, until a `Failed`, behind which they begin again. `Confirmed` never names
@@ -41,11 +40,3 @@ class Speculation(ABC, AsyncIterator[SpeculativeEvent]):
     @abstractmethod
     async def close(self) -> None:
         """Stop: an iteration waiting in another task ends. Idempotent."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self.close()

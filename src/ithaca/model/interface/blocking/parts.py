@@ -27,6 +27,9 @@ class PartWriter(ABC):
     ...         return writer.finish()
     """
 
+    def __repr__(self) -> str:
+        return f"<ithaca.PartWriter of {self.length} records, {'finished' if self.is_finished else 'open'}>"
+
     @property
     @abstractmethod
     def length(self) -> int:

@@ -196,7 +196,7 @@ class Stream:
             items = [Delivered(lane, at, low, high, None, follows) for lane, _, at, low, high, follows in entries]
             payload = [buffer for entry in entries for buffer in entry.batch.buffers()]
         else:
-            items, payload = await self._select(self._where, entries, view)
+            items, payload = await self._select(entries, self._where, view)
         if items or lost is not None or up_to == self._stop:
             self._say(items, payload, up_to, view)
         if lost is not None:
@@ -214,7 +214,7 @@ class Stream:
         self._sent(sum(map(len, payload)))
 
     async def _select(
-        self, where: KeyFilter, entries: list[PositionedEntry], view: int
+        self, entries: list[PositionedEntry], where: KeyFilter, view: int
     ) -> tuple[list[Delivered], list[Buffer]]:
         def say(items: list[Delivered], payload: list[Buffer], up_to: int) -> None:
             self._say(items, payload, up_to, view)

@@ -1,0 +1,179 @@
+"""A replica's core with slots: what is written when, and what is told to whom (its rules 1 to 3)."""
+
+import pytest
+from tests.belfast.states import CONFIGURATION, States
+from tests.replica.replica_order import news_of
+
+from ithaca.engines.belfast import limits
+from ithaca.engines.belfast.leading.lane_slots import lane_slots
+from ithaca.engines.belfast.replica.core import AnyEffect, SlotCore
+from ithaca.engines.belfast.replica.events import (
+    PassAsked,
+    PeerSynced,
+    Placed,
+    SendAck,
+    SendLaneReport,
+    SlotsTold,
+    Speculate,
+    SpeculatorsAre,
+    TurnEnded,
+)
+from ithaca.engines.belfast.speculation import placement
+from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.entries import CutRange, EndFree, FailLane, NoteDisk, OpenWindow
+from ithaca.engines.scalog.ordering.entries import OpenLane
+from ithaca.engines.scalog.ordering.outcomes import Outcome
+from ithaca.engines.scalog.replica.events import (
+    Acknowledge,
+    Appended,
+    Created,
+    CreateLane,
+    OrderJoined,
+    Refuse,
+    Replicated,
+    Request,
+    Synced,
+    Tick,
+    Truncate,
+)
+from ithaca.model.errors import Overloaded, WrongLane
+from ithaca.model.positions import LaneId
+from ithaca.wire.batch import lane_seed
+from ithaca.wire.build import build
+
+OWN = LaneId(0, 0, 1)
+Q = 8
+
+
+class Driven:
+    """Replica 0 of shard 0 beside a real state; replicas 1 and 2 are only acknowledgements."""
+
+    def __init__(self, replica: int = 0) -> None:
+        self.order = States(shards=1)
+        for number in range(3):
+            self.order.apply(NoteDisk(0, number, 1))
+        self.core = SlotCore(0, replica, 1, 1, {})
+        self._requests = 0
+        summary = self.order.state.summary(0)
+        assert summary is not None
+        lane = OWN if replica == 0 else None
+        self._make(self.core.step_any(OrderJoined(CONFIGURATION.log, lane, summary, ())))
+
+    def _make(self, effects: list[AnyEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, CreateLane):
+                self.core.step_any(Created(effect.lane))
+
+    def apply(self, entry: OpenWindow | EndFree | CutRange | FailLane) -> list[AnyEffect]:
+        """Order an entry, and tell the core the news and its slots."""
+        effects: list[AnyEffect] = []
+        outcomes: list[Outcome] = self.order.apply(entry)
+        for outcome in outcomes:
+            news = news_of(outcome, 0)
+            if news is not None:
+                effects += self.core.step_any(news)  # type: ignore[arg-type]
+        slots = lane_slots(self.order.state, OWN)
+        return effects if slots is None else effects + self.core.step_any(SlotsTold(slots))
+
+    def fix(self) -> list[AnyEffect]:
+        """End the free window, and order one of slots."""
+        self.apply(EndFree(0, 1))
+        return self.apply(OpenWindow(1, 0, 4, 1, (Q,), (OWN,), 1, ((OWN, 0),)))
+
+    def append(self, count: int = 1) -> list[AnyEffect]:
+        self._requests += 1
+        batch = build([b"x"] * count, timestamp_us=0)
+        return self.core.step_any(Appended(Request("client", self._requests), OWN, batch))
+
+
+def kinds(effects: list[AnyEffect]) -> list[str]:
+    return [type(effect).__name__ for effect in effects]
+
+
+def test_a_batch_is_written_when_it_has_its_slots() -> None:
+    driven = Driven()
+    assert driven.append() == [], "nobody has told yet how the order is"
+    effects = driven.fix()
+    assert [effect for effect in effects if isinstance(effect, Placed)] == [Placed(1, 1)]
+    assert "Write" in kinds(effects)
+    again = driven.append(2)
+    assert [effect for effect in again if isinstance(effect, Placed)] == [Placed(3, 2)]
+    too_large = driven.append(Q + 1)
+    assert "Write" not in kinds(too_large)
+    reports = [effect.report for effect in too_large if isinstance(effect, SendLaneReport)]
+    assert [report.wanted for report in reports] == [Q + 1]
+
+
+def test_what_is_durable_in_the_shard_is_delivered_and_what_is_ordered_is_acknowledged() -> None:
+    driven = Driven()
+    driven.fix()
+    driven.append()
+    passed = driven.core.step_any(TurnEnded())
+    report = next(effect.report for effect in passed if isinstance(effect, SendLaneReport))
+    assert (report.passed, report.used) == (1, ((0, 1),))
+    assert not any(isinstance(effect, Speculate) for effect in driven.core.step_any(Synced(OWN, 1)))
+    assert driven.core.step_any(PeerSynced(OWN, Ack(2, 9, 1))) == [], "another disk than the order names"
+    heard = driven.core.step_any(PeerSynced(OWN, Ack(1, 1, 1)))
+    assert [effect for effect in heard if isinstance(effect, Speculate)] == [Speculate(OWN, 1 + Q, 1)]
+    ordered = driven.apply(CutRange(1, 0, 1, ((0, ((OWN, 1),)),)))
+    assert [effect.position for effect in ordered if isinstance(effect, Acknowledge)] == [1]
+
+
+def test_a_follower_acknowledges_what_it_synced_to_the_primary() -> None:
+    driven = Driven(replica=1)
+    batch = build([b"x"], timestamp_us=0).placed(0, lane_seed(OWN))
+    assert "Write" in kinds(driven.core.step_any(Replicated(OWN, batch)))
+    synced = driven.core.step_any(Synced(OWN, 1))
+    assert [effect for effect in synced if isinstance(effect, SendAck)] == [SendAck(OWN, Ack(1, 1, 1))]
+    assert driven.core.durable(OWN) == 1
+
+
+def test_what_was_not_written_of_a_lane_that_fails_is_not_of_it() -> None:
+    driven = Driven()
+    driven.fix()
+    driven.append()
+    driven.append(Q + 1)
+    driven.core.step_any(Synced(OWN, 1))
+    effects = driven.apply(FailLane(OWN))
+    errors = [effect.error for effect in effects if isinstance(effect, Refuse)]
+    assert [type(error) for error in errors] == [WrongLane, WrongLane]
+    assert [effect for effect in effects if isinstance(effect, Truncate)] == [Truncate(OWN, 0)]
+    assert driven.core.placing_lane is None
+
+
+def test_what_waits_for_slots_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "UNPLACED_BATCHES_MAX", 1)
+    driven = Driven()
+    driven.fix()
+    driven.append(Q + 1)
+    (refused,) = driven.append()
+    assert isinstance(refused, Refuse)
+    assert isinstance(refused.error, Overloaded)
+
+
+def test_cuts_are_passed_by_the_clock_only_while_somebody_speculates() -> None:
+    driven = Driven()
+    driven.fix()
+    assert driven.core.deadline_us is None
+    driven.core.step_any(Tick(1))
+    driven.append()
+    driven.core.step_any(TurnEnded())
+    driven.core.step_any(SpeculatorsAre(1))
+    assert driven.core.deadline_us is not None
+    driven.core.step_any(Tick(2))
+    told = driven.core.step_any(Tick(2 + int(limits.CUT_NOMINAL_S * 1e6)))
+    assert [effect.report.passed for effect in told if isinstance(effect, SendLaneReport)] == [2]
+    asked = driven.core.step_any(PassAsked(OWN, 3))
+    assert [effect.report.passed for effect in asked if isinstance(effect, SendLaneReport)] == [3]
+    assert driven.core.step_any(PassAsked(LaneId(0, 1, 1), 9)) == []
+
+
+def test_a_lane_that_opens_for_this_start_becomes_its_own() -> None:
+    driven = Driven(replica=1)
+    assert driven.core.own_lane is None
+    driven.order.apply(FailLane(OWN))
+    for outcome in driven.order.apply(OpenLane(0, 1, 1)):
+        news = news_of(outcome, 0)
+        if news is not None:
+            driven.core.step_any(news)  # type: ignore[arg-type]
+    assert driven.core.own_lane == LaneId(0, 1, 1)
