@@ -22,7 +22,7 @@ SOURCES = [INTERFACE / "awaited" / f"{name}.py" for name in ("records", "specula
 OBJECTS = PACKAGE / "objects"
 OBJECT_SOURCES = [
     OBJECTS / "awaited" / f"{name}.py"
-    for name in ("catalogue", "follower", "opening", "replica", "snapshots", "store", "versions")
+    for name in ("catalogue", "follower", "opening", "proposal", "replica", "snapshots", "store", "versions")
 ]
 BY_HAND = PACKAGE / "client" / "sync_appends.py"
 FACE = PACKAGE / "client" / "sync_log.py"

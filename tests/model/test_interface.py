@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ithaca.model import interface
-from ithaca.model.engine import DEFAULT_ENGINE, FEATURES, Feature, engines_with
+from ithaca.model.engine import FEATURES, Feature, engines_with
 from ithaca.model.errors import Unsupported
 from ithaca.model.interface import awaited
 from ithaca.model.interface.unsupported import unsupported
@@ -49,9 +49,7 @@ def test_there_are_optional_methods() -> None:
 
 @pytest.mark.parametrize(("promised", "name"), CASES, ids=lambda each: getattr(each, "__module__", each))
 async def test_what_an_engine_does_not_have_is_refused_and_says_who_has_it(promised: type[Any], name: str) -> None:
-    with pytest.raises(
-        Unsupported, match=f"this log has no .*: use a cluster with the engine .*({DEFAULT_ENGINE}|corfu)"
-    ):
+    with pytest.raises(Unsupported, match=f"this log has no .*: use a cluster with the engine ({'|'.join(FEATURES)})"):
         await called(getattr(bare(promised), name))
 
 

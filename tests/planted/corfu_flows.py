@@ -66,15 +66,6 @@ CORFU_FLOWS = (
         needs=lambda drawn: drawn.replicas > 1,
     ),
     Bug(
-        "tail-of-old-epoch",
-        "the tail of a sequencer whose time is over is believed",
-        f"{_FLOWS}.reading",
-        "        if isinstance(answer, TailIs) and (yield from holds(knowledge, projection)):\n",
-        "        if isinstance(answer, TailIs):\n",
-        engine="corfu",
-        needs=lambda drawn: "lose-sequencer" in drawn.faults and drawn.orderers > 1,
-    ),
-    Bug(
         "begins-unsettled",
         "a new sequencer hands out rows before what precedes is settled",
         f"{_FLOWS}.beginning",
@@ -82,15 +73,6 @@ CORFU_FLOWS = (
         "            and stop < projection.settled\n",
         engine="corfu",
         needs=lambda drawn: "reconfigure" in drawn.faults and "cut-chain" in drawn.faults,
-    ),
-    Bug(
-        "begins-again",
-        "a sequencer that was started again goes on in the epoch in which it forgot what it gave away",
-        f"{_FLOWS}.beginning",
-        "        knowledge.learn(decided.known)\n        return None\n",
-        "        knowledge.learn(decided.known)\n",
-        engine="corfu",
-        needs=lambda drawn: "lose-sequencer" in drawn.faults,
     ),
     Bug(
         "opens-without-fence",
@@ -111,15 +93,6 @@ CORFU_FLOWS = (
         needs=lambda drawn: drawn.takes_over,
     ),
     Bug(
-        "opens-one-set",
-        "how far a session is, is asked of one set alone",
-        f"{_FLOWS}.opening",
-        "sorted({chain[-1] for chain in projection.chains()}):\n",
-        "sorted({chain[-1] for chain in projection.chains()})[:1]:\n",
-        engine="corfu",
-        needs=lambda drawn: drawn.shards > 1,
-    ),
-    Bug(
         "seal-lowest-row",
         "the new range begins behind the rows of the unit that has fewest",
         f"{_FLOWS}.reconfiguring",
@@ -127,14 +100,5 @@ CORFU_FLOWS = (
         "                min(answer.highest for answer in sealed.values()),\n",
         engine="corfu",
         needs=lambda drawn: "reconfigure" in drawn.faults and drawn.replicas > 1,
-    ),
-    Bug(
-        "trim-one-unit",
-        "a trim is told to one unit alone",
-        f"{_FLOWS}.trimming",
-        "        for unit in sorted(units):\n",
-        "        for unit in sorted(units)[:1]:\n",
-        engine="corfu",
-        needs=lambda drawn: drawn.trims,
     ),
 )

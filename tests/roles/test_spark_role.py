@@ -18,11 +18,13 @@ PAGE = "docs/guides/spark.md"
 
 
 @pytest.mark.campaign
+@pytest.mark.timeout(1200)
 def test_the_guide_runs_as_it_is_printed(tmp_path: Path) -> None:
-    replay(PAGE, free_base(7), tmp_path, timeout_s=280)
+    replay(PAGE, free_base(7), tmp_path, timeout_s=800)
 
 
 @pytest.mark.campaign
+@pytest.mark.timeout(1200)
 def test_a_job_ships_ithaca_to_executors(tmp_path: Path) -> None:
     """The recipe with an archive, on two executors that have nothing but a bare Python and Spark."""
     titled = {block.title: block.code for block in blocks(PAGE) if block.title}
@@ -48,7 +50,7 @@ def test_a_job_ships_ithaca_to_executors(tmp_path: Path) -> None:
             env=settings | {"BOOTSTRAP": cluster.bootstrap},
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=800,
         )
     if "Could not find a version" in ran.stderr or "Temporary failure in name resolution" in ran.stderr:
         pytest.skip("no package index can be reached")

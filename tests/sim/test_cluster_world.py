@@ -6,21 +6,37 @@ from collections import Counter
 
 import pytest
 
+from ithaca.engines import registry
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.sim.campaign import Coverage
 from ithaca.sim.configuration import configuration_of
 from ithaca.sim.engine import simulated
-from ithaca.sim.run import run_seed
+from ithaca.sim.run import Result, run_seed
 
-SEEDS = 100
+SEEDS = {"scalog": 60, "belfast": 15, "raft": 15, "corfu": 15}
+"""How many a run of the tests has of each engine."""
+CAMPAIGN_SEEDS = 2000
+DRAWN = range(1, 101)
 AT_ONCE = 5
 
 
-@pytest.mark.parametrize("first", range(1, SEEDS + 1, AT_ONCE))
-def test_nothing_is_violated(first: int) -> None:
+@pytest.mark.parametrize(
+    ("engine", "first"), [(engine, first) for engine, seeds in SEEDS.items() for first in range(1, seeds + 1, AT_ONCE)]
+)
+def test_nothing_is_violated(engine: EngineName, first: int) -> None:
     for seed in range(first, first + AT_ONCE):
-        result = run_seed(seed)
-        assert result.violation is None, f"ithaca sim --seed {seed}: {result.violation}\n{result.report}"
-        assert result.acknowledged > 0
+        assert holds(seed, engine).acknowledged > 0
+
+
+def test_every_engine_is_simulated() -> None:
+    assert set(SEEDS) == set(registry.names()) - {"toy", "sparse-toy"}
+
+
+def holds(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Result:
+    result = run_seed(seed, engine)
+    said = f"ithaca sim --engine {engine} --seed {seed}: {result.violation}\n{result.report}"
+    assert result.violation is None, said
+    return result
 
 
 @pytest.mark.parametrize("seed", [440, 474, 504, 698, 914, 1005, 1206, 1268, 1421, 1485, 1493, 1935])
@@ -40,30 +56,28 @@ def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     1493: what was behind a batch of a part that had failed was sent again and again until the deadline.
     1935: two replicas held damage that nobody had read yet, and the judge allowed for one.
     """
-    result = run_seed(seed)
-    assert result.violation is None, f"ithaca sim --seed {seed}: {result.violation}\n{result.report}"
+    holds(seed)
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(7200)
-def test_every_fault_and_every_named_path_comes_up() -> None:
-    coverage = Coverage()
-    for seed in range(SEEDS + 1, 2001):
-        result = run_seed(seed)
-        assert result.violation is None, f"ithaca sim --seed {seed}: {result.violation}\n{result.report}"
-        coverage.add(result)
+@pytest.mark.parametrize("engine", SEEDS)
+def test_every_fault_and_every_named_path_comes_up(engine: EngineName) -> None:
+    coverage = Coverage(engine)
+    for seed in range(1, CAMPAIGN_SEEDS + 1):
+        coverage.add(holds(seed, engine))
     assert coverage.missing() == []
 
 
 def test_the_seeds_of_a_run_draw_every_kind_of_fault() -> None:
-    drawn = Counter(kind for seed in range(1, SEEDS + 1) for kind in configuration_of(seed).faults)
+    drawn = Counter(kind for seed in DRAWN for kind in configuration_of(seed).faults)
     assert set(drawn) == set(simulated("scalog").faults)
 
 
 def test_reports_of_many_seeds_go_through_aggregators() -> None:
-    drawn = Counter(configuration_of(seed).aggregators for seed in range(1, SEEDS + 1))
+    drawn = Counter(configuration_of(seed).aggregators for seed in DRAWN)
     assert set(drawn) == {(), (1,), (1, 1), (1, 2), (1, 1, 2)}
-    seed = next(seed for seed in range(1, SEEDS + 1) if configuration_of(seed).aggregators == (1, 1, 2))
+    seed = next(seed for seed in DRAWN if configuration_of(seed).aggregators == (1, 1, 2))
     assert run_seed(seed).counts["path aggregator: reports passed on"] > 0
 
 

@@ -52,6 +52,20 @@ def test_every_parameter_is_there_with_its_default(page: pages.Page) -> None:
                     assert f"{parameter.default!r}" in said[1], f"{title} lacks the default of {parameter.name}"
 
 
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.file)
+def test_every_member_of_a_class_is_there(page: pages.Page) -> None:
+    """What it inherits from a class that is public stands there."""
+    text = "\n".join(TEXTS.values())
+    for name in pages.names_of(page):
+        thing = getattr(import_module(page.module), name)
+        if inspect.isclass(thing) and thing.__module__.startswith("ithaca."):
+            for member, made in inspect.getmembers(thing, inspect.isfunction):
+                owner = next(kind for kind in thing.__mro__ if member in vars(kind))
+                if member[0] != "_" and made.__doc__ and made.__module__.startswith("ithaca."):
+                    titles = [f"### {name}.{member}\n", f"### {owner.__name__}.{member}\n"]
+                    assert any(title in text for title in titles), titles[0]
+
+
 def test_every_command_is_there() -> None:
     text = commands.page()
     for command in (

@@ -13,6 +13,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 WIDTH = 100
 SHOWN_DUNDERS = {"__getitem__": "[position]"}
 """Special methods that people write as something else."""
+PARTS = frozenset({"ReplicaBase", "VersionsBase", "Opening"})
+"""Bases without a heading of their own: what they have is shown with the classes that people use."""
 
 
 def section(module: str, name: str, thing: Any, links: Mapping[str, str]) -> str:
@@ -49,7 +51,11 @@ def _class(module: str, name: str, kind: type[Any], links: Mapping[str, str]) ->
     fields = list(_fields(kind, node, links))
     if fields:
         parts.append("\n".join(fields))
-    parts += _members(name, kind, node, links)
+    shown: set[str] = set()
+    for each in [kind, *(base for base in kind.__mro__[1:] if base.__name__ in PARTS)]:
+        of = _parsed(each)
+        assert isinstance(of, ast.ClassDef)
+        parts += _members(name, kind, of, links, shown)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -66,11 +72,23 @@ def _fields(kind: type[Any], node: ast.ClassDef, links: Mapping[str, str]) -> It
         yield f"- {shown}" + (f": {' '.join(markdown(said, links).split())}" if said else "")
 
 
-def _members(name: str, kind: type[Any], node: ast.ClassDef, links: Mapping[str, str]) -> Iterator[str]:
+def _members(
+    name: str, kind: type[Any], node: ast.ClassDef, links: Mapping[str, str], shown: set[str]
+) -> Iterator[str]:
+    """Those that stand in this class or part of it, and were not shown before."""
     functions = {each.name: each for each in node.body if isinstance(each, Function)}  # of overloads the last
+    for base in kind.__mro__[1:]:
+        if base.__module__.startswith("ithaca.") and base.__name__ not in links:  # nobody else shows what it has
+            above = _parsed(base)
+            assert isinstance(above, ast.ClassDef)
+            inherited = {each.name: each for each in above.body if isinstance(each, Function) and each.name[0] != "_"}
+            functions = functions | {name: each for name, each in inherited.items() if name not in functions}
     for member, function in functions.items():
         if member.startswith("_") and member != "__init__" and member not in SHOWN_DUNDERS:
             continue
+        if member in shown:
+            continue
+        shown.add(member)
         made = inspect.getattr_static(kind, member)
         if isinstance(made, property):
             returned = _written(function.returns) if function.returns else "None"

@@ -27,7 +27,8 @@ Invariants:
 5. Nothing that is read from the log is executed: no pickle, no names of classes that are looked up.
 """
 
-from ithaca.objects.blocking.replica import Proposal, Replica, replicate
+from ithaca.objects.blocking.proposal import Proposal
+from ithaca.objects.blocking.replica import Replica, replicate
 from ithaca.objects.blocking.store import Store
 from ithaca.objects.blocking.versions import Versions
 from ithaca.objects.context import Context, current

@@ -6,7 +6,8 @@ async with ithaca.aio.connect("127.0.0.1:7600") as log, ithaca.objects.aio.Store
 ```
 """
 
-from ithaca.objects.awaited.replica import Proposal, Replica, replicate
+from ithaca.objects.awaited.proposal import Proposal
+from ithaca.objects.awaited.replica import Replica, replicate
 from ithaca.objects.awaited.store import Store
 from ithaca.objects.awaited.versions import Versions
 from ithaca.objects.context import Context, current

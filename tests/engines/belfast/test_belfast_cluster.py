@@ -11,7 +11,7 @@ import ithaca
 import ithaca.aio
 import ithaca.speculation
 from ithaca.model.config.failures import FailurePolicy
-from ithaca.model.errors import EmptyPosition, InvalidInput, Unsupported
+from ithaca.model.errors import EmptyPosition, InvalidInput, LogClosed, Unsupported
 from ithaca.model.interface import ClusterLog, Speculation
 from ithaca.model.records import KeyFilter, Record
 from ithaca.model.speculation import Confirmed, Delivered, Failed, SpeculativeEvent
@@ -111,6 +111,12 @@ def test_filters_publications_and_handles_that_close(log: ClusterLog, cluster: C
         assert speculation.take() == []
         with pytest.raises(InvalidInput):
             other.speculate("yesterday")  # type: ignore[arg-type]
+        left = other.speculate(tail)
+        left.take(1)
+    with pytest.raises(LogClosed):
+        left.take()
+    with pytest.raises(LogClosed):
+        other.speculate()
 
 
 def test_tasks_run_on_it_in_both_twins(log: ClusterLog, cluster: Cluster) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,8 +11,14 @@ import pytest
 
 import ithaca
 import ithaca.aio
+from ithaca.engines.corfu.engine import ENGINE
 from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
-from ithaca.model.errors import InvalidInput, NotWritten, SessionFenced, Trimmed, Unsupported
+from ithaca.model.config.cluster import ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
+from ithaca.model.errors import ConfigError, InvalidInput, NotWritten, SessionFenced, Trimmed, Unsupported
+from ithaca.model.records import Retention
+from ithaca.model.server_place import ServerPlace
+from ithaca.model.view import Address
+from ithaca.server.options import ServerOptions
 from ithaca.testing import Cluster
 
 
@@ -188,3 +195,20 @@ def test_the_sequencer_is_replaced(tmp_path: Path) -> None:
 
 def cluster_statuses(cluster: Cluster) -> dict[str, dict[str, object]]:
     return {server.place.name: server.status or {} for server in cluster.status().servers}
+
+
+def test_what_the_engine_does_not_do_is_refused_by_its_servers(tmp_path: Path) -> None:
+    addresses = tuple(Address("127.0.0.1", 1 + number) for number in range(2))
+    file = ClusterFile(
+        name="c",
+        engine="corfu",
+        orderers=(OrdererPlace(1, addresses[0]),),
+        shards=(ShardPlace(0, 0, False, (ReplicaPlace(0, addresses[1]),)),),
+        durability="fsync",
+        order_interval_us=0,
+        segment_bytes=1 << 20,
+    )
+    place = ServerPlace("orderer", 1, addresses[0])
+    for wrong in (replace(file, durability="os"), replace(file, retention=Retention(age="7d"))):
+        with pytest.raises(ConfigError, match=r'use "fsync"|no retention'):
+            ENGINE.make_server(wrong, place, str(tmp_path), ServerOptions())

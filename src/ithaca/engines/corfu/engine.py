@@ -8,6 +8,7 @@ from ithaca.engines.corfu.name import NAME
 from ithaca.engines.engine import Engine, HeldBatch, StoredRun
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
+from ithaca.model.errors import ConfigError
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
@@ -27,6 +28,10 @@ class Corfu(Engine):
         from ithaca.engines.corfu.server.orderer import OrdererServer
         from ithaca.engines.corfu.server.unit import UnitServer
 
+        if file.durability != "fsync":
+            raise ConfigError(f'durability is {file.durability!r}: units answer for what is synced, so use "fsync"')
+        if file.retention is not None:
+            raise ConfigError("the engine corfu has no retention: take [retention] out of the file, and trim the log")
         if place.role == "orderer":
             return OrdererServer(file, place.number, directory, options)
         return UnitServer(file, place, directory, options)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from ithaca.model.errors import InvalidInput, NotWritten
-from ithaca.model.interface.awaited.log import ClusterLog, Log, Pending
+from ithaca.model.interface.awaited.log import ClusterLog, Log
 from ithaca.model.records import KeyFilter, Record
 from ithaca.objects.awaited.catalogue import announce, beginning, trim_behind
 from ithaca.objects.awaited.follower import Follower
+from ithaca.objects.awaited.proposal import Proposal
 from ithaca.objects.awaited.snapshots import DirectorySnapshots, LogSnapshots, Snapshots
 from ithaca.objects.awaited.waiting import Promise
 from ithaca.objects.entries import FORMAT, Opened, Snapshotted
@@ -23,37 +24,6 @@ from ithaca.objects.snapshot import Snapshot
 
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
-
-
-class Proposal(Generic[Returned]):
-    """A command under way: its `result` is what the method returned, or raises what it raised.
-
-    >>> async def twice(counter: "Replica[Any]") -> list[int]:
-    ...     proposals = [await counter.submit("add", 1) for _ in range(2)]
-    ...     return [await each.result() for each in proposals]
-    """
-
-    def __init__(self, replica: "Replica[Any]", number: int, promise: Promise[Outcome], pending: Pending) -> None:
-        self._replica = replica
-        self._number = number
-        self._promise = promise
-        self._pending = pending
-
-    async def result(self, timeout: float | None = None) -> Returned:
-        """Wait until the command was applied here; `DeadlineExceeded` when that takes longer, and it may still be."""
-        limit = Limit(self._replica.timeout if timeout is None else timeout)
-        if not self._promise.done():
-            try:
-                await self._pending.result(limit.left_s)
-            except BaseException:
-                self._replica.forget(self._number)
-                raise
-        returned: Returned = (await self._promise.wait(limit.left_s, "the command")).get()
-        return returned
-
-    def done(self) -> bool:
-        """Whether it was applied here."""
-        return self._promise.done()
 
 
 class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
@@ -131,7 +101,7 @@ class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
     async def read(
         self, query: Callable[[State], Returned], *, at_least: int | None = None, timeout: float | None = None
     ) -> Returned:
-        """The same once everything that was acknowledged before this call is applied: linearizable.
+        """`local` once everything that was acknowledged before this call is applied: linearizable.
 
         With `at_least`, once the record at that position is: what a receipt, or another replica, has named.
         """

@@ -5,7 +5,8 @@ from typing import Self, TypeVar, Unpack
 
 from ithaca.model.interface.awaited.log import Log
 from ithaca.objects.awaited.opening import Opening
-from ithaca.objects.awaited.replica import Proposal, Replica
+from ithaca.objects.awaited.proposal import Proposal
+from ithaca.objects.awaited.replica import Replica
 from ithaca.objects.limits import STORE_ATTEMPTS_MAX
 from ithaca.objects.settings import Options, Place, Settings
 from ithaca.objects.shared.store import conflict, copied, scanned, store_kinds, tried, value_of, values_of

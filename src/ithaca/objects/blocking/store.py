@@ -8,7 +8,8 @@ from typing import Self, TypeVar, Unpack
 
 from ithaca.model.interface.blocking.log import Log
 from ithaca.objects.blocking.opening import Opening
-from ithaca.objects.blocking.replica import Proposal, Replica
+from ithaca.objects.blocking.proposal import Proposal
+from ithaca.objects.blocking.replica import Replica
 from ithaca.objects.limits import STORE_ATTEMPTS_MAX
 from ithaca.objects.settings import Options, Place, Settings
 from ithaca.objects.shared.store import conflict, copied, scanned, store_kinds, tried, value_of, values_of

@@ -46,6 +46,8 @@ class AsyncSpeculation(awaited.Speculation):
         self._room.set()
         self._error: IthacaError | None = None
         self._closed = False
+        self._is_left = False
+        """Whether it was closed itself, and not its handle."""
         self._begun = asyncio.Lock()
         self._feed: OrderFeed | None = None
         self._lanes: dict[LaneId, LaneStream] = {}
@@ -87,6 +89,7 @@ class AsyncSpeculation(awaited.Speculation):
             self._reading = asyncio.get_running_loop().create_task(self._read())
 
     async def close(self) -> None:
+        self._is_left = True
         self._release()
         if self._ordered is not None:
             await self._ordered.close()
@@ -108,7 +111,7 @@ class AsyncSpeculation(awaited.Speculation):
     # Taking
 
     async def __anext__(self) -> SpeculativeEvent:
-        while not self._closed:
+        while not self._is_over():
             if self._events:
                 event = self._events.popleft()
                 self._look_for_room()
@@ -119,15 +122,21 @@ class AsyncSpeculation(awaited.Speculation):
 
     async def take(self, timeout: Duration | None = None) -> list[SpeculativeEvent]:
         deadline = None if timeout is None else Deadline(seconds(timeout))
-        if self._closed:
+        if self._is_over():
             return []
         await self._begin()
-        while not self._events and not self._closed and (deadline is None or not deadline.passed):
+        while not self._events and not self._is_over() and (deadline is None or not deadline.passed):
             await self._more(deadline)
-        found = [] if self._closed else list(self._events)
+        found = [] if self._is_over() else list(self._events)
         self._events.clear()
         self._look_for_room()
         return found
+
+    def _is_over(self) -> bool:
+        """Whether it was closed; raises if its handle was."""
+        if not self._is_left:
+            self._context.check()
+        return self._closed
 
     async def _more(self, deadline: Deadline | None) -> None:
         """Wait for events; raises what ended the reading."""

@@ -11,6 +11,7 @@ from ithaca.engines.belfast.speculation.outcomes import SpeculationFailed
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.scalog.ordering.outcomes import EngineOutcome, LaneOpened, OrderedCut, Outcome, ViewChanged
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
+from ithaca.model.errors import Overloaded
 from ithaca.model.positions import LaneId
 from ithaca.runtime.connection import Connection
 
@@ -86,7 +87,10 @@ class SlotStreams(NewsStreams):
             tuple(self._failures),
             state.shards.version,
         )
-        for connection, before in self._speculators.items():
-            if before != told and connection.is_writable:  # a slow one is told again when it can take it
+        for connection, before in list(self._speculators.items()):
+            if not connection.is_writable:  # it comes again, and is told all of it then
+                del self._speculators[connection]
+                connection.abort(Overloaded(f"{connection.name} does not take what it is told of slots"))
+            elif before != told:
                 self._speculators[connection] = told
                 connection.send(told)
