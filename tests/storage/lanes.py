@@ -31,7 +31,6 @@ def shrink_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment, "ALLOCATE_AHEAD_BYTES", 3000)
     monkeypatch.setattr(segment, "ZERO_AHEAD_BYTES", 1000)
     monkeypatch.setattr(segment, "ZERO_GROUP_BYTES_MAX", 700)
-    monkeypatch.setattr(segment, "_ZEROS", bytes(1000))
     monkeypatch.setattr(lane, "CHECKPOINT_BYTES", 900)
     monkeypatch.setattr(index, "INDEX_STRIDE_BYTES", 200)
     monkeypatch.setattr(reader, "TAIL_CACHE_BYTES_MAX", 6000)

@@ -167,3 +167,27 @@ def test_what_was_trimmed_stays_though_its_ranges_are_dropped(trim_lsn: int, kep
         store.persist(Persist(2 + each.index, None, None, (each,)))
     assert (store.last_index, store.end_lsn, store.lane.length) == (3, 6, 6)
     assert all(batch.kind == DATA for batch in store.read(trim_lsn, 6))
+
+
+@pytest.mark.parametrize("operations", [*range(0, 60, 3), 1 << 60])
+def test_a_follower_that_diverged_below_the_compaction_point_ends_with_the_leaders_bytes(operations: int) -> None:
+    """Its ranges go durably, the lane is copied behind what is committed, and only then the point is installed."""
+    disk, store = made()
+    old = tuple(entry(store, index, 1, index - 1, text=b"old") for index in (1, 2, 3))
+    store.persist(Persist(1, HardState(1, 1), None, old))
+    disk.power_fails_after(operations)
+    with suppress(PowerLoss):
+        store.persist(Persist(2, HardState(3, None), None, (), cut_from=2))
+        store.copy(1, [batch_of(1, 2, 4, text=b"new").placed(1, SEED)])
+        store.persist(Persist(3, HardState(3, None), point(9, 3, 5)))
+    disk.kill()
+    disk.power_fails_after(1 << 60)
+    store, state = SharedLogFiles().open(disk, DIRECTORY)
+    found = store.read(0, store.lane.length)
+    texts = [b"new" if b"new" in bytes(batch.body) else b"old" for batch in found]
+    if state.snapshot.index == 9:
+        assert (store.last_index, store.lane.length, texts) == (9, 5, [b"old", b"new"])
+    else:
+        assert [each.term for each in state.entries] in ([1, 1, 1], [1])
+        assert texts == [b"old"] * len(state.entries), "what was copied belongs to nobody yet"
+    assert operations < 1 << 60 or state.snapshot.index == 9
