@@ -90,11 +90,12 @@ def test_every_setting_has_its_variable_in_the_guide() -> None:
 def test_the_guide_says_what_each_engine_can_do() -> None:
     lines = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8").splitlines()
     head = next(line for line in lines if line.startswith("| | `scalog`"))
-    assert re.findall(r"`(\w+)`", head) == list(FEATURES)
+    ours = {name: features for name, features in FEATURES.items() if not name.endswith("toy")}  # other tests have those
+    assert re.findall(r"`(\w+)`", head) == list(ours)
     for feature in Feature:
         [row] = [line for line in lines if line.startswith(f"| {feature.value} |")]
         said = [cell.strip() == "yes" for cell in row.strip("|").split("|")[1:]]
-        assert said == [feature in features for features in FEATURES.values()], feature
+        assert said == [feature in features for features in ours.values()], feature
 
 
 def test_the_site_has_every_page() -> None:
