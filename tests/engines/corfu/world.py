@@ -165,7 +165,7 @@ def _copied_raft(raft: ProjectionState) -> ProjectionState:
     return copied
 
 
-_IGNORED = frozenset({"tries", "numbers", "handle"})
+_IGNORED = frozenset({"patience", "pause", "units", "handle"})
 
 
 def frames(steps: Any) -> Any:
