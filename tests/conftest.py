@@ -2,9 +2,11 @@
 
 import os
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 # No deadline: a shared disk may take a hundred times longer from one sync to the next. The examples are the
 # same in every run, so that a failure is one everywhere; HYPOTHESIS_PROFILE=explore looks for new ones.
@@ -16,7 +18,26 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark's tests first: one worker runs them all, one after the other, while the others run everything else."""
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+TOGETHER = (
+    "tests/spark/",
+    "tests/torture/test_torture.py",
+    "tests/bench/test_cluster_benches.py",
+    "tests/cluster/test_damaged_files.py",
+    "tests/cluster/test_cluster_damage.py",
+    "tests/objects/test_on_engines.py",
+)
+"""Tests that share what is costly to make: one worker runs all of a kind, the largest kind first."""
+
+
+class TestsTogether(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out tests one by one, but for those that belong together."""
+
+    __test__ = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((each for each in TOGETHER if nodeid.startswith(each)), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TestsTogether:
+    return TestsTogether(config, log)

@@ -86,12 +86,14 @@ def test_latency_is_that_of_lone_records(parent: Path, running: str) -> None:
     assert records / 2 * latency["p50"] <= 300, "half of them took at least the median, one after the other"
 
 
+@pytest.mark.campaign
 def test_a_recycling_cluster_is_compared_with_prewritten_files(parent: Path) -> None:
     settings = AppendSettings(SMALL, record_bytes=4 * KIB, batch=4, seconds=0.3, rounds=1, recycle=True)
     report = run_append(parent, settings, quiet)
     assert report["contenders"]["cluster"]["ratios"]["to"] == "ceiling, prewritten"
 
 
+@pytest.mark.campaign
 def test_two_shards_are_compared_with_one(parent: Path) -> None:
     settings = AppendSettings(TWO_SHARDS, record_bytes=500, batch=8, seconds=0.3, rounds=1, producers=2)
     report = run_compare_shards(parent, settings, quiet)
@@ -132,6 +134,7 @@ def test_reading_is_compared_with_bare_sockets(parent: Path, running: str) -> No
     assert contenders["read_range"]["ratios"]["to"] == "loopback, records"
 
 
+@pytest.mark.campaign
 def test_the_memory_of_every_server_is_noted_while_a_follower_reads_along(parent: Path) -> None:
     settings = ClusterMemorySettings(
         SMALL, bytes=8 * MIB, baseline_bytes=MIB, record_bytes=4 * KIB, batch=8, kept_bytes=MIB

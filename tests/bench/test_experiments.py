@@ -22,6 +22,7 @@ def parent(tmp_path: Path) -> Iterator[Path]:
     assert servers_in(tmp_path) == []
 
 
+@pytest.mark.campaign
 def test_a_shard_comes_and_another_goes_in_each_round(parent: Path) -> None:
     told: list[str] = []
     settings = ExperimentSettings(shards=2, orderers=1, record_bytes=100, batch=2, rounds=2, seconds=1.0, at_s=0.2)
@@ -41,6 +42,7 @@ def test_a_shard_comes_and_another_goes_in_each_round(parent: Path) -> None:
     assert report["settings"]["shards"] == 2
 
 
+@pytest.mark.campaign
 def test_servers_are_killed_and_appends_go_on(parent: Path) -> None:
     settings = ExperimentSettings(
         shards=2, record_bytes=100, batch=2, rounds=1, seconds=3.0, at_s=0.3, batches_per_s=40

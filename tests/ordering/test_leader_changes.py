@@ -113,6 +113,7 @@ PLANTED: dict[str, tuple[str, Patch]] = {
 
 
 @pytest.mark.parametrize("bug", PLANTED)
+@pytest.mark.campaign
 def test_planted_bugs_are_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     number, (owner, name, value) = PLANTED[bug]
     monkeypatch.setattr(owner, name, value)

@@ -260,10 +260,14 @@ class FakeReplica:
 
 @asynccontextmanager
 async def joined(address: Address, replicas: Sequence[FakeReplica]) -> AsyncIterator[None]:
-    """These replicas, joined one after the other."""
+    """These replicas, joined one after the other; who came before its shard could order joins again for its lane."""
     try:
         for replica in replicas:
             await replica.join(address)
+        for replica in replicas:
+            if replica.joined.lane is None and replica.joined.summary.shard.phase == "live":
+                await replica.leave()
+                await replica.join(address)
         yield
     finally:
         for replica in replicas:

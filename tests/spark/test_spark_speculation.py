@@ -21,6 +21,7 @@ JOB_S = 240.0
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.campaign
 def test_two_attempts_prepare_and_one_is_published(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()

@@ -25,6 +25,7 @@ def flat(number: int) -> Round:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.campaign
 def test_a_tiny_soak_does_what_it_says(tmp_path: Path) -> None:
     picture = tmp_path / "soak.png"
     parts, segments, restarts, changes = 20, 3, 3, 1

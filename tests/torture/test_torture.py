@@ -44,9 +44,6 @@ def tortured(
     return json_lines(done.stdout), list(read_history(history))
 
 
-pytestmark = pytest.mark.xdist_group("torture")  # one run serves several tests
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], list[AnyEvent]]:
     home = tmp_path_factory.mktemp("torture")
@@ -155,7 +152,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signa
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--engine", "corfu"], "the engine 'corfu' is not in this version: use one of scalog"),
+        (["--engine", "paxos"], "the engine 'paxos' is not in this version: use one of scalog"),
         (["--faults", "kill,pauze"], "did you mean pause"),
         (["--orderers", "2"], "use an odd number"),
         (["--masking"], "use 3, 5, 7"),

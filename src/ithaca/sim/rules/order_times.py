@@ -13,6 +13,7 @@ class OrderTimes:
         self._starts: list[int] = []
         """The first position of each cut that ordered something, and beside it, when that was."""
         self._times_us: list[int] = []
+        self._is_dense = True
 
     def add(self, tail: int, time_us: int, first: int, start: int | None = None) -> str | None:
         """Positions up to this tail are ordered; returns what is wrong with that.
@@ -22,6 +23,7 @@ class OrderTimes:
         self.first = max(self.first, first)
         if tail <= self.tail:
             return None
+        self._is_dense = self._is_dense and start is None
         start, self.tail = self.tail if start is None else start, tail
         if start >= tail:
             return None
@@ -55,6 +57,7 @@ class OrderTimes:
         right = self.first_at(time_us)
         if start == right or (tail_before <= start < right) or (right < start <= trimmed):
             return None
-        if right < trimmed <= start and bisect_left(self._starts, trimmed) == bisect_left(self._starts, start):
+        is_same = bisect_left(self._starts, trimmed) == bisect_left(self._starts, start)
+        if not self._is_dense and right < trimmed <= start and is_same:
             return None  # between them, no record is known to be
         return f"a subscription from the time {time_us} on began at position {start} instead of {right}"
