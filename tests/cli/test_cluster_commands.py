@@ -59,10 +59,12 @@ def test_the_command_line_wins_over_the_environment(tmp_path: Path) -> None:
     assert "give one of them" in ithaca("tail", env=both, status=2).stderr.decode()
 
 
-@pytest.mark.parametrize("command", ["stats", "verify"])
-def test_what_works_on_embedded_logs_only_says_so(command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "said"), [("stats", "Embedded logs only"), ("verify", "Embedded logs and backups only")]
+)
+def test_what_works_on_embedded_logs_only_says_so(command: str, said: str) -> None:
     text = ithaca(command, "--help").stdout.decode()
-    assert "Embedded logs only" in text
+    assert said in text
     assert "--bootstrap" not in text
 
 
