@@ -1,6 +1,7 @@
 """What a speculator listens to: the leader, for the order of slots, and the primary of each lane, for its records."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import Protocol
 
@@ -27,7 +28,7 @@ class Sink(Protocol):
     def speculated(self, lane: LaneId, batches: list[PositionedBatch], watermark: int, since: int) -> None: ...
 
 
-class _Listening:
+class _Listening(ABC):
     """One connection at a time, renewed until it is closed."""
 
     def __init__(self, context: Context) -> None:
@@ -76,7 +77,7 @@ class _Listening:
             self._connection = None
             connection.close()
 
-    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
+    def on_lost(self, connection: Connection, error: IthacaError | None) -> None:  # noqa: B027 - nothing to do
         """It is dialled again."""
 
     def on_message(self, connection: Connection, received: Received) -> None:
@@ -87,14 +88,17 @@ class _Listening:
                 case message:
                     self._take(connection, message, received)
 
+    @abstractmethod
     def _address(self) -> Address | None:
-        raise NotImplementedError
+        """Whom to ask; None while that is not known."""
 
+    @abstractmethod
     def _question(self) -> Message:
-        raise NotImplementedError
+        """What to ask for."""
 
+    @abstractmethod
     def _take(self, connection: Connection, message: Message, received: Received) -> None:
-        raise NotImplementedError
+        """An answer has come."""
 
 
 class OrderFeed(_Listening):
