@@ -36,5 +36,5 @@ def test_an_engine_is_simulated_by_its_name() -> None:
     expected = run_seed(3, "scalog").trace
     assert f"trace {expected}" in ithaca("sim", "--engine", "scalog", "--seed", "3").stdout.decode()
     assert "is not in this version: use one of scalog" in " ".join(
-        ithaca("sim", "--engine", "corfu", "--seed", "3", status=2).stderr.decode().split()
+        ithaca("sim", "--engine", "paxos", "--seed", "3", status=2).stderr.decode().split()
     )

@@ -148,6 +148,7 @@ def test_a_copy_of_a_finalized_shard_is_the_same_replica_under_another_name() ->
             log.append_to_shard(number % 2, str(number).encode())
         log.admin.finalize_shard(0)
         log.admin.add_replica(0, str(cluster.file.spares[0]))
+        until(lambda: state_of(cluster, "spare-1") == "finalized", "it knows that it was added")
         log.admin.remove_replica(0, 0)
         cluster.stop_server("shard-0-replica-0")
         cluster.stop_server("spare-1")
