@@ -6,10 +6,15 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import islice
 
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.sim.engine import simulated
 from ithaca.sim.run import Result, run_seed
+
+SEEDS_PER_WORKER = 100
+"""Then another process takes over. Iterations that nobody closed hold up to 20 MB of their world for each seed, which
+ends with the process."""
 
 
 def run_seeds(
@@ -21,8 +26,14 @@ def run_seeds(
         for seed in seeds:
             yield run_seed(seed, engine, story=story)
         return
+    left = iter(seeds)
+    while some := list(islice(left, count * SEEDS_PER_WORKER)):
+        yield from _run_some(some, count, engine, story)
+
+
+def _run_some(seeds: list[int], workers: int, engine: EngineName, story: bool) -> Iterator[Result]:
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=spawn, initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(workers, mp_context=spawn, initializer=_end_with_parent) as pool:
         futures = [pool.submit(run_seed, seed, engine, story=story) for seed in seeds]
         try:
             for future in as_completed(futures):
