@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ithaca.bench.spark.kafka_broker import BrokerPlan, kafka_broker, properties
+from ithaca.bench.kafka_broker import BrokerPlan, kafka_broker, properties
 from ithaca.model.errors import Unavailable
 
 LISTENS = """
@@ -36,7 +36,7 @@ def plan(directory: Path, program: str) -> BrokerPlan:
 
 
 def started(directory: Path) -> int:
-    return int((directory / "broker" / "pid").read_text())
+    return int((directory / "broker" / "broker-1" / "pid").read_text())
 
 
 def test_the_settings_keep_everything_on_loopback_and_for_good(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_settings_keep_everything_on_loopback_and_for_good(tmp_path: Path) -
 
 def use(directory: Path, ending: type[BaseException]) -> None:
     with kafka_broker(directory / "broker", plan(directory, LISTENS)) as address:
-        settings = (directory / "broker" / "server.properties").read_text()
+        settings = (directory / "broker" / "broker-1" / "server.properties").read_text()
         assert f"advertised.listeners=PLAINTEXT://{address}\n" in settings
         os.kill(started(directory), 0)
         raise ending

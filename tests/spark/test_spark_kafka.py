@@ -12,7 +12,8 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from ithaca.bench.measure import Latency, Sample, summarize
-from ithaca.bench.spark.kafka import BROKER_PACKAGE, resolve
+from ithaca.bench.jars import resolve
+from ithaca.bench.spark.kafka import BROKER_PACKAGE
 from ithaca.bench.spark.scan import KAFKA, REMOTE, SCAN, compared_with_kafka
 from ithaca.cli.bench.report import print_rates
 from ithaca.model.errors import Unavailable
@@ -51,7 +52,7 @@ def test_packages_that_cannot_be_had_are_named_with_the_way_out(
     settings.write_text(EMPTY_REPOSITORY.format(directory=tmp_path))
     conf = SparkConf(loadDefaults=False).set("spark.jars.ivySettings", str(settings))
     monkeypatch.setattr(spark.sparkContext, "getConf", lambda: conf.set("spark.jars.ivy", str(tmp_path / "ivy")))
-    with pytest.raises(Unavailable, match=r"^org.apache.kafka:kafka_2.13.* Maven Central .*leave out --kafka"):
+    with pytest.raises(Unavailable, match=r"^org.apache.kafka:kafka_2.13.* Maven Central .*leave it out"):
         resolve(spark, tmp_path, BROKER_PACKAGE, excluded=())
 
 

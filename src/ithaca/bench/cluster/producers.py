@@ -16,11 +16,10 @@ import numpy as np
 import ithaca
 from ithaca.bench.bare import values_of
 from ithaca.bench.children import ANSWER_TIMEOUT_S, Child, start_child, wait_for_any
-from ithaca.bench.measure import Latency, Sample
+from ithaca.bench.measure import Latency, Sample, UnderWay
 from ithaca.model.errors import Unavailable
-from ithaca.model.interface import ClusterLog, Pending
+from ithaca.model.interface import Log
 from ithaca.model.limits import MIB
-from ithaca.model.records import Receipt
 
 LEAD_S = 0.05
 """From telling the producers to their common start."""
@@ -73,13 +72,17 @@ def produce(parent: Connection, bootstrap: str, shard: int | None, plan: Plan) -
             turn: Turn = parent.recv()
             if turn.plan not in values:
                 values[turn.plan] = values_of(turn.plan.record_bytes, turn.plan.batch)
-            parent.send(_append(log, values[turn.plan], turn))
+            parent.send(append_until(turn, values[turn.plan], submitter(log, turn.plan)))
 
 
-def _append(log: ClusterLog, values: list[list[bytes]], turn: Turn) -> Counted:
+Submit = Callable[[list[bytes]], UnderWay[object] | None]
+"""Begins the append of a batch; None where it is done already."""
+
+
+def append_until(turn: Turn, values: list[list[bytes]], submit: Submit) -> Counted:
+    """Append from the turn's start on, and wait for the oldest batch while as many are in flight as the plan says."""
     plan = turn.plan
-    submit = _submitter(log, plan)
-    waiting: deque[tuple[float, Pending | Receipt]] = deque()
+    waiting: deque[tuple[float, UnderWay[object] | None]] = deque()
     durations: list[float] = []
     sent = 0
     time.sleep(max(0.0, turn.start_s - time.monotonic()))
@@ -92,20 +95,25 @@ def _append(log: ClusterLog, values: list[list[bytes]], turn: Turn) -> Counted:
         if not waiting:
             return Counted(np.asarray(durations).tobytes(), now)
         began, pending = waiting.popleft()
-        if not isinstance(pending, Receipt):
+        if pending is not None:
             pending.result()
         now = time.monotonic()
         if now <= turn.stop_s:
             durations.append(now - began)
 
 
-def _submitter(log: ClusterLog, plan: Plan) -> Callable[[list[bytes]], Pending | Receipt]:
+def submitter(log: Log, plan: Plan) -> Submit:
     """With one batch in flight, appending waits by itself, as a program would that needs each receipt."""
-    if plan.batch == 1:
-        if plan.window == 1:
-            return lambda values: log.append(values[0])
-        return lambda values: log.submit(values[0])
-    return log.append_many if plan.window == 1 else log.submit_many
+    if plan.window > 1:
+        return log.submit_many if plan.batch > 1 else lambda values: log.submit(values[0])
+
+    def append(values: list[bytes]) -> None:
+        if plan.batch == 1:
+            log.append(values[0])
+        else:
+            log.append_many(values)
+
+    return append
 
 
 class Producers:

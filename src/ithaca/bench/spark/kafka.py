@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyspark
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame, SparkSession
 
+from ithaca.bench.jars import jvm_of, resolve, shipped_jars
+from ithaca.bench.kafka_broker import BrokerPlan, kafka_broker
 from ithaca.bench.measure import Progress
-from ithaca.bench.spark.kafka_broker import BrokerPlan, kafka_broker
-from ithaca.model.errors import ProtocolError, Unavailable
+from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import MIB
 
 SOURCE_VERSION: Final = "4.0.0"
@@ -31,8 +31,6 @@ WARM_UPS: Final = 3
 
 _SHIPPED: Final = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
 _SHIPPED_TOO: Final = ("org.slf4j:slf4j-api", "org.lz4:lz4-java", "org.xerial.snappy:snappy-java")
-_FROM_SPARK: Final = ("scala-library", "slf4j-api", "log4j-api", "log4j-core", "log4j-1.2-api", "log4j-slf4j2-impl")
-"""What the broker needs besides, of the jars that come with Spark."""
 _OVERHEAD_BYTES: Final = 64
 """At most so much does Kafka add to a record, and as much again to a batch."""
 
@@ -60,8 +58,8 @@ def kafka_topic(
     jars = resolve(spark, directory, BROKER_PACKAGE, excluded=("org.slf4j:slf4j-api",))
     for jar in source:
         spark.sql(f"ADD JAR '{jar}'")
-    java = Path(str(_jvm(spark).java.lang.System.getProperty("java.home"))) / "bin" / "java"
-    plan = BrokerPlan(java, [*jars, *_shipped_jars()], partitions, batch_bytes_max=batch_bytes + MIB)
+    java = Path(str(jvm_of(spark).java.lang.System.getProperty("java.home"))) / "bin" / "java"
+    plan = BrokerPlan(java, [*jars, *shipped_jars()], partitions, batch_bytes_max=batch_bytes + MIB)
     progress("starting a Kafka broker")
     with kafka_broker(directory / "broker", plan) as address:
         topic = KafkaTopic(address)
@@ -85,31 +83,6 @@ def batch_bytes_of(batch: int, record_bytes: int) -> int:
     return batch * (record_bytes + _OVERHEAD_BYTES) + _OVERHEAD_BYTES
 
 
-def resolve(spark: SparkSession, directory: Path, package: str, excluded: tuple[str, ...]) -> list[Path]:
-    """The jars of a package and of what it needs, fetched where they are not in Spark's cache yet."""
-    jvm, conf = _jvm(spark), spark.sparkContext.getConf()
-    submit = getattr(getattr(jvm.org.apache.spark.deploy, "SparkSubmit$"), "MODULE$")  # whose output the resolver uses
-    usual = submit.printStream()
-    getattr(submit, "printStream_$eq")(jvm.java.io.PrintStream(str(directory / "resolver.txt")))
-    try:
-        found = jvm.org.apache.spark.util.DependencyUtils.resolveMavenDependencies(
-            True,
-            ",".join(excluded),
-            package,
-            conf.get("spark.jars.repositories"),
-            conf.get("spark.jars.ivy"),
-            jvm.scala.Option.apply(conf.get("spark.jars.ivySettings")),
-        )
-    except Py4JJavaError as error:
-        raise Unavailable(
-            f"{package} and what it needs could not be fetched from Maven Central "
-            f"({error.java_exception.getMessage()}): see that it can be reached, or leave out --kafka"
-        ) from None
-    finally:
-        getattr(submit, "printStream_$eq")(usual)
-    return [Path(line) for line in str(found.mkString("\n")).splitlines()]
-
-
 def _write(rows: DataFrame, address: str, partitions: int, batch_bytes: int) -> None:
     """In batches as large as the log's, uncompressed."""
     options: dict[str, str | int] = {
@@ -131,12 +104,3 @@ def _compare(rows: DataFrame, copied: DataFrame) -> None:
     ours, theirs = (tuple(frame.selectExpr(*sums).collect()[0]) for frame in (rows, copied))
     if ours != theirs:
         raise ProtocolError(f"the topic differs from the log (records, bytes, checksums): {theirs}, not {ours}")
-
-
-def _jvm(spark: SparkSession) -> Any:
-    return spark.sparkContext._jvm
-
-
-def _shipped_jars() -> list[Path]:
-    shipped = Path(pyspark.__file__).parent / "jars"
-    return [jar for name in _FROM_SPARK for jar in sorted(shipped.glob(f"{name}-[0-9]*.jar"))]
