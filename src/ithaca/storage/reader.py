@@ -189,7 +189,7 @@ class Cursor:
         tries = 2
         while True:
             try:
-                return self._walk(stop, bytes_max)
+                return self._walk(stop, bytes_max, is_first=tries == 2)
             except Corrupt:
                 tries -= 1
                 self._segment = None
@@ -198,12 +198,16 @@ class Cursor:
                 if not tries:
                     raise
 
-    def _walk(self, stop: int, bytes_max: int) -> list[Batch]:
-        """Batches up to `stop`, the segment's end, `bytes_max` or damage, whichever comes first."""
+    def _walk(self, stop: int, bytes_max: int, *, is_first: bool) -> list[Batch]:
+        """Batches up to `stop`, the segment's end, `bytes_max` or damage, whichever comes first.
+
+        The first try passes over what comes before the cursor unseen, the second one checks it as well.
+        """
         if self._segment is None or self._offset_lsn != self.lsn or self.lsn >= self._segment_end:
             segment, self._segment_end = self._reader.segment_of(self.lsn)
             if segment is not self._segment or self._offset_lsn != self.lsn:
-                self._offset_lsn, self._offset = segment.offset_of(self.lsn)
+                find = segment.nearest_offset_of if is_first else segment.offset_of
+                self._offset_lsn, self._offset = find(self.lsn)
             self._segment = segment
         end = min(stop, self._segment_end)
         batches: list[Batch] = []

@@ -14,6 +14,7 @@ import numpy as np
 from ithaca.model.errors import Corrupt
 from ithaca.model.limits import (
     ALLOCATE_AHEAD_BYTES,
+    INDEX_STRIDE_BYTES,
     READ_CHUNK_BYTES,
     SEGMENT_BYTES_MAX,
     ZERO_AHEAD_BYTES,
@@ -23,7 +24,7 @@ from ithaca.model.records import Buffer
 from ithaca.storage import index as indexes
 from ithaca.storage.disk import Disk, File, write_zeros
 from ithaca.storage.index import Index
-from ithaca.wire.batch import HEAD_BYTES, MAGIC, Batch, parse, stored_bytes
+from ithaca.wire.batch import HEAD_BYTES, MAGIC, Batch, glance, parse, stored_bytes
 
 SUFFIX = ".seg"
 
@@ -97,6 +98,24 @@ class Segment:
     def offset_of(self, lsn: int) -> tuple[int, int]:
         """An entry at or before `lsn` to start walking from: its LSN and offset."""
         return self.index.floor(lsn) or (self.first_lsn, 0)
+
+    def nearest_offset_of(self, lsn: int) -> tuple[int, int]:
+        """The same, from head to head towards `lsn`: where batches are small, many lie behind an entry of the index.
+
+        Nothing that is passed over is checked. Whoever reads on checks what it finds, and looks again from `offset_of`
+        when that is wrong.
+        """
+        at_lsn, offset = self.offset_of(lsn)
+        if at_lsn == lsn:
+            return at_lsn, offset
+        data, at = self.file.read(self.start + offset, INDEX_STRIDE_BYTES), 0
+        while at + HEAD_BYTES <= len(data):
+            head = glance(data, at)
+            if head is None or head.base_lsn != at_lsn or at_lsn + head.count > lsn:
+                break
+            at_lsn += head.count
+            at += head.total_bytes
+        return at_lsn, offset + at
 
 
 class SegmentWriter:

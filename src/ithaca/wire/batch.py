@@ -45,6 +45,7 @@ KEYS: Final = 0b100
 
 _HEAD = struct.Struct("<IIBBHIIIQQqQII")
 _SIZE = struct.Struct("<I12xI")
+_GLANCE = struct.Struct("<I8xII28xQ")
 _SAID = struct.Struct("<BBHIIIQQqI")
 _PLACE = struct.Struct("<QI")
 _LANE = struct.Struct("<III")
@@ -285,6 +286,22 @@ def stored_bytes(data: Buffer, offset: int) -> int:
     if magic != MAGIC or body_bytes % 8 or body_bytes > BATCH_BYTES_MAX:
         return 0
     return HEAD_BYTES + body_bytes
+
+
+class Glance(NamedTuple):
+    """What a head says of where its batch lies; unchecked."""
+
+    base_lsn: int
+    count: int
+    total_bytes: int
+
+
+def glance(data: Buffer, offset: int) -> Glance | None:
+    """What the head at `offset`, which must be there whole, says; None when no batch starts there."""
+    magic, count, body_bytes, base_lsn = _GLANCE.unpack_from(data, offset)
+    if magic != MAGIC or body_bytes % 8 or body_bytes > BATCH_BYTES_MAX:
+        return None
+    return Glance(base_lsn, count, HEAD_BYTES + body_bytes)
 
 
 def parse(data: Buffer, offset: int = 0) -> Batch:
