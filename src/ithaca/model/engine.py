@@ -23,13 +23,14 @@ class Feature(Enum):
     DENSE = "a record at every position"
     """Below the tail, but for what was trimmed or lost. Elsewhere some positions hold none and never will."""
     POSITIONS = "positions that are filled or trimmed one by one"
+    CONSUMERS = "named consumers"
 
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
     DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS},
     "belfast": frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS, Feature.POSITIONS},
-    "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE}),
-    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS}),
+    "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE, Feature.CONSUMERS}),
+    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS, Feature.CONSUMERS}),
 }
 """What each engine can do. It stands here so that a refusal can name others without loading them."""
 
@@ -43,5 +44,5 @@ def engines_with(feature: Feature) -> list[EngineName]:
     return [name for name, features in FEATURES.items() if feature in features]
 
 
-EMBEDDED_FEATURES = frozenset({Feature.SESSIONS, Feature.TRIM, Feature.DENSE})
+EMBEDDED_FEATURES = frozenset({Feature.SESSIONS, Feature.TRIM, Feature.DENSE, Feature.CONSUMERS})
 """What the log of a directory can do, which has no engine: one process writes it."""

@@ -4,7 +4,7 @@
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
-│                                NoSuchOrderer LastOrderer NoSuchSession NoSuchWriter
+│                                NoSuchOrderer LastOrderer NoSuchSession NoSuchWriter NoSuchConsumer
 │                                NoSuchMethod NotEncodable
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop) EmptyPosition(next)
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
@@ -13,7 +13,7 @@ IthacaError (retry, refresh, outcome_unknown)
 ├ StorageError                   StorageFull Fenced Corrupt(file, offset)
 ├ Unavailable                    Overloaded NamesFull Conflict DeadlineExceeded (TimeoutError)
 ├ SessionError                   SessionFenced SessionExpired SequenceGap SequenceConflict WrongLane PartGone
-│                                PublishConflict(writer, key, owner, position, count)
+│                                PublishConflict(writer, key, owner, position, count) ConsumerFenced
 ├ ProtocolError                  VersionMismatch EngineMismatch(engine) AuthenticationFailed
 └ TaskFailed(position, step)     UndoFailed
 ```
@@ -114,6 +114,10 @@ class NoSuchSession(InvalidInput):
 
 class NoSuchWriter(InvalidInput):
     """No writer of this name is remembered: it never published, or was forgotten."""
+
+
+class NoSuchConsumer(InvalidInput):
+    """No consumer has this name: it was never opened, was deleted, or has expired."""
 
 
 class NoSuchMethod(InvalidInput):
@@ -345,6 +349,10 @@ class PartGone(SessionError):
 
     Nothing of it was published with this call: prepare it again.
     """
+
+
+class ConsumerFenced(SessionError):
+    """The consumer was opened again elsewhere, or reset: what this handle commits does not count any more."""
 
 
 class WrongLane(SessionError):

@@ -37,6 +37,9 @@ idle_s = "30d"                  # neither opened nor appended to for so long, by
 [writers]                       # writers that publish nothing are forgotten; without it they never are
 idle_s = "30d"
 
+[consumers]                     # consumers that nobody uses are forgotten; without it they never are
+idle_s = "30d"                  # neither opened nor committed for so long
+
 [[spare]]                       # a storage server that waits until it is needed
 address = "127.0.0.1:7605"
 
@@ -148,6 +151,8 @@ class ClusterFile:
     """After so long a named session that nobody uses expires."""
     writer_idle_s: int | None = None
     """After so long a writer that publishes nothing is forgotten."""
+    consumer_idle_s: int | None = None
+    """After so long a named consumer that nobody uses is forgotten."""
     spares: tuple[Address, ...] = ()
     """Servers that wait to become replicas, or did."""
     removed: tuple[Address, ...] = ()
@@ -213,6 +218,7 @@ _TABLES: Final = {
     "retention": RETENTION_RULES,
     "sessions": IDLE_RULES,
     "writers": IDLE_RULES,
+    "consumers": IDLE_RULES,
     "spare": _PLACE,
     "removed": _PLACE,
 }
@@ -284,6 +290,7 @@ class _Parser:
             retention=retention(self._table("retention")),
             session_idle_s=idle_s(self._table("sessions")),
             writer_idle_s=idle_s(self._table("writers")),
+            consumer_idle_s=idle_s(self._table("consumers")),
             spares=spares,
             removed=removed,
         )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from ithaca.client.asking import ask_status
+from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
 from ithaca.client.fetched import Bounds, Fetched, FetchingLog, trimmed
 from ithaca.client.intake import Slot
@@ -29,19 +30,22 @@ from ithaca.model.errors import (
     IthacaError,
     NamesFull,
     NotWritten,
+    ProtocolError,
     SessionExpired,
     Unavailable,
+    unknown_copy,
 )
 from ithaca.model.interface import ClusterStatus
 from ithaca.model.records import Durability, Receipt, Record
 from ithaca.model.units import Duration
 from ithaca.model.view import Address
+from ithaca.protocol.codec import Message
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_position, check_session_name, too_late
 from ithaca.wire.batch import Batch
 
 
-class CorfuLog(FetchingLog):
+class CorfuLog(ClusterConsumers, FetchingLog):
     """A handle: connections to units, sequencers and the Raft group, and what it knows of them."""
 
     def __init__(self, links: Links, driver: Driver, settings: ClientSettings, durability: Durability) -> None:
@@ -52,6 +56,19 @@ class CorfuLog(FetchingLog):
         self._writers = Writers(driver, durability)
         self._rows = RowReader(driver)
         self._gathered: Gathered | None = None
+
+    async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
+        self.check()
+        deadline, pauses = Deadline(self._settings.timeout_s if timeout_s is None else timeout_s), Backoff()
+        is_unknown = False
+        while True:
+            try:
+                return await self._links.ask_leader(message)
+            except (Unavailable, ProtocolError) as error:
+                is_unknown = is_unknown or error.outcome_unknown
+                if deadline.passed:
+                    raise unknown_copy(error) if is_unknown else error from None
+            await pauses.pause(deadline)
 
     # Appending
 

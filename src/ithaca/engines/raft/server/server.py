@@ -30,7 +30,9 @@ from ithaca.protocol.greeting import Hello
 from ithaca.raft.events import Role, RoleChanged
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
+from ithaca.server.consumers import ConsumerDesk
 from ithaca.server.options import ServerOptions
 from ithaca.server.raft_host.hosting import HostingServer
 from ithaca.server.raft_host.orderers import ORDERERS
@@ -70,6 +72,8 @@ class RaftServer(HostingServer):
         """While this server leads."""
         self._retaining: Retaining | None = None
         self._idle_looks: IdleLooks | None = None
+        self.consumers: ConsumerDesk | None = None
+        """While this server leads."""
         self._requests: Requests | None = None
         self._peers: dict[Connection, RequestPeer] = {}
         self._is_started = False
@@ -141,12 +145,20 @@ class RaftServer(HostingServer):
             self.leading = self.leading_type(driver, self.machine, self.store, self._ready_to_lead)
             self._retaining = Retaining(self._file.retention, self.machine, self.store, self.leading)
             self._idle_looks = IdleLooks(self._file.session_idle_s, self.leading)
+            self.consumers = ConsumerDesk(
+                self.leading.change_consumers,
+                lambda: self.machine.state.consumers,
+                wall_us,
+                self._file.consumer_idle_s,
+            )
         self._requests.leader_changed()
 
     def _ready_to_lead(self) -> None:
         assert self._requests is not None
         if self.is_ready:
             self.read_view.leads()
+            assert self.consumers is not None
+            self.consumers.begin()
         self._requests.leader_changed()
 
     def applied(self) -> None:
@@ -177,6 +189,9 @@ class RaftServer(HostingServer):
         if self.leading is not None:
             leading, self.leading = self.leading, None
             leading.end(error)
+        if self.consumers is not None:
+            consumers, self.consumers = self.consumers, None
+            consumers.end()
 
     def _trimmed(self, lsn: int) -> None:
         if self._is_started and lsn:
