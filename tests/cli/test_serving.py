@@ -32,22 +32,22 @@ def test_whatever_is_not_plain_is_left_to_the_command_line(arguments: list[str])
 
 @pytest.mark.parametrize("server", [["--orderer", "1"], ["--replica", "0/0"]], ids=" ".join)
 def test_a_server_loads_nothing_that_is_for_people(tmp_path: Path, server: list[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        taken = [f"127.0.0.1:{each.getsockname()[1]}" for each in (one, other)]
         file = tmp_path / "cluster.toml"
         file.write_text(
-            f'[[orderer]]\nserver = 1\naddress = "{address}"\n[[shard]]\nshard = 0\nreplicas = ["{address}"]\n'
+            f'[[orderer]]\nserver = 1\naddress = "{taken[0]}"\n[[shard]]\nshard = 0\nreplicas = ["{taken[1]}"]\n'
         )
         script = (
             "import atexit, sys; atexit.register(lambda: print(*sys.modules, sep='\\n')); "
             "from ithaca.cli.main import run; run()"
         )
-        command = [sys.executable, "-c", script, "serve", "--config", str(file), "--dir", str(tmp_path / "d"), *server]
+        where = ["--dir", str(tmp_path / "d"), *server]
+        command = [sys.executable, "-c", script, "serve", "--config", str(file), *where]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment())
-        assert f"cannot listen at {address}" in done.stderr
+        assert "cannot listen at" in done.stderr
         assert done.returncode == 1
-        spelled = ["serve", f"--config={file}", "--dir", tmp_path / "d", *server]
-        assert f"cannot listen at {address}" in ithaca(*spelled, status=1).stderr.decode()
+        assert b"cannot listen at" in ithaca("serve", f"--config={file}", *where, status=1).stderr
     loaded = set(done.stdout.split())
     assert "ithaca.server.process" in loaded
     assert loaded & {"typer", "rich", "pydantic", "click", "pyarrow", "ithaca.cli.app"} == set()
