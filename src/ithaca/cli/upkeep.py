@@ -98,7 +98,7 @@ def verify(path: KeptPathOption, as_json: JsonOption = False) -> None:
     """Check every byte of the log, and say what is wrong where.
 
     Exit status 0 when all is well, 3 when something is damaged.
-    Changes nothing. Embedded logs, and backups in directories and object stores.
+    Changes nothing. Embedded logs and backups only, these in directories or object stores.
     """
     from ithaca.archive.backup import backup_bytes, verify_backup
     from ithaca.archive.folder import is_backup
