@@ -4,8 +4,8 @@
     python tools/generate_sync.py --check   say whether they are up to date, by the exit status
 
 `model/interface/blocking` is the text of `model/interface/awaited` without what is awaited, and `objects/blocking` that
-of `objects/awaited`, as `client/consuming/blocking` is of its `awaited`. In `client/sync/log.py` every member of a class
-of the awaited interface is one line through the portal, unless a hand-written base class has it already.
+of `objects/awaited`, as `client/consuming/blocking` is of its `awaited`. In `client/sync/log.py` every member of a
+class of the awaited interface is one line through the portal, unless a hand-written base class has it already.
 """
 
 import ast
@@ -26,7 +26,7 @@ OBJECT_SOURCES = [
     for name in ("catalogue", "follower", "opening", "proposal", "replica", "snapshots", "store", "versions")
 ]
 CONSUMING = PACKAGE / "client" / "consuming"
-CONSUMING_SOURCES = [CONSUMING / "awaited" / f"{name}.py" for name in ("handle", "book")]
+CONSUMING_SOURCES = [CONSUMING / "awaited" / f"{name}.py" for name in ("lagging", "handle", "book")]
 BY_HAND = PACKAGE / "client" / "sync" / "appends.py"
 FACE = PACKAGE / "client" / "sync" / "log.py"
 

@@ -153,7 +153,8 @@ class Lag(msgspec.Struct, frozen=True):
 class ConsumerInfo(msgspec.Struct, frozen=True):
     """A named consumer, as `Log.consumers` shows it.
 
-    >>> ConsumerInfo(name="billing", position=7, positions=(7,), lag_positions=3, lag_records=3, idle_s=0.5).position
+    >>> info = ConsumerInfo("billing", 7, (7,), lag_positions=3, lag_records=3, lag_s=0.5, idle_s=9)
+    >>> info.position
     7
     """
 
@@ -164,6 +165,7 @@ class ConsumerInfo(msgspec.Struct, frozen=True):
     """That of each part: a consumer that is no group has one."""
     lag_positions: int
     lag_records: int | None
+    lag_s: float
     """As in `Lag`."""
     idle_s: float
     """For how long it was neither opened nor committed."""

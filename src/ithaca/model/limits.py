@@ -187,18 +187,8 @@ CONSUMERS_MAX = 4096
 CONSUMER_NAME_BYTES_MAX = 255
 CONSUMER_PARTS_MAX = 1024
 """Into so many the work of one consumer can be divided."""
-CONSUMER_PARTS_TOGETHER_MAX = 16_384
-"""Of all consumers of one log."""
 CONSUMER_COMMANDS_MAX = 1024
 """Changes of consumers that one message, or one entry, carries."""
-CONSUMERS_WAITING_MAX = 16_384
-"""Changes of consumers that a leader has not had agreed on yet; beyond that it refuses more."""
-CONSUMERS_CHECK_S = 5.0
-"""How often a leader looks for consumers that were idle for too long."""
-CONSUMER_COMMIT_RECORDS_MAX = 1 << 30
-"""After at most so many records a consumer commits by itself, if it does."""
-CONSUMER_RESETS_MAX = 8
-"""How often a reset is tried again that somebody came before."""
 
 POLL_RECORDS_MAX = 1000
 """Records that one poll returns unless told otherwise."""

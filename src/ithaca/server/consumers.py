@@ -11,15 +11,11 @@ from collections.abc import Callable
 from itertools import islice
 
 from ithaca.consumers.idle import IdleConsumers
+from ithaca.consumers.limits import CONSUMERS_CHECK_S, CONSUMERS_WAITING_MAX
 from ithaca.consumers.table import ConsumerChanges, ConsumerTable
 from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
 from ithaca.model.errors import IthacaError, Overloaded, Unavailable
-from ithaca.model.limits import (
-    CONSUMER_COMMANDS_MAX,
-    CONSUMERS_CHECK_S,
-    CONSUMERS_WAITING_MAX,
-    NAMES_ANSWERED_MAX,
-)
+from ithaca.model.limits import CONSUMER_COMMANDS_MAX, NAMES_ANSWERED_MAX
 from ithaca.protocol.consumers import ConsumersAre, GetConsumers
 from ithaca.runtime.machine import monotonic_s
 from ithaca.runtime.raft.ports import Waiter

@@ -1,7 +1,7 @@
 """When a consumer commits by itself: after so many records, or after so much time. Pure."""
 
+from ithaca.consumers.limits import CONSUMER_COMMIT_RECORDS_MAX
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import CONSUMER_COMMIT_RECORDS_MAX
 from ithaca.model.units import Duration, seconds
 
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ithaca.model.consumers import Consumer, ConsumerInfo
+from ithaca.model.consumers import Consumer, ConsumerInfo, Lag
 
 
 class Known(NamedTuple):
@@ -15,15 +15,15 @@ class Known(NamedTuple):
         return next((each for each in self.consumers if each.name == name), None)
 
 
-def info_of(consumer: Consumer, tail: int, time_us: int, is_dense: bool) -> ConsumerInfo:
-    """How a consumer is shown, on a log that ends here."""
-    behind = max(0, tail - consumer.position)
+def info_of(consumer: Consumer, lag: Lag, time_us: int) -> ConsumerInfo:
+    """How a consumer is shown that is so far behind."""
     return ConsumerInfo(
         consumer.name,
         consumer.position,
         tuple(part.position for part in consumer.parts),
-        behind,
-        behind if is_dense or not behind else None,
+        lag.positions,
+        lag.records,
+        lag.seconds,
         max(0, time_us - consumer.used_us) / 1e6,
         consumer.is_group,
     )

@@ -2,6 +2,7 @@
 
 from types import TracebackType
 
+from ithaca.client.consuming.awaited.lagging import lag_of
 from ithaca.client.consuming.committing import CommitRule
 from ithaca.model.consumers import CommitPosition, ConsumerRefused, Lag, PartStands, refusal_error
 from ithaca.model.errors import InvalidInput, LogClosed, Trimmed
@@ -12,7 +13,7 @@ from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.runtime.checks import check_max_records, check_position
-from ithaca.runtime.machine import monotonic_s, wall_us
+from ithaca.runtime.machine import monotonic_s
 
 
 class ConsumerHandle(Consumer):
@@ -133,17 +134,7 @@ class ConsumerHandle(Consumer):
         return outcome.position
 
     async def lag(self) -> Lag:
-        tail = await self._log.tail()
-        positions = max(0, tail - self._position)
-        if not positions:
-            return Lag(0, 0, 0.0)
-        try:
-            async with self._log.read_range(self._position, tail) as records:
-                found = await records.take_batches()
-        except Trimmed as error:
-            raise self._trimmed(error) from error
-        seconds = max(0, wall_us() - found[0].timestamp_us) / 1e6 if found else 0.0
-        return Lag(positions, positions if self._is_dense else None if found else 0, seconds)
+        return await lag_of(self._log, self._position, await self._log.tail(), is_dense=self._is_dense)
 
     async def close(self) -> None:
         self._is_closed = True

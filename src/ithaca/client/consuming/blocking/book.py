@@ -7,14 +7,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from ithaca.client.consuming.blocking.handle import ConsumerHandle
+from ithaca.client.consuming.blocking.lagging import lag_of
 from ithaca.client.consuming.committing import CommitRule
 from ithaca.client.consuming.known import Known, info_of
+from ithaca.consumers.limits import CONSUMER_RESETS_MAX
 from ithaca.model.consumers import (
     ConsumerCommand,
     ConsumerInfo,
     ConsumerOutcome,
     ConsumerRefused,
     DeleteConsumer,
+    Lag,
     OpenConsumer,
     PartStands,
     ResetConsumer,
@@ -23,7 +26,6 @@ from ithaca.model.consumers import (
 )
 from ithaca.model.errors import InvalidInput, NoSuchConsumer, Trimmed
 from ithaca.model.interface.blocking.log import Log
-from ithaca.model.limits import CONSUMER_RESETS_MAX
 from ithaca.model.records import KeyFilter, Start
 from ithaca.model.units import Duration
 from ithaca.runtime.checks import check_filter, check_start
@@ -103,7 +105,10 @@ class ConsumerBook(Log, ABC):
         if not known.consumers:
             return ()
         tail = self.tail()
-        return tuple(info_of(each, tail, known.time_us, self.has_dense_positions) for each in known.consumers)
+        lags: dict[int, Lag] = {}
+        for position in {each.position for each in known.consumers}:
+            lags[position] = lag_of(self, position, tail, is_dense=self.has_dense_positions)
+        return tuple(info_of(each, lags[each.position], known.time_us) for each in known.consumers)
 
     def reset_consumer(self, name: str, to: Start) -> int:
         check_consumer_name(name)
