@@ -39,10 +39,10 @@ from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import ShardSummary
 from ithaca.model.consumers import (
     CommitPosition,
-    Consumer,
     ConsumerGone,
     ConsumerPart,
     ConsumerRefused,
+    ConsumerState,
     DeleteConsumer,
     ExpireConsumer,
     OpenConsumer,
@@ -129,7 +129,7 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     ),
     consumers.GetConsumers("billing"),
     consumers.ConsumersAre(
-        1_700_000_000_000_000, (Consumer("billing", 1, 3, 1_700_000_000_000_000, (ConsumerPart(2, 7, 9),)),)
+        1_700_000_000_000_000, (ConsumerState("billing", 1, 3, 1_700_000_000_000_000, (ConsumerPart(2, 7, 9),)),)
     ),
     members.RemoveOrderer(4),
     members.GetMembers(),

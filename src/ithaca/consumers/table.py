@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from ithaca.model.consumers import (
     CommitPosition,
-    Consumer,
     ConsumerCommand,
     ConsumerGone,
     ConsumerOutcome,
     ConsumerPart,
     ConsumerRefused,
+    ConsumerState,
     DeleteConsumer,
     ExpireConsumer,
     OpenConsumer,
@@ -42,7 +42,7 @@ class PackedConsumers(msgspec.Struct, frozen=True, array_like=True):
 
     stamp: _Natural = 0
     time_us: _Natural = 0
-    consumers: list[Consumer] = []
+    consumers: list[ConsumerState] = []
 
     def __bool__(self) -> bool:
         """Whether there ever was a consumer."""
@@ -78,7 +78,7 @@ class ConsumerTable:
         table.part_count = self.part_count
         return table
 
-    def after(self, name: str) -> Iterable[Consumer]:
+    def after(self, name: str) -> Iterable[ConsumerState]:
         """The consumers with a greater name, in the order of names."""
         return (self.by_name[each] for each in sorted(self.by_name) if each > name)
 
@@ -110,12 +110,12 @@ class ConsumerTable:
         self.part_count -= len(known.parts)
         return ConsumerGone(command.name)
 
-    def _open(self, known: Consumer | None, command: OpenConsumer) -> ConsumerOutcome:
+    def _open(self, known: ConsumerState | None, command: OpenConsumer) -> ConsumerOutcome:
         if known is None:
             if len(self.by_name) >= CONSUMERS_MAX:
                 return ConsumerRefused(command.name, "full")
             made = self._next_stamp()
-            known = Consumer(command.name, made, made, self.time_us, (ConsumerPart(0, 0, command.start),))
+            known = ConsumerState(command.name, made, made, self.time_us, (ConsumerPart(0, 0, command.start),))
             self.part_count += 1
         part = known.parts[0]
         if known.is_group:
@@ -124,14 +124,14 @@ class ConsumerTable:
             return PartStands(known.name, 0, part.epoch, part.position)
         return self._stands(known, 0, ConsumerPart(self._next_stamp(), command.owner, part.position))
 
-    def _commit(self, known: Consumer, command: CommitPosition) -> ConsumerOutcome:
+    def _commit(self, known: ConsumerState, command: CommitPosition) -> ConsumerOutcome:
         part = known.parts[command.part] if command.part < len(known.parts) else None
         if part is None or not part.owner or part.epoch != command.epoch:
             return ConsumerRefused(known.name, "fenced", 0 if part is None else part.epoch)
         self._next_stamp()
         return self._stands(known, command.part, replace(part, position=max(part.position, command.position)))
 
-    def _reset(self, known: Consumer, command: ResetConsumer) -> ConsumerOutcome:
+    def _reset(self, known: ConsumerState, command: ResetConsumer) -> ConsumerOutcome:
         first = known.parts[0]
         if first.owner == command.owner:
             return PartStands(known.name, 0, first.epoch, first.position)
@@ -140,7 +140,7 @@ class ConsumerTable:
         part = ConsumerPart(self._next_stamp(), command.owner, command.position)
         return self._stands(replace(known, parts=(part,) * len(known.parts)), 0, part)
 
-    def _stands(self, known: Consumer, number: int, part: ConsumerPart) -> PartStands:
+    def _stands(self, known: ConsumerState, number: int, part: ConsumerPart) -> PartStands:
         """Put the part into its place, as it was changed with the newest stamp."""
         parts = (*known.parts[:number], part, *known.parts[number + 1 :])
         self.by_name[known.name] = replace(known, parts=parts, stamp=self.stamp, used_us=self.time_us)

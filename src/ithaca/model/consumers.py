@@ -116,7 +116,7 @@ class ConsumerPart(msgspec.Struct, frozen=True, array_like=True):
     position: _Counted
 
 
-class Consumer(msgspec.Struct, frozen=True, array_like=True):
+class ConsumerState(msgspec.Struct, frozen=True, array_like=True):
     """One consumer, as it is agreed on."""
 
     name: str

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ithaca.model.consumers import Consumer, ConsumerCommand, ConsumerOutcome
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerState
 from ithaca.model.limits import CONSUMER_COMMANDS_MAX, CONSUMER_NAME_BYTES_MAX
 from ithaca.protocol.fields import Natural
 
@@ -32,4 +32,4 @@ class ConsumersAre(msgspec.Struct, frozen=True, array_like=True):
     """Some, in the order of their names; none at the end of the list. `time_us` is now, on the leader's clock."""
 
     time_us: Natural
-    items: tuple[Consumer, ...]
+    items: tuple[ConsumerState, ...]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ithaca.client.consuming.awaited.book import ConsumerBook
 from ithaca.client.consuming.known import Known
 from ithaca.client.engine_log import EngineLog
-from ithaca.model.consumers import Consumer, ConsumerCommand, ConsumerOutcome
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerState
 from ithaca.model.engine import Feature
 from ithaca.model.errors import InvalidInput, ProtocolError
 from ithaca.model.limits import CONSUMER_COMMANDS_MAX
@@ -38,7 +38,7 @@ class ClusterConsumers(ConsumerBook, EngineLog, ABC):
         return answer.outcomes
 
     async def known_consumers(self) -> Known:
-        found: list[Consumer] = []
+        found: list[ConsumerState] = []
         while True:
             answer = await self.ask_leader(GetConsumers(found[-1].name if found else ""), None)
             if not isinstance(answer, ConsumersAre):

@@ -2,20 +2,20 @@
 
 from typing import NamedTuple
 
-from ithaca.model.consumers import Consumer, ConsumerInfo, Lag
+from ithaca.model.consumers import ConsumerInfo, ConsumerState, Lag
 
 
 class Known(NamedTuple):
     """All of them, and the time by the clock that says when they were used."""
 
     time_us: int
-    consumers: tuple[Consumer, ...]
+    consumers: tuple[ConsumerState, ...]
 
-    def find(self, name: str) -> Consumer | None:
+    def find(self, name: str) -> ConsumerState | None:
         return next((each for each in self.consumers if each.name == name), None)
 
 
-def info_of(consumer: Consumer, lag: Lag, time_us: int) -> ConsumerInfo:
+def info_of(consumer: ConsumerState, lag: Lag, time_us: int) -> ConsumerInfo:
     """How a consumer is shown that is so far behind."""
     return ConsumerInfo(
         consumer.name,

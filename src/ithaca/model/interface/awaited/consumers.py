@@ -70,7 +70,17 @@ class Consumer(Closing, AsyncIterator[Record]):
 
 
 class Consuming:
-    """What a log has for named consumers; `Log` inherits it."""
+    """What a log has for named consumers; `Log` inherits it.
+
+    >>> import asyncio, ithaca.aio
+    >>> async def main() -> int:
+    ...     async with ithaca.aio.open("./events") as log:
+    ...         consumer = await log.consumer("billing")
+    ...         receipt = await log.append_many([b"a", b"b"])
+    ...         return await log.reset_consumer("billing", "latest")
+    >>> asyncio.run(main())
+    3
+    """
 
     async def consumer(
         self,
@@ -87,16 +97,14 @@ class Consuming:
         records, with `commit_s` after so much time, if there is something to commit.
 
         >>> import asyncio, ithaca.aio
-        >>> async def main() -> list[int]:
-        ...     seen = []
+        >>> async def main() -> int:
         ...     async with ithaca.aio.open("./events") as log:
         ...         receipt = await log.append_many([b"a", b"b", b"c"])
-        ...         for _ in range(2):
-        ...             async with await log.consumer("billing", commit_records=1) as consumer:
-        ...                 seen.append((await anext(consumer)).position)
-        ...     return seen
+        ...         async with await log.consumer("billing", commit_records=1) as consumer:
+        ...             records = await consumer.poll(max_records=2)
+        ...         return (await log.consumer("billing")).position
         >>> asyncio.run(main())
-        [1, 2]
+        3
         """
         raise unsupported(Feature.CONSUMERS)
 
