@@ -143,8 +143,7 @@ def length_in(snapshot: bytes) -> int:
 
 
 def _pieces(length: int, rest: _Rest, sessions: list[Session]) -> Iterator[bytes]:
-    fields = msgspec.structs.astuple(rest)
-    yield _LENGTH.pack(length) + _piece(rest if rest.consumers else fields[:-1])
+    yield _LENGTH.pack(length) + _piece(rest if rest.consumers else msgspec.structs.astuple(rest)[:-1])
     for start in range(0, len(sessions), SNAPSHOT_PIECE_ITEMS):
         yield _piece(sessions[start : start + SNAPSHOT_PIECE_ITEMS])
 
