@@ -7,13 +7,14 @@ D/spares/cluster.toml   the same and the spare shards; their servers read it
 """
 
 import asyncio
+import signal
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ithaca.bench.measure import Progress
-from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers
+from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers, writes, written_bytes
 from ithaca.client.asking import ask_status
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
@@ -70,6 +71,10 @@ class Servers:
         process.kill()
         process.wait()
 
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Have it stand still, or go on."""
+        self._processes[name].send_signal(number)
+
     def leader(self) -> str:
         """The orderer that leads."""
         return self._orderers_by_role()[0]
@@ -85,6 +90,14 @@ class Servers:
         if leader is None:
             raise Unavailable("no orderer leads")
         return sorted((place.name for place in orderers), key=lambda name: name != leader.place.name)
+
+    def written_bytes(self) -> int:
+        """What all of them have had the kernel write to the disk."""
+        return sum(written_bytes(process) for process in self._processes.values())
+
+    def writes(self) -> int:
+        """How often all of them have written to anything."""
+        return sum(writes(process) for process in self._processes.values())
 
     # Shards
 
