@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from tests.bench.test_cluster_benches import servers_in
 
+from ithaca.apps.speculative.rules import measured
 from ithaca.bench.experiments.timeline import Timeline
 from ithaca.bench.speculation.changes import run_bursts, run_elastic, run_failure, run_stragglers
 from ithaca.bench.speculation.followed import Followed, RolledBack
 from ithaca.bench.speculation.lab import LabSettings, Turn, compared, report_of
 from ithaca.bench.speculation.plot import draw
-from ithaca.bench.speculation.points import run_append, run_compute, run_delivery
+from ithaca.bench.speculation.points import run_append, run_apps, run_compute, run_delivery
 from ithaca.model.errors import InvalidInput
 
 
@@ -79,6 +80,7 @@ def test_latencies_are_measured_of_both(parent: Path) -> None:
     for report in (
         run_delivery(parent, SMALL, lambda text: None, shards=(2,)),
         run_compute(parent, SMALL, lambda text: None, compute_ms=(1.0,)),
+        run_apps(parent, SMALL, lambda text: None, {"fraud": measured("fraud")}),
         run_append(parent, SMALL, lambda text: None, shards=(1,)),
     ):
         for point in report["points"]:
@@ -96,7 +98,8 @@ def test_changes_fail_no_speculation_and_a_lost_shard_does(parent: Path) -> None
         assert point["engines"]["belfast"]["failed"] == 0
         assert point["engines"]["belfast"]["failed_batches"] == 0
         assert "before" in point["engines"]["belfast"]["phases"]
-    one, whole = run_failure(parent, longer, lambda text: None)["points"]
+    events, application = measured("fraud")
+    one, whole = run_failure(parent, longer, lambda text: None, events=events, application=application)["points"]
     assert one["engines"]["belfast"]["failed"] == 0
     (recovered,) = whole["engines"]["belfast"]["recovery"]
     assert recovered

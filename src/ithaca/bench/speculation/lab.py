@@ -17,7 +17,7 @@ from ithaca.bench.experiments.timeline import Timeline
 from ithaca.bench.measure import Progress, interleave
 from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.speculation.followed import Followed, medians, percentiles, ratio
-from ithaca.bench.speculation.task import Application, Begin, Task, start_task
+from ithaca.bench.speculation.task import Begin, OpenApplication, Task, start_task
 from ithaca.cluster.temporary import Shape
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
@@ -106,7 +106,10 @@ class Contender:
     servers: Servers
     load: Load
     task: Task
-    application: Callable[[], Application] | None
+    application: OpenApplication | None
+    directory: Path
+    """For what the task keeps."""
+    turns: int = 0
 
     def turn(
         self,
@@ -122,7 +125,9 @@ class Contender:
             times.update(meanwhile(start_s))
 
         if compute_ms is not None:
-            self.task.begin(Begin(self.engine == SPECULATIVE, compute_ms / 1e3, self.application))
+            self.turns += 1
+            database = self.directory / f"{self.engine}-{self.turns}.sqlite"
+            self.task.begin(Begin(self.engine == SPECULATIVE, compute_ms / 1e3, self.application, database))
         timeline = self.load.follow(schedule, note)
         acknowledged = (len(timeline.done_s) - timeline.failed) * timeline.batch_records
         followed = None if compute_ms is None else self.task.end(acknowledged)
@@ -144,7 +149,7 @@ def side_by_side(
     clients: int | None = None,
     shapes: Mapping[EngineName, Shape] | None = None,
     events: Events | None = None,
-    application: Callable[[], Application] | None = None,
+    application: OpenApplication | None = None,
 ) -> Iterator[list[Contender]]:
     """A cluster of each engine that is warm; nothing of them is left afterwards."""
     plan = LoadPlan(clients or settings.shards, settings.record_bytes, settings.batch, stamped=True, events=events)
@@ -154,7 +159,8 @@ def side_by_side(
             shape = settings.shape(engine) if shapes is None else shapes[engine]
             servers = stack.enter_context(experiment_servers(directory / engine, shape, progress))
             load = stack.enter_context(loaded(servers.bootstrap, plan))
-            contenders.append(Contender(engine, servers, load, start_task(stack, servers.bootstrap), application))
+            task = start_task(stack, servers.bootstrap)
+            contenders.append(Contender(engine, servers, load, task, application, directory))
         for contender in contenders:
             progress(f"warming up: {contender.engine}")
             contender.turn(settings.steady(min(WARM_UP_S, settings.seconds)), 0.0)

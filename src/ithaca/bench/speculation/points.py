@@ -1,11 +1,12 @@
-"""Experiments in which one thing is varied: shards, the time to compute (SpecLog, Figures 7 to 9 and 14)."""
+"""Experiments in which one thing is varied: shards, what is computed (SpecLog, Figures 7 to 9, 14 and 16)."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ithaca.bench.experiments.load import Events
 from ithaca.bench.experiments.schedule import in_phases
 from ithaca.bench.measure import Progress
 from ithaca.bench.speculation.followed import ratio
@@ -18,6 +19,7 @@ from ithaca.bench.speculation.lab import (
     report_of,
     side_by_side,
 )
+from ithaca.bench.speculation.task import OpenApplication
 from ithaca.model.engine import DEFAULT_ENGINE
 
 LONE_PER_S = 20.0
@@ -63,6 +65,20 @@ def run_append(
             for name, figures in _appends(contenders, setting, progress).items():
                 points.append({"point": f"{count} shards, {name}", "shards": count} | figures)
     return report_of("append", settings, parent, points=points)
+
+
+def run_apps(
+    parent: Path,
+    settings: LabSettings,
+    progress: Progress,
+    applications: Mapping[str, tuple[Events, OpenApplication]],
+) -> dict[str, Any]:
+    """End-to-end latency of applications with their databases, and its parts (Figure 16)."""
+    points = []
+    for name, (events, application) in applications.items():
+        with side_by_side(parent, settings, progress, events=events, application=application) as contenders:
+            points.append({"point": name} | _followed(contenders, settings, progress))
+    return report_of("apps", settings, parent, points=points)
 
 
 def _followed(contenders: Sequence[Contender], settings: LabSettings, progress: Progress) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol
 
@@ -44,13 +45,18 @@ class Application(Protocol):
     def close(self) -> None: ...
 
 
+OpenApplication = Callable[[Path], Application]
+
+
 @dataclass(frozen=True, slots=True)
 class Begin:
     """Follow the log from its end on, and compute so long on whatever has come together; or as the application does."""
 
     speculates: bool
     compute_s: float
-    application: Callable[[], Application] | None = None
+    application: OpenApplication | None
+    database: Path
+    """Where the application may have its database: nothing is there yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,7 @@ class _Computing(threading.Thread):
         self.final = 0
         """Records that are computed and confirmed."""
         self._compute_s = begin.compute_s
-        self._make = begin.application
+        self._begin = begin
         self._application: Application | None = None
         self._rows: list[_Row] = []
         self._rolled_back: list[RolledBack] = []
@@ -173,15 +179,15 @@ class _Computing(threading.Thread):
 
     def run(self) -> None:
         with ExitStack() as stack:
-            if self._make is not None:
-                self._application = self._make()
+            if self._begin.application is not None:
+                self._application = self._begin.application(self._begin.database)
                 stack.callback(self._application.close)
             while together := self._wait():
                 self._take(together)
 
     def _wait(self) -> list[tuple[float, list[SpeculativeEvent]]]:
         """All that has come meanwhile; nothing when it is over."""
-        together = []
+        together: list[tuple[float, list[SpeculativeEvent]]] = []
         while not together or not self.told.empty():
             told = self.told.get()
             if told is None:

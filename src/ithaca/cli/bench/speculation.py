@@ -152,6 +152,16 @@ def stragglers(lab: Lab) -> None:
     lab.measure(run_stragglers)
 
 
+@app.command(epilog=examples("ithaca bench speculation apps --seconds 5"))
+@with_groups
+def apps(lab: Lab) -> None:
+    """Intrusion detection, fraud monitoring and trading, each with a database, end to end."""
+    from ithaca.apps.speculative.rules import APPLICATIONS, measured
+    from ithaca.bench.speculation.points import run_apps
+
+    lab.measure(run_apps, applications={name: measured(name) for name in APPLICATIONS})
+
+
 @app.command(epilog=examples("ithaca bench speculation failure --seconds 5 --plot failure.png"))
 @with_groups
 def failure(
@@ -160,10 +170,12 @@ def failure(
         float, typer.Option(min=0.1, metavar="SECONDS", help="A replica that is silent for so long has failed.")
     ] = 0.5,
 ) -> None:
-    """A replica of three is killed, then a whole shard of two: what failed, and when results came again."""
+    """Fraud monitoring, and a replica of three is killed, then a whole shard of two: until results come again."""
+    from ithaca.apps.speculative.rules import measured
     from ithaca.bench.speculation.changes import run_failure
 
-    lab.measure(run_failure, detect_s=detect)
+    events, application = measured("fraud")
+    lab.measure(run_failure, detect_s=detect, events=events, application=application)
 
 
 def _parse_times(text: str) -> tuple[float, ...]:
