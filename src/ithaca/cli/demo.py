@@ -17,8 +17,11 @@ DEMO_EXAMPLES = examples(
 )
 RECORDS = {"speculation": 6_000, "pipeline": 60_000, "cluster": 800_000, "embedded": 800_000}
 SPECULATIVE_ENGINE = engines_with(Feature.SPECULATION)[0]
+SPECULATIVE = ("alerts", "speculation")
 
-Name = Literal["pipeline", "cluster", "embedded", "marketplace", "intrusion", "fraud", "trading", "speculation"]
+Name = Literal[
+    "pipeline", "cluster", "embedded", "marketplace", "intrusion", "fraud", "trading", "alerts", "speculation"
+]
 
 
 def demo(
@@ -49,6 +52,9 @@ def demo(
     marketplace, intrusion, fraud, trading: one Spark job each, small enough to
     read; its result is compared with plain Python.
 
+    alerts: Spark judges payments before their order is final, on the engine
+    belfast, and tells what is final.
+
     speculation: intrusion, fraud and trading on the engine belfast, with
     databases that are written before the order is final; a shard is killed.
 
@@ -56,7 +62,7 @@ def demo(
     """
     if name == "embedded" and engine is not None:
         raise typer.BadParameter("the log in a directory has no engine; leave --engine out")
-    usual = SPECULATIVE_ENGINE if name == "speculation" else DEFAULT_ENGINE
+    usual = SPECULATIVE_ENGINE if name in SPECULATIVE else DEFAULT_ENGINE
     if not _run(name, records, seed, None if no_plot else plot, directory, keep, engine or usual):
         raise typer.Exit(1)
 
