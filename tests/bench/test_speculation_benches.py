@@ -13,7 +13,7 @@ from ithaca.bench.speculation.changes import run_bursts, run_elastic, run_failur
 from ithaca.bench.speculation.followed import Followed, RolledBack
 from ithaca.bench.speculation.lab import LabSettings, Turn, compared, report_of
 from ithaca.bench.speculation.plot import draw
-from ithaca.bench.speculation.points import run_append, run_apps, run_compute, run_delivery
+from ithaca.bench.speculation.points import run_append, run_apps, run_compute, run_delivery, run_shards, run_window
 from ithaca.model.errors import InvalidInput
 
 
@@ -81,6 +81,8 @@ def test_latencies_are_measured_of_both(parent: Path) -> None:
         run_delivery(parent, SMALL, lambda text: None, shards=(2,)),
         run_compute(parent, SMALL, lambda text: None, compute_ms=(1.0,)),
         run_apps(parent, SMALL, lambda text: None, {"fraud": measured("fraud")}),
+        run_window(parent, SMALL, lambda text: None, rounds=(20,)),
+        run_shards(parent, SMALL, lambda text: None, shards=(1,)),
         run_append(parent, SMALL, lambda text: None, shards=(1,)),
     ):
         for point in report["points"]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import ithaca
 from ithaca.bench.experiments.load import STAMP, Events, Load, LoadPlan, loaded
 from ithaca.bench.experiments.schedule import Schedule, in_phases
-from ithaca.bench.experiments.servers import Servers, experiment_servers
+from ithaca.bench.experiments.servers import Command, Servers, experiment_servers
 from ithaca.bench.experiments.timeline import Timeline
 from ithaca.bench.measure import Progress, interleave
 from ithaca.bench.place import surroundings, workspace
@@ -150,6 +150,7 @@ def side_by_side(
     shapes: Mapping[EngineName, Shape] | None = None,
     events: Events | None = None,
     application: OpenApplication | None = None,
+    commands: Mapping[EngineName, Command] | None = None,
 ) -> Iterator[list[Contender]]:
     """A cluster of each engine that is warm; nothing of them is left afterwards."""
     plan = LoadPlan(clients or settings.shards, settings.record_bytes, settings.batch, stamped=True, events=events)
@@ -157,7 +158,8 @@ def side_by_side(
         contenders = []
         for engine in ENGINES:
             shape = settings.shape(engine) if shapes is None else shapes[engine]
-            servers = stack.enter_context(experiment_servers(directory / engine, shape, progress))
+            command = (commands or {}).get(engine)
+            servers = stack.enter_context(experiment_servers(directory / engine, shape, progress, command))
             load = stack.enter_context(loaded(servers.bootstrap, plan))
             task = start_task(stack, servers.bootstrap)
             contenders.append(Contender(engine, servers, load, task, application, directory))

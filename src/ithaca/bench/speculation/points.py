@@ -1,14 +1,16 @@
-"""Experiments in which one thing is varied: shards, what is computed (SpecLog, Figures 7 to 9, 14 and 16)."""
+"""Experiments in which one thing is varied: shards, what is computed (SpecLog, Figures 7 to 9, 12, 14, 16)."""
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ithaca.bench.experiments.load import Events
 from ithaca.bench.experiments.schedule import in_phases
-from ithaca.bench.measure import Progress
+from ithaca.bench.measure import Progress, interleave
 from ithaca.bench.speculation.followed import ratio
 from ithaca.bench.speculation.lab import (
     SPECULATIVE,
@@ -20,11 +22,15 @@ from ithaca.bench.speculation.lab import (
     side_by_side,
 )
 from ithaca.bench.speculation.task import OpenApplication
+from ithaca.cluster.local import FILE
 from ithaca.model.engine import DEFAULT_ENGINE
+from ithaca.model.server_place import ServerPlace
 
 LONE_PER_S = 20.0
 """Lone appends: each is acknowledged long before the next."""
 IDLE_S = 2.0
+MOST_WINDOW = 32
+"""Batches in flight of each shard, to see what is taken at most."""
 
 
 def run_delivery(
@@ -65,6 +71,57 @@ def run_append(
             for name, figures in _appends(contenders, setting, progress).items():
                 points.append({"point": f"{count} shards, {name}", "shards": count} | figures)
     return report_of("append", settings, parent, points=points)
+
+
+def run_window(
+    parent: Path, settings: LabSettings, progress: Progress, rounds: Sequence[int] = (5, 20, 100, 1000)
+) -> dict[str, Any]:
+    """End-to-end and append latency by how many cuts a window has (Figure 12)."""
+    points = []
+    for count in rounds:
+        progress(f"windows of {count} cuts")
+        commands = {SPECULATIVE: partial(_orderer_command, count)}
+        with side_by_side(parent, settings, progress, commands=commands) as contenders:
+            points.append({"point": f"{count} cuts", "window": count} | _followed(contenders, settings, progress))
+    return report_of("window", settings, parent, points=points)
+
+
+def _orderer_command(rounds: int, directory: Path, place: ServerPlace) -> list[str] | None:
+    """Replicas run as ever."""
+    if place.role != "orderer":
+        return None
+    module = "ithaca.bench.speculation.serving"
+    config, data = directory / FILE, directory / place.name
+    return [sys.executable, "-P", "-m", module, str(config), str(place.number), str(data), str(rounds)]
+
+
+def run_shards(
+    parent: Path, settings: LabSettings, progress: Progress, shards: Sequence[int] = (1, 2, 4)
+) -> dict[str, Any]:
+    """What is taken at most, and latencies at a steady load, by the number of shards (Figure 14)."""
+    points = []
+    for count in shards:
+        setting = replace(settings, shards=count)
+        with side_by_side(parent, setting, progress) as contenders:
+            most = _most(contenders, setting, progress)
+            points.append(
+                {"point": f"{count} shards", "shards": count} | _followed(contenders, setting, progress) | most
+            )
+    return report_of("shards", settings, parent, points=points)
+
+
+def _most(contenders: Sequence[Contender], settings: LabSettings, progress: Progress) -> dict[str, Any]:
+    """Records a second with batches in flight in every shard, of each round."""
+
+    def rate(contender: Contender) -> dict[str, float]:
+        batches_per_s = contender.load.capacity(settings.seconds, MOST_WINDOW)
+        return {"records_per_s": round(batches_per_s * settings.batch, 1)}
+
+    rates = interleave({each.engine: partial(rate, each) for each in contenders}, settings.rounds, progress)
+    return {
+        "most_records_per_s": {engine: [each["records_per_s"] for each in of_one] for engine, of_one in rates.items()},
+        "most_ratio": ratio(rates[SPECULATIVE], rates[DEFAULT_ENGINE], "records_per_s"),
+    }
 
 
 def run_apps(

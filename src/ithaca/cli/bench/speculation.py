@@ -116,6 +116,26 @@ def append(lab: Lab, numbers: ShardsOption = "2,4") -> None:
     lab.measure(run_append, shards=parse_counts(numbers))
 
 
+@app.command(epilog=examples("ithaca bench speculation window --cuts 5,100 --seconds 2"))
+@with_groups
+def window(
+    lab: Lab, cuts: Annotated[str, typer.Option(metavar="N,...", help="Cuts of a window.")] = "5,20,100,1000"
+) -> None:
+    """Latencies by how many cuts are fixed before, at a time."""
+    from ithaca.bench.speculation.points import run_window
+
+    lab.measure(run_window, rounds=parse_counts(cuts))
+
+
+@app.command(epilog=examples("ithaca bench speculation shards --numbers 1,2,4"))
+@with_groups
+def shards(lab: Lab, numbers: ShardsOption = "1,2,4") -> None:
+    """What is taken at most, and latencies at a steady load, by the number of shards."""
+    from ithaca.bench.speculation.points import run_shards
+
+    lab.measure(run_shards, shards=parse_counts(numbers))
+
+
 @app.command(epilog=examples("ithaca bench speculation bursts --plot bursts.png"))
 @with_groups
 def bursts(lab: Lab) -> None:
@@ -217,6 +237,10 @@ def _print_more(point: dict[str, Any]) -> None:
     """What some experiments have beyond latencies."""
     if "idle_writes_per_s" in point:
         print(f"  idle servers write so often a second, to anything: {point['idle_writes_per_s']}")
+    if "most_ratio" in point:
+        print(
+            f"  records/s at most: {point['most_records_per_s']}; belfast / scalog {point['most_ratio']['median']:.2f}"
+        )
     if "written_ratio" in point:
         print(f"  bytes on all disks for a record, belfast / scalog: {point['written_ratio']['median']:.3f}")
     for engine, figures in point["engines"].items():
