@@ -7,7 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ithaca.consumers.holding import ConsumerHold
 from ithaca.consumers.idle import IdleConsumers
+from ithaca.consumers.lagging import TailTimes
+from ithaca.consumers.limits import HELD_MAX
 from ithaca.consumers.table import ConsumerChanges, ConsumerTable, PackedConsumers
 from ithaca.model.consumers import (
     CommitPosition,
@@ -24,6 +27,7 @@ from ithaca.model.consumers import (
 )
 from ithaca.model.errors import NamesFull
 from ithaca.model.limits import CONSUMER_NAME_BYTES_MAX, CONSUMERS_MAX
+from ithaca.model.records import Retention
 
 
 def asked(table: ConsumerTable, *commands: ConsumerCommand, time_us: int = 0) -> tuple[ConsumerOutcome, ...]:
@@ -154,3 +158,48 @@ def test_commands_from_outside_are_checked(name: str) -> None:
     wrong: Any = ConsumerChanges((OpenConsumer(name, 1, 1),))
     with pytest.raises(msgspec.ValidationError):
         msgspec.msgpack.decode(msgspec.msgpack.encode(wrong), type=ConsumerChanges)
+
+
+def test_retention_waits_for_those_that_are_named_and_not_for_ever() -> None:
+    table = ConsumerTable()
+    slow, other = opened(table, "slow", 1), opened(table, "other", 1)
+    asked(table, CommitPosition("slow", 0, slow.epoch, 5))
+    hold = ConsumerHold.of(Retention("1h", keep_for_consumers=["slow", "nobody"], keep_for=10))
+    assert hold is not None
+    assert hold.allowed(3, table, 0) == 3
+    assert hold.allowed(8, table, 1) == 5
+    assert hold.allowed(9, table, 10.9) == 5
+    assert hold.allowed(9, table, 11) == 8
+    asked(table, CommitPosition("slow", 0, slow.epoch, 20))
+    assert hold.allowed(12, table, 12) == 12
+    everybody = ConsumerHold.of(Retention(bytes=1, keep_for_consumers=True, keep_for=10))
+    assert everybody is not None
+    assert everybody.allowed(12, table, 0) == 1
+    asked(table, CommitPosition("other", 0, other.epoch, 7))
+    assert everybody.allowed(12, table, 1) == 7
+    asked(table, DeleteConsumer("other", table.by_name["other"].made))
+    assert everybody.allowed(12, table, 2) == 12
+    assert ConsumerHold.of(Retention("1h")) is None
+
+
+def test_what_is_held_back_is_bounded_and_never_let_go_too_early() -> None:
+    table = ConsumerTable()
+    opened(table, "slow", 1)
+    hold = ConsumerHold(None, 2 * HELD_MAX)
+    for now_s in range(5 * HELD_MAX):
+        allowed = hold.allowed(2 + now_s, table, now_s)
+        assert allowed <= max(1, 2 + now_s - 2 * HELD_MAX)
+    assert allowed > 1
+    assert len(hold._wanted) <= HELD_MAX + 1
+
+
+def test_since_when_a_consumer_is_behind() -> None:
+    table, tails = ConsumerTable(), TailTimes()
+    handle = opened(table, "a", 1)
+    for tail, now_s in ((1, 0.0), (5, 10.0), (6, 10.5), (9, 20.0)):
+        tails.note(tail, now_s)
+    assert tails.lags(table, 9, 30.0) == [("a", 1, 8, 20.0)]
+    asked(table, CommitPosition("a", 0, handle.epoch, 5))
+    assert tails.lags(table, 9, 30.0) == [("a", 5, 4, 10.0)]
+    asked(table, CommitPosition("a", 0, handle.epoch, 9))
+    assert tails.lags(table, 9, 30.0) == [("a", 9, 0, 0.0)]

@@ -1,7 +1,8 @@
 """Where named consumers stand, as a pure state that every engine and the embedded log carry in theirs.
 
 `table` is that state: commands in (`model.consumers`), one outcome for each out. `idle` says on a leader which
-consumers nobody uses any more.
+consumers nobody uses any more, `holding` how long retention waits for them,
+`lagging` how far they are behind.
 
 What holds, and the tests cite these numbers:
 

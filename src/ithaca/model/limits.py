@@ -199,6 +199,8 @@ FOLLOW_POLL_MS_MAX = 10.0
 """A follower in another process looks for news this often: the first while busy, the second when idle."""
 RETENTION_CHECK_S = 5.0
 """Retention is enforced when a segment is full, and otherwise at most this often; in a cluster, this often."""
+KEEP_FOR_CONSUMERS_S = 7 * 86_400.0
+"""For so long, unless it is said otherwise, retention that waits for consumers keeps what it would trim."""
 RETENTION_WAIT_S = 60.0
 """What retention by age would not have trimmed but for a step of the clock, or trims at once of a log that it has just
 begun to look after, is announced so long before it goes."""

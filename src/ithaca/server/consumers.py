@@ -9,9 +9,11 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 from ithaca.consumers.idle import IdleConsumers
-from ithaca.consumers.limits import CONSUMERS_CHECK_S, CONSUMERS_WAITING_MAX
+from ithaca.consumers.lagging import ConsumerLag, TailTimes
+from ithaca.consumers.limits import CONSUMERS_CHECK_S, CONSUMERS_SHOWN_MAX, CONSUMERS_WAITING_MAX
 from ithaca.consumers.table import ConsumerChanges, ConsumerTable
 from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
 from ithaca.model.errors import IthacaError, Overloaded, Unavailable
@@ -45,6 +47,7 @@ class ConsumerDesk:
         self._waiting_count = 0
         self._is_under_way = False
         self._is_planned = False
+        self._tails = TailTimes()
         self._idle: IdleConsumers | None = None
         self._look_timer: asyncio.TimerHandle | None = None
 
@@ -83,6 +86,24 @@ class ConsumerDesk:
     def listed(self, message: GetConsumers) -> ConsumersAre:
         """A page of the list, as it is agreed on here."""
         return ConsumersAre(self._time_us(), tuple(islice(self._table().after(message.after), NAMES_ANSWERED_MAX)))
+
+    # What others learn
+
+    def noted(self, tail: int) -> None:
+        """The tail is here now."""
+        self._tails.note(tail, monotonic_s())
+
+    def lags(self, tail: int) -> list[ConsumerLag]:
+        """How far each consumer is behind, on a log that ends here."""
+        return self._tails.lags(self._table(), tail, monotonic_s())
+
+    def status(self, tail: int) -> list[dict[str, Any]]:
+        """Those furthest behind, for people."""
+        most = sorted(self.lags(tail), key=lambda lag: -lag.positions)[:CONSUMERS_SHOWN_MAX]
+        return [
+            {"name": lag.name, "position": lag.position, "lag_positions": lag.positions, "lag_s": round(lag.seconds, 3)}
+            for lag in most
+        ]
 
     # Entries
 

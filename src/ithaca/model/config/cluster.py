@@ -30,6 +30,8 @@ detection_ms = "3s"             # silent for so long
 [retention]                     # what is older, or more, is trimmed; without it nothing is
 age_s = "7d"                    # ordered so long ago
 shard_bytes = "100G"            # so much of a shard on each of its replicas, in whole segments
+keep_for_consumers = true       # not before named consumers have processed it; or a list of names
+keep_for_consumers_s = "7d"     # and for so much longer at most
 
 [sessions]                      # names that nobody uses expire; without it they never do
 idle_s = "30d"                  # neither opened nor appended to for so long, by the order's time

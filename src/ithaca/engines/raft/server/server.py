@@ -164,6 +164,8 @@ class RaftServer(HostingServer):
     def applied(self) -> None:
         if self.leading is not None:
             self.leading.applied()
+        if self.consumers is not None:
+            self.consumers.noted(self.machine.state.tail)
         if self._read_view is not None:
             self._read_view.advanced()
 
@@ -201,9 +203,11 @@ class RaftServer(HostingServer):
     # What others learn of this server
 
     def status(self) -> dict[str, Any]:
-        return server_status(
-            self._server, self.address, self.host, self.machine.state, self.store, self.read_view.first, self._damage
+        state = self.machine.state
+        status = server_status(
+            self._server, self.address, self.host, state, self.store, self.read_view.first, self._damage
         )
+        return status | {"consumers": None if self.consumers is None else self.consumers.status(state.tail)}
 
     def failed_to_answer(self, error: IthacaError) -> None:
         """If a record cannot be read here, others have it, and whoever asked goes there."""
@@ -237,6 +241,9 @@ class RaftServer(HostingServer):
         metrics.term.set_function(lambda: driver.term)
         metrics.sessions.set_function(lambda: len(self.machine.state.sessions))
         metrics.tail.set_function(lambda: self.machine.state.tail)
+        metrics.observe_consumers(
+            lambda: () if self.consumers is None else self.consumers.lags(self.machine.state.tail)
+        )
         metrics.connections.set_function(lambda: 0 if self._listener is None else self._listener.connection_count)
 
 

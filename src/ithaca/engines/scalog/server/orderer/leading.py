@@ -149,6 +149,7 @@ class LeaderService:
         else:
             self._begin_ordering()
         self._parts.applied(self._leader, outcomes)
+        self.consumers.noted(self._state.tail)
         if any(isinstance(outcome, ViewChanged) for outcome in outcomes):
             self.spares.view_changed()
 
