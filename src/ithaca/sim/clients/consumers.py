@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ithaca.model.errors import ConsumerFenced, IthacaError, Trimmed
 from ithaca.model.interface.awaited import ClusterLog, Consumer
+from ithaca.model.records import Start
 from ithaca.sim.clients.connecting import AGAIN_S, connected
 from ithaca.sim.process import Process
 
@@ -173,7 +174,7 @@ class Consuming:
         ledger.resets += 1
         ledger.resetting += 1
         ledger.floor, self._is_resetting = 1, True
-        to = "earliest" if to_first or random.random() < 0.5 else random.randint(1, max(1, ledger.attempted))
+        to: Start = "earliest" if to_first or random.random() < 0.5 else random.randint(1, max(1, ledger.attempted))
         if isinstance(to, int):
             ledger.attempted = max(ledger.attempted, to)
         try:
