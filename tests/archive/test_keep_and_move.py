@@ -19,7 +19,7 @@ from ithaca.archive.copying import Copied, copy_log, restore
 from ithaca.archive.folder import chunks
 from ithaca.archive.places import place_of
 from ithaca.archive.progress import Done
-from ithaca.archive.salvage import salvage
+from ithaca.archive.salvaging import salvage
 from ithaca.engines import registry
 from ithaca.model.engine import Feature
 from ithaca.model.errors import FormatTooNew, InvalidInput, NoSuchLog, Trimmed

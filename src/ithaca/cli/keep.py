@@ -112,7 +112,7 @@ def salvage(
     The damaged one is not changed. Exit status 0 when everything could be read, 3 when something was left out.
     """
     import ithaca
-    from ithaca.archive.salvage import salvage as salvaged
+    from ithaca.archive.salvaging import salvage as salvaged
 
     if source.absolute() == target.absolute():
         raise typer.BadParameter("FROM and TO are the same directory")
