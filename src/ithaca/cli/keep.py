@@ -72,8 +72,11 @@ def restore(
     Times of records are those of the restore.
     """
     from ithaca.archive.copying import restore as restored
+    from ithaca.archive.folder import check_version
+    from ithaca.archive.places import place_of
 
     target = chosen_target(context, path, bootstrap, timeout)
+    check_version(place_of(source))  # before anything is made
     with target.writer(create=True) as log, archive_progress() as advance:
         _say(restored(source, log, advance, renumber=renumber), as_json)
 
@@ -112,10 +115,12 @@ def salvage(
     The damaged one is not changed. Exit status 0 when everything could be read, 3 when something was left out.
     """
     import ithaca
+    from ithaca.archive.salvaging import Salvage
     from ithaca.archive.salvaging import salvage as salvaged
 
     if source.absolute() == target.absolute():
         raise typer.BadParameter("FROM and TO are the same directory")
+    Salvage(source)  # before anything is made
     with ithaca.open(target) as log, archive_progress() as advance:
         copied, left_out = salvaged(source, log, advance)
     for each in left_out:
