@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ithaca.archive.folder import SEED, Chunk, check_version, chunks, is_chunk, prepare, write_chunk
+from ithaca.archive.pacing import Pacing
 from ithaca.archive.places import Place, place_of
 from ithaca.archive.progress import Advance, Done, untold
 from ithaca.model.errors import Corrupt, InvalidInput, Trimmed
@@ -17,6 +18,7 @@ from ithaca.model.interface import Log
 from ithaca.model.limits import MIB
 from ithaca.model.paths import AnyPath
 from ithaca.model.records import Record
+from ithaca.model.units import Size, byte_count
 from ithaca.wire.build import build
 from ithaca.wire.positioned import PositionedBatch
 
@@ -40,10 +42,18 @@ class Fault(NamedTuple):
     problem: str
 
 
-def back_up(log: Log, to: AnyPath, advance: Advance = untold, *, chunk_bytes: int = CHUNK_BYTES) -> Backup:
+def back_up(
+    log: Log,
+    to: AnyPath,
+    advance: Advance = untold,
+    *,
+    pace: Size | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Backup:
     """Add to the backup in this directory, or at this URL of an object store, all that the log holds by now.
 
-    It is made if need be. A URL, such as `s3://bucket/events`, needs fsspec, and what fsspec needs for that store.
+    It is made if need be. A URL, such as `s3://bucket/events`, needs fsspec, and what fsspec needs for that store. With
+    `pace`, such as `"20MB"`, no more than that is taken in a second, so that others have the rest of disks and network.
 
     >>> import ithaca, tempfile
     >>> with tempfile.TemporaryDirectory() as place, ithaca.open(f"{place}/log") as log:
@@ -51,7 +61,7 @@ def back_up(log: Log, to: AnyPath, advance: Advance = untold, *, chunk_bytes: in
     ...     back_up(log, f"{place}/backup")
     Backup(first=1, stop=3, added=2)
     """
-    place = place_of(to)
+    place, pacing = place_of(to), Pacing(None if pace is None else byte_count(pace, "pace"))
     prepare(place)
     there = chunks(place)
     tail, first = log.tail(), log.first()
@@ -65,6 +75,7 @@ def back_up(log: Log, to: AnyPath, advance: Advance = untold, *, chunk_bytes: in
                 before = writing.position
                 size = writing.add(batch)
                 advance(Done(writing.position - before, size, tail - start))
+                pacing.took(size)
         writing.finish(tail)
     return Backup(there[0].start if there else first, max(start, tail), max(0, tail - start))
 
