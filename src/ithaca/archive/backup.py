@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ithaca.archive.folder import SEED, Chunk, check_version, chunks, is_chunk, prepare, write_chunk
 from ithaca.archive.pacing import Pacing
 from ithaca.archive.places import Place, place_of
-from ithaca.archive.progress import Advance, Done, untold
+from ithaca.archive.progress import Advance, Done
 from ithaca.model.errors import Corrupt, InvalidInput, Trimmed
 from ithaca.model.interface import Batch as BatchOfLog
 from ithaca.model.interface import Log
@@ -45,7 +45,7 @@ class Fault(NamedTuple):
 def back_up(
     log: Log,
     to: AnyPath,
-    advance: Advance = untold,
+    advance: Advance | None = None,
     *,
     pace: Size | None = None,
     chunk_bytes: int = CHUNK_BYTES,
@@ -74,7 +74,8 @@ def back_up(
             for batch in records.batches():
                 before = writing.position
                 size = writing.add(batch)
-                advance(Done(writing.position - before, size, tail - start))
+                if advance is not None:
+                    advance(Done(writing.position - before, size, tail - start))
                 pacing.took(size)
         writing.finish(tail)
     return Backup(there[0].start if there else first, max(start, tail), max(0, tail - start))
@@ -159,7 +160,7 @@ def backup_bytes(at: AnyPath) -> int:
     return sum(place.size(name) for name in place.names() if is_chunk(name))
 
 
-def verify_backup(at: AnyPath, advance: Callable[[int], object] = lambda count: None) -> Iterator[Fault]:
+def verify_backup(at: AnyPath, advance: Callable[[int], object] | None = None) -> Iterator[Fault]:
     """Everything that is wrong with a backup; nothing when it is sound. `advance` is told the bytes that were read."""
     place = place_of(at)
     check_version(place)
@@ -172,6 +173,7 @@ def verify_backup(at: AnyPath, advance: Callable[[int], object] = lambda count: 
         try:
             for batch in chunk.batches():
                 batch.records(1, 0)
-                advance(batch.total_bytes)
+                if advance is not None:
+                    advance(batch.total_bytes)
         except Corrupt as error:
             yield Fault(error.file, error.offset, str(error).partition(": ")[2])
