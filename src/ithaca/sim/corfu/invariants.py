@@ -93,7 +93,7 @@ class Invariants:
             if returned:
                 raise Violation("new-units", f"unit {returned[0]} is back in epoch {new.epoch}")
         if old is None or new.epoch > old.epoch:
-            self._rows.check_projection(new)
+            self._rows.check_projection(new, row_of(after.trim))
             self._world.view = self._view(new)
             self._spare_the_last(new)
 

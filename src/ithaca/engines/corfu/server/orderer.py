@@ -11,7 +11,7 @@ from uuid import UUID
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import SEQUENCER_CALLS, Decide
 from ithaca.engines.corfu.sequencing.calls import GetProjection
-from ithaca.engines.corfu.sequencing.commands import Command, FoundLog, GetSessions
+from ithaca.engines.corfu.sequencing.commands import Command, FoundLog, GetSession, GetSessions
 from ithaca.engines.corfu.server.caretaking import Caretaker
 from ithaca.engines.corfu.server.founding import founding
 from ithaca.engines.corfu.server.machine import ProjectionMachine, encoded
@@ -102,6 +102,8 @@ class OrdererServer(HostingServer, Peer):
                 self._read(connection, received, lambda: self._machine.state.known)
             case GetSessions():
                 self._read(connection, received, lambda: self._machine.state.sessions)
+            case GetSession(producer):
+                self._read(connection, received, lambda: self._machine.state.session(producer))
             case _ if isinstance(message, SEQUENCER_CALLS):
                 self._sequencer.ask(Caller(connection, received), message)
             case _:
@@ -155,10 +157,14 @@ class OrdererServer(HostingServer, Peer):
             "log": None if self._log_id() is None else str(self._log_id()),
             "epoch": None if projection is None else projection.epoch,
             "units": None if projection is None else [unit.number for unit in projection.units],
+            "sequencer": None if projection is None else projection.sequencer,
             "is_sequencer": is_sequencer,
             "is_preparing": is_sequencer and self._sequencer.is_preparing,
             "next_row": core.next_row if is_sequencer else None,
             "short_chains": None if known is None else known.projection.short_chains(known.sizes),
+            "start": None if projection is None else projection.start,
+            "copying": self._caretaker.copying.told,
+            "copied_rows": self._caretaker.copying.copied,
             "bound": None if known is None else known.bound,
             "first": None if known is None else known.trim,
         }
