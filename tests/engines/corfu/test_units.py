@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -116,3 +117,17 @@ def test_units_that_cannot_be_added_are_refused(cluster: Cluster, tmp_path: Path
         with pytest.raises(Unavailable):
             log.admin.add_unit("127.0.0.1:1")
         assert read(strange) == [b"precious"]
+
+
+def test_units_and_sequencers_have_metrics(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"a")
+        log.read(1)
+        statuses = {server.place.name: server.place.address for server in cluster.status().servers}
+        unit, orderer = (
+            urlopen(f"http://{statuses[name]}/metrics").read().decode() for name in ("shard-0-replica-1", "orderer-1")
+        )
+        assert "ithaca_unit_written_rows_total 1.0" in unit
+        assert "ithaca_unit_read_rows_total" in unit
+        assert "ithaca_orderer_tokens_total 1.0" in orderer
+        assert "ithaca_orderer_is_sequencer 1.0" in orderer

@@ -108,6 +108,12 @@ class Invariants:
             shards.append(Shard(number, size - 1, False, replicas, projection.units[-1].number))
         return View(shards=tuple(shards))
 
+    def sealed(self, epoch: int) -> None:
+        """A unit has sealed an epoch: until the next one is decided nobody knows whom it leaves out, so that no disk
+        can be done without."""
+        if self.projection is not None and self.projection.epoch == epoch:
+            self._world.view = View()
+
     def _spare_the_last(self, projection: Projection) -> None:
         """A disk that is about to fail was one of several when that was drawn: the only one of a chain does not."""
         hosts = {host.address: host for host in self._world.hosts.values() if host.is_storage}

@@ -9,7 +9,7 @@ from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.sequencer import Asked as SequencerAsked
 from ithaca.engines.corfu.sequencing.sequencer import Began, Sequencer
 from ithaca.engines.corfu.sequencing.sequencer import Reply as SequencerReply
-from ithaca.engines.corfu.sequencing.unit import Asked, Change, Persist, Reply, RowChange, Unit
+from ithaca.engines.corfu.sequencing.unit import Asked, Change, EpochChange, Persist, Reply, RowChange, Unit
 from ithaca.engines.corfu.storage.unit_store import UnitStore
 from ithaca.sim.corfu.invariants import Invariants
 from ithaca.sim.corfu.row_times import RowTimes
@@ -54,6 +54,8 @@ class Witness:
             for change in changes:
                 if isinstance(change, RowChange) and change.entry.stamp is not None:
                     self._times.wrote_first(change.row, change.entry.time_us)
+                if isinstance(change, EpochChange) and change.is_sealed:
+                    self._invariants.sealed(change.epoch)
                 self._rows.noted(store.identity, change, projection)
 
         self._judged(look)

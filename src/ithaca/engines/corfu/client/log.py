@@ -147,14 +147,15 @@ class CorfuLog(FetchingLog):
         low, tail = await self.bounds()
         low_row: int = row_of(low)
         high_row: int = row_of(tail)
+        wanted = high_row
         while low_row < high_row:
             middle = (low_row + high_row) // 2
             found = await self._rows.settled_from(middle, high_row)
-            if found is None or found[1].time_us >= time_us:
-                high_row = middle
-            else:
+            if found is not None and found[1].time_us < time_us:
                 low_row = found[0] + 1
-        return max(self._driver.knowledge.first, first_position(low_row))  # what is gone meanwhile was said, too
+            else:
+                high_row, wanted = middle, wanted if found is None else found[0]
+        return max(self._driver.knowledge.first, first_position(wanted))  # what is gone meanwhile was said, too
 
     def _check_left(self, position: int) -> None:
         first = self._driver.knowledge.first

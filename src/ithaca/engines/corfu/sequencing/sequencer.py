@@ -119,6 +119,8 @@ class Sequencer(Generic[CallerT]):
         """0 until it has begun."""
         self.next_row = 0
         self.bound = 0
+        self.given = 0
+        """Rows that were handed out, in all epochs."""
         self.time_us = 0
         """The order's, as the last token had it."""
         self._grant_rows = GRANT_ROWS if grant_rows is None else grant_rows
@@ -200,6 +202,7 @@ class Sequencer(Generic[CallerT]):
             self.time_us = max(self.time_us + 1, now_us)
             session.row, session.time_us = self.next_row, self.time_us
             self.next_row += 1
+            self.given += 1
         return Token(session.row, session.time_us)
 
     def _fence(self, producer: int, session_epoch: int) -> SessionFence:

@@ -15,6 +15,7 @@ from ithaca.engines.corfu.sequencing.commands import Command, FoundLog, GetSessi
 from ithaca.engines.corfu.server.caretaking import Caretaker
 from ithaca.engines.corfu.server.founding import founding
 from ithaca.engines.corfu.server.machine import ProjectionMachine, encoded
+from ithaca.engines.corfu.server.metrics import ORDERER, ORDERER_COUNTS, StatusMetrics, registry_of
 from ithaca.engines.corfu.server.sequencing import Caller, SequencerService
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
@@ -51,7 +52,7 @@ class OrdererServer(HostingServer, Peer):
 
     async def _start(self) -> None:
         self._open_host(self._machine, RaftLogFiles())
-        await self._take_part()
+        await self._take_part(registry_of(StatusMetrics("orderer", ORDERER, ORDERER_COUNTS, self.status)))
         _log.info("orderer %d listens at %s", self._server, self.address)
 
     async def stop(self) -> None:
@@ -152,6 +153,9 @@ class OrdererServer(HostingServer, Peer):
             "name": str(self._server),
             "address": str(self.address),
             "state": self.host.group.state or ("leading" if driver.is_leader else "following"),
+            "is_leader": driver.is_leader,
+            "connections": 0 if self._listener is None else self._listener.connection_count,
+            "tokens": core.given,
             "term": driver.term,
             "commit_index": driver.commit_index,
             "log": None if self._log_id() is None else str(self._log_id()),
