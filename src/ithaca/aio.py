@@ -42,6 +42,7 @@ from ithaca.model.interface.shared import (
     SessionInfo,
     ShardInfo,
     ShardPolicy,
+    UnitInfo,
     WriterInfo,
 )
 from ithaca.model.parts import Part, Published

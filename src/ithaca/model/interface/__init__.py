@@ -22,6 +22,7 @@ from ithaca.model.interface.shared import (
     SessionInfo,
     ShardInfo,
     ShardPolicy,
+    UnitInfo,
     WriterInfo,
 )
 
@@ -45,5 +46,6 @@ __all__ = [
     "ShardPolicy",
     "Speculation",
     "Subscription",
+    "UnitInfo",
     "WriterInfo",
 ]
