@@ -92,6 +92,7 @@ class RaftServer(HostingServer):
             self._options.settings,
             weigh=weigh,
             fetches=True,
+            paces=True,
             inflight_appends_max=self.inflight_appends_max,
             commit_told_ms=COMMIT_TOLD_MS,
         )
