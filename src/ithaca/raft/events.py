@@ -42,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True):
     weigh: Weigh = entry_bytes
     """What an entry counts against the bounds above."""
     paces: bool = False
-    """Whether a follower that is far behind is fed slowly while others commit (`raft.pacing`): where entries are large."""
+    """Whether a follower that is far behind is fed slowly while others commit (`raft.pacing`), for large entries."""
     fetches: bool = False
     """Whether a snapshot refers to data outside of it, which has to be fetched before it is installed."""
 

@@ -303,7 +303,7 @@ class LeaderTerm:
 
     @property
     def needed_after(self) -> int | None:
-        """Where those go on who catch up, or are being sent a snapshot: without these entries they would need another."""
+        """Where those go on who catch up, or are sent a snapshot: without these entries they would need another."""
         sent = [
             progress.match_index if progress.snapshot is None else progress.snapshot.index
             for server, progress in self.progress.items()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli.bench import cluster, emulate, experiments, objects, raft, spark
+from ithaca.cli.bench import cluster, corfu, emulate, experiments, objects, raft, spark
 from ithaca.cli.bench.options import (
     BENCH_DIRECTORY,
     BatchOption,
@@ -193,3 +193,4 @@ app.command(epilog=objects.SMR_EXAMPLES)(objects.smr)
 app.command(epilog=objects.STORE_EXAMPLES)(objects.store)
 app.command(epilog=objects.VERSIONS_EXAMPLES)(objects.versions)
 app.add_typer(raft.app, name="raft")
+app.add_typer(corfu.app, name="corfu")
