@@ -53,6 +53,8 @@ class LeaderTerm:
         self.heartbeat_due_ms = node.now_ms + node.settings.heartbeat_ms
         self.uncommitted_bytes = sum(map(node.settings.weigh, node.log.slice(node.commit_index + 1, self.first_index)))
         """What is proposed and not committed."""
+        self.committed_bytes = 0
+        """What was committed since it leads."""
         self._committed_ms = node.now_ms - RAFT_CATCH_UP_IDLE_MS
         self._successor: ServerId | None = None
         self._transfer_deadline_ms = 0
@@ -250,6 +252,7 @@ class LeaderTerm:
         """So many bytes were committed: those who are far behind get their share."""
         node = self.node
         self._committed_ms = node.now_ms
+        self.committed_bytes += size
         if not node.settings.paces:
             return
         for server, progress in self.progress.items():
@@ -262,10 +265,14 @@ class LeaderTerm:
         lag = self.node.commit_index - progress.next_index
         return progress.stage is Stage.REPLICATE and lag >= RAFT_CATCH_UP_LAG_ENTRIES
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something was committed a moment ago."""
+        return self.node.now_ms - self._committed_ms < RAFT_CATCH_UP_IDLE_MS
+
     def _is_held_back(self, progress: Progress) -> bool:
-        node = self.node
-        is_busy = node.now_ms - self._committed_ms < RAFT_CATCH_UP_IDLE_MS
-        return node.settings.paces and is_busy and self._is_far_behind(progress) and not progress.pace.allows
+        is_paced = self.node.settings.paces and self.is_busy and self._is_far_behind(progress)
+        return is_paced and not progress.pace.allows
 
     def _replicate(self, server: ServerId) -> None:
         """Send what the follower lacks, as far as its window allows."""
