@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from tests.bench.test_raft_benches import quiet
 
+from ithaca.bench.corfu.asking import HALF_WRITTEN, UNWRITTEN
 from ithaca.bench.corfu.beside import LoneSettings, ScanSettings, SetsSettings, run_lone, run_scans, run_sets
-from ithaca.bench.corfu.holes import HALF_WRITTEN, UNWRITTEN, HoleSettings, run_holes
+from ithaca.bench.corfu.holes import HoleSettings, run_holes
 from ithaca.bench.corfu.outages import LEADER, SEQUENCER, UNIT, OutageSettings, run_outages
 from ithaca.bench.corfu.plot import PANELS, draw
 from ithaca.bench.corfu.tokens import TokenSettings, run_sequencer

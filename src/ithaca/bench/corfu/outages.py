@@ -7,25 +7,19 @@ that leads, which is as needed there as the sequencer is here.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import ithaca.aio
-from ithaca.bench.corfu.asking import addresses_of, asking
+from ithaca.bench.corfu.asking import observed_log, sequencer_of
 from ithaca.bench.experiments.servers import Servers, experiment_servers
 from ithaca.bench.measure import Progress
 from ithaca.bench.place import payload, surroundings, workspace
-from ithaca.client.settings import ClientSettings
 from ithaca.cluster.temporary import Shape
-from ithaca.engines.corfu.client.driving import Driver, first_knowledge
-from ithaca.engines.corfu.client.links import Links
-from ithaca.engines.corfu.client.log import CorfuLog
-from ithaca.engines.corfu.sequencing.calls import Seal
-from ithaca.engines.corfu.sequencing.flows.flow import AskUnits, Effect
 from ithaca.model.interface.awaited import ClusterLog
 
 UNIT, SEQUENCER, LEADER = "corfu: unit killed", "corfu: sequencer killed", "scalog: leader killed"
@@ -38,29 +32,6 @@ TIMEOUT_S = 60.0
 class OutageSettings:
     rounds: int = 5
     record_bytes: int = 4096
-
-
-class SealingDriver(Driver):
-    """Notes when its handle has decided that the epoch must end."""
-
-    sealed_s: float | None = None
-
-    async def _perform(self, effect: Effect) -> object:
-        seals = isinstance(effect, AskUnits) and any(isinstance(call, Seal) for _, call in effect.asked)
-        if seals and self.sealed_s is None:
-            self.sealed_s = time.monotonic()
-        return await super()._perform(effect)
-
-
-@asynccontextmanager
-async def _observed_log(bootstrap: str) -> AsyncIterator[tuple[CorfuLog, SealingDriver]]:
-    links = Links(addresses_of(bootstrap))
-    driver = SealingDriver(links, await first_knowledge(links))
-    log = CorfuLog(links, driver, ClientSettings(timeout_s=TIMEOUT_S), "fsync")
-    try:
-        yield log, driver
-    finally:
-        await log.close()
 
 
 def run_outages(parent: Path, settings: OutageSettings, progress: Progress) -> dict[str, Any]:
@@ -106,16 +77,11 @@ def _victim(kind: str, servers: Servers) -> str:
         return _units(servers)[0]
     if kind == LEADER:
         return servers.leader()
-
-    async def sequencer() -> int:
-        async with asking(servers.bootstrap) as asked:
-            return asked.sequencer
-
-    return f"orderer-{asyncio.run(sequencer())}"
+    return asyncio.run(sequencer_of(servers.bootstrap))
 
 
 async def _corfu_outage(servers: Servers, killed: str, value: bytes) -> dict[str, float]:
-    async with _observed_log(servers.bootstrap) as (log, driver):
+    async with observed_log(servers.bootstrap, TIMEOUT_S) as (log, driver):
         began, ended = await _outage(log, servers, killed, value)
         sealed_s = began if driver.sealed_s is None else driver.sealed_s
         return {
@@ -131,7 +97,7 @@ async def _scalog_outage(servers: Servers, killed: str, value: bytes) -> dict[st
         return {"gap_ms": (ended - began) * 1000}
 
 
-async def _outage(log: ClusterLog | CorfuLog, servers: Servers, killed: str, value: bytes) -> tuple[float, float]:
+async def _outage(log: ClusterLog, servers: Servers, killed: str, value: bytes) -> tuple[float, float]:
     """When the server was killed, and when the first append was acknowledged that came to its end after that."""
     for _ in range(BEFORE):
         await log.append(value)

@@ -16,12 +16,11 @@ import numpy as np
 
 from ithaca.bench.children import Child, start_child
 from ithaca.bench.cluster.producers import LEAD_S
-from ithaca.bench.corfu.asking import FIRST_PRODUCER, Asking, asking
+from ithaca.bench.corfu.asking import Asking, asking, sequencer_of
 from ithaca.bench.measure import Latency, Progress, Sample, interleave, summarize
 from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.server_processes import cpu_s
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
-from ithaca.engines.corfu.sequencing.calls import Want
 
 WARM_UP_S = 0.3
 
@@ -54,7 +53,7 @@ def take(parent: Connection, bootstrap: str, client: int) -> None:
     while True:
         turn: TakeTurn = parent.recv()
         turns += 1
-        first = FIRST_PRODUCER + (client << 32) + (turns << 20)
+        first = (client << 32) + (turns << 20)
         parent.send(np.asarray(asyncio.run(_take(bootstrap, turn, first))).tobytes())
 
 
@@ -64,16 +63,15 @@ async def _take(bootstrap: str, turn: TakeTurn, first: int) -> list[float]:
     async with asking(bootstrap) as asked:
         await asyncio.sleep(max(0.0, turn.start_s - time.monotonic()))
         each = [first + number * turn.group for number in range(turn.window)]
-        await asyncio.gather(*(_take_in_turn(asked, turn, producer, durations) for producer in each))
+        await asyncio.gather(*(_take_in_turn(asked, turn, session, durations) for session in each))
     return durations
 
 
 async def _take_in_turn(asked: Asking, turn: TakeTurn, first: int, durations: list[float]) -> None:
-    producers = range(first, first + turn.group)
+    sessions = range(first, first + turn.group)
     rows = [-1] * turn.group
     while (began := time.monotonic()) < turn.stop_s:
-        wants = tuple(Want(producer, 1, row) for producer, row in zip(producers, rows, strict=True))
-        rows = [token.row for token in await asked.tokens(wants)]
+        rows = await asked.rows(sessions, rows)
         if (now := time.monotonic()) <= turn.stop_s:
             durations.append(now - began)
 
@@ -130,10 +128,5 @@ def run_sequencer(parent: Path, settings: TokenSettings, progress: Progress) -> 
 
 def sequencer_pid(cluster: TemporaryCluster) -> int:
     """The process of the orderer that hands out rows."""
-
-    async def number() -> int:
-        async with asking(cluster.bootstrap) as asked:
-            return asked.sequencer
-
-    name = f"orderer-{asyncio.run(number())}"
+    name = asyncio.run(sequencer_of(cluster.bootstrap))
     return next(child.pid for child in cluster.state().children if child.name == name and child.pid is not None)

@@ -122,10 +122,11 @@ def holes(
     as_json: JsonOption = False,
 ) -> None:
     """How long it takes to fill a hole, and how long a reader is held up by one."""
-    from ithaca.bench.corfu.holes import HALF_WRITTEN, UNWRITTEN, HoleSettings, run_holes
+    from ithaca.bench.corfu.asking import PATIENCE_MS
+    from ithaca.bench.corfu.holes import HoleSettings, run_holes
 
     report = _measured(run_holes, directory, HoleSettings(record_bytes, count, waits), as_json, plot)
-    for kind in (UNWRITTEN, HALF_WRITTEN) if report else ():
+    for kind in PATIENCE_MS if report else ():
         filled, passed = report[kind]["fill_ms"], report[kind]["reader_ms"]
         print(
             f"{kind}: filled within {filled['p50']:.2f} ms in the median, p99 {filled['p99']:.2f}; a reader waits "
