@@ -1,6 +1,7 @@
 """`ithaca bench raft ...`: wires the command line to the measurements of the engine raft."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from ithaca.cli.bench.options import (
     WindowOption,
 )
 from ithaca.cli.bench.report import measured, print_table
+from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import JsonOption, examples, parse_size
 
 app = typer.Typer(
@@ -30,44 +32,51 @@ BatchesOption = Annotated[str, typer.Option("--batch", metavar="N,...", help="Re
 ProducersOption = Annotated[int, typer.Option(min=1, help="Processes that append.")]
 
 
+@dataclass(frozen=True, slots=True)
+class VariantOptions:
+    """How variants of the engine are measured in turns."""
+
+    batch: BatchesOption = "1,64"
+    producers: ProducersOption = 1
+    window: WindowOption = 8
+    seconds: SecondsOption = 2.0
+    rounds: RoundsOption = 3
+    plot: PlotOption = None
+    as_json: JsonOption = False
+    directory: DirectoryOption = BENCH_DIRECTORY
+
+    def measure(self, run: Callable[..., dict[str, Any]], record_bytes: str) -> None:
+        from ithaca.bench.raft.sharing import VariantSettings
+
+        sizes, batches = parse_counts(record_bytes), parse_counts(self.batch)
+        settings = VariantSettings(sizes, batches, self.producers, self.window, self.seconds, self.rounds)
+        _measure_variants(run, self.directory, settings, self.plot, self.as_json)
+
+
 @app.command(epilog=examples("ithaca bench raft sharing --record-bytes 128,1024,4096 --batch 1,64 --plot sharing.png"))
+@with_groups
 def sharing(
-    directory: DirectoryOption = BENCH_DIRECTORY,
+    *,
     record_bytes: SizesOption = "512,4096",
-    batch: BatchesOption = "1,64",
-    producers: ProducersOption = 1,
-    window: WindowOption = 8,
-    seconds: SecondsOption = 2.0,
-    rounds: RoundsOption = 3,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
+    options: VariantOptions,
 ) -> None:
     """Log sharing in turns with a store that writes payloads twice: rates, and bytes on the disk."""
-    from ithaca.bench.raft.sharing import VariantSettings, run_sharing
+    from ithaca.bench.raft.sharing import run_sharing
 
-    sizes, batches = parse_counts(record_bytes), parse_counts(batch)
-    settings = VariantSettings(sizes, batches, producers, window, seconds, rounds)
-    _measure_variants(run_sharing, directory, settings, plot, as_json)
+    options.measure(run_sharing, record_bytes)
 
 
 @app.command(epilog=examples("ithaca bench raft commits --record-bytes 512 --batch 1 --window 32"))
+@with_groups
 def commits(
-    directory: DirectoryOption = BENCH_DIRECTORY,
+    *,
     record_bytes: SizesOption = "512",
-    batch: BatchesOption = "1,64",
-    producers: ProducersOption = 1,
-    window: WindowOption = 8,
-    seconds: SecondsOption = 2.0,
-    rounds: RoundsOption = 3,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
+    options: VariantOptions,
 ) -> None:
     """The engine in turns with the same without group commit, without pipeline, and without both."""
-    from ithaca.bench.raft.sharing import VariantSettings, run_commits
+    from ithaca.bench.raft.sharing import run_commits
 
-    sizes, batches = parse_counts(record_bytes), parse_counts(batch)
-    settings = VariantSettings(sizes, batches, producers, window, seconds, rounds)
-    _measure_variants(run_commits, directory, settings, plot, as_json)
+    options.measure(run_commits, record_bytes)
 
 
 @app.command(epilog=examples("ithaca bench raft beside", "ithaca bench raft beside --rounds 9 --json"))
