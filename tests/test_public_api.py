@@ -16,7 +16,7 @@ from ithaca.model import errors, records
 
 TWINS = [
     *("Admin", "ClusterLog", "Log", "PartWriter", "Pending", "PreparedAppends", "Records", "Session", "Speculation"),
-    *("Subscription", "Consumer", "Consuming"),
+    *("Subscription", "Consumer", "Consuming", "Transaction"),
 ]
 # What a class needs to be iterated, entered and awaited is spelled differently, and means the same.
 PROTOCOL = {
@@ -90,6 +90,7 @@ WAITING = {
     "prepare open_part publish publish_once renew abort append_to_shard write fill trim_position status "
     "consumer consumers reset_consumer delete_consumer change_consumers",
     "Consumer": "poll commit lag close",
+    "Transaction": "append append_many",
     "Consuming": "consumer consumers reset_consumer delete_consumer change_consumers",
     "PartWriter": "append_many finish abort",
     "PreparedAppends": "prepare open_part publish publish_once renew abort",

@@ -207,6 +207,7 @@ __all__ = [
     "StorageFull",
     "Subscription",
     "TaskFailed",
+    "Transaction",
     "Trimmed",
     "Unavailable",
     "UndoFailed",

@@ -33,6 +33,7 @@ from ithaca.model.interface.awaited import (
     Session,
     Speculation,
     Subscription,
+    Transaction,
 )
 from ithaca.model.interface.shared import (
     Batch,

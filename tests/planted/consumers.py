@@ -17,8 +17,16 @@ CONSUMERS = (
         "consumer-fenced-commit",
         "a commit counts whoever has opened the consumer since",
         "ithaca.consumers.table",
-        "if part is None or not part.owner or part.epoch != command.epoch:",
-        "if part is None or not part.owner:",
+        "part is not None and part.owner and part.epoch == command.epoch else None",
+        "part is not None and part.owner else None",
+        needs=_is_shared,
+    ),
+    Bug(
+        "consumer-publication-fenced",
+        "a publication commits what was consumed by a handle that was fenced",
+        "ithaca.engines.scalog.ordering.state",
+        "        refused = self.consumers.objection(entry.consumed)",
+        "        refused = None",
         needs=_is_shared,
     ),
     Bug(

@@ -28,6 +28,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
+    ConsumptionRefused,
     PartDropped,
     PartOpened,
     PartSealed,
@@ -170,5 +171,5 @@ def news_of(outcome: Outcome, shard: int) -> object | None:
             return outcome if part.lane.shard == shard else None
         case RefusedEntry() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit() | PartsRenewed():
             return None
-        case WriterForgotten() | ConsumersTold() | EngineOutcome():
+        case WriterForgotten() | ConsumersTold() | ConsumptionRefused() | EngineOutcome():
             return None

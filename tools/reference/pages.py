@@ -36,7 +36,7 @@ PAGES = [
         "ithaca",
         (
             *("open", "connect", "Log", "ClusterLog", "Session", "Pending", "Records", "Subscription", "Batch"),
-            *("Consumer", "Consuming", "ConsumerInfo", "Lag"),
+            *("Consumer", "Transaction", "Consuming", "ConsumerInfo", "Lag"),
         ),
         "`ithaca` waits, [`ithaca.aio`](aio.md) has the same names, awaited.",
     ),

@@ -87,6 +87,19 @@ class ConsumerTable:
         self.time_us = max(self.time_us, changes.time_us)
         return tuple(map(self._apply, changes.commands))
 
+    def objection(self, consumed: Iterable[CommitPosition]) -> ConsumerRefused | None:
+        """Why these cannot be committed together with what was written, all of them; None if they can."""
+        for command in consumed:
+            known = self.by_name.get(command.name)
+            if known is None:
+                return ConsumerRefused(command.name, "unknown")
+            part = _current(known, command)
+            if part is None:
+                return _fenced(known, command)
+            if command.position < part.position:
+                return ConsumerRefused(command.name, "behind", part.epoch)
+        return None
+
     def _apply(self, command: ConsumerCommand) -> ConsumerOutcome:
         known = self.by_name.get(command.name)
         if isinstance(command, OpenConsumer):
@@ -125,9 +138,9 @@ class ConsumerTable:
         return self._stands(known, 0, ConsumerPart(self._next_stamp(), command.owner, part.position))
 
     def _commit(self, known: ConsumerState, command: CommitPosition) -> ConsumerOutcome:
-        part = known.parts[command.part] if command.part < len(known.parts) else None
-        if part is None or not part.owner or part.epoch != command.epoch:
-            return ConsumerRefused(known.name, "fenced", 0 if part is None else part.epoch)
+        part = _current(known, command)
+        if part is None:
+            return _fenced(known, command)
         self._next_stamp()
         return self._stands(known, command.part, replace(part, position=max(part.position, command.position)))
 
@@ -149,3 +162,14 @@ class ConsumerTable:
     def _next_stamp(self) -> int:
         self.stamp += 1
         return self.stamp
+
+
+def _current(known: ConsumerState, command: CommitPosition) -> ConsumerPart | None:
+    """The part that is to be committed, if that comes from whoever has it now."""
+    part = known.parts[command.part] if command.part < len(known.parts) else None
+    return part if part is not None and part.owner and part.epoch == command.epoch else None
+
+
+def _fenced(known: ConsumerState, command: CommitPosition) -> ConsumerRefused:
+    epochs = [part.epoch for part in known.parts[command.part : command.part + 1]]
+    return ConsumerRefused(known.name, "fenced", *epochs)

@@ -89,8 +89,9 @@ class ConsumerGone(msgspec.Struct, frozen=True, array_like=True, tag="gone"):
     name: str
 
 
-Refusal = Literal["unknown", "fenced", "full", "used", "group"]
-"""`used`: it was opened or changed meanwhile. `group`: its work is shared, or not, other than was asked for."""
+Refusal = Literal["unknown", "fenced", "full", "used", "group", "behind"]
+"""`used`: it was opened or changed meanwhile. `group`: its work is shared, or not, other than was asked for.
+`behind`: it was committed further already."""
 
 
 class ConsumerRefused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
@@ -195,6 +196,10 @@ def refusal_error(refused: ConsumerRefused) -> IthacaError:
         case "used":
             return ConsumerFenced(
                 f"consumer {name!r} was opened or changed at the same time: look again, and repeat it"
+            )
+        case "behind":
+            return InvalidInput(
+                f"consumer {name!r} was committed further than what was consumed now: nothing was published"
             )
         case "group":
             return InvalidInput(

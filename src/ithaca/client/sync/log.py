@@ -14,6 +14,7 @@ from ithaca.model.consumers import ConsumerCommand, ConsumerInfo, ConsumerOutcom
 from ithaca.model.interface import awaited
 from ithaca.model.interface.shared import (
     ClusterStatus,
+    Consumed,
     OrdererInfo,
     SessionInfo,
     ShardInfo,
@@ -181,14 +182,25 @@ class SyncPreparedAppends(SyncAppends[LogTwin]):
         )
 
     def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
+        self,
+        key: int,
+        parts: Iterable[Part],
+        *,
+        writer: str,
+        owner: str = "",
+        consumed: Consumed | None = None,
+        timeout: Duration | None = None,
     ) -> Published:
         parts = held(parts)
-        return self._portal.run(lambda: self._twin.publish(key, parts, writer=writer, owner=owner, timeout=timeout))
+        return self._portal.run(
+            lambda: self._twin.publish(key, parts, writer=writer, owner=owner, consumed=consumed, timeout=timeout)
+        )
 
-    def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
+    def publish_once(
+        self, parts: Iterable[Part], *, consumed: Consumed | None = None, timeout: Duration | None = None
+    ) -> Published:
         parts = held(parts)
-        return self._portal.run(lambda: self._twin.publish_once(parts, timeout=timeout))
+        return self._portal.run(lambda: self._twin.publish_once(parts, consumed=consumed, timeout=timeout))
 
     def renew(self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None) -> None:
         parts = held(parts)

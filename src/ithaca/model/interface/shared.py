@@ -1,7 +1,7 @@
 """What both twins of the interface give: batches, and what a cluster says of itself."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -11,6 +11,10 @@ from ithaca.model.view import ShardPhase
 
 ShardPolicy = Literal["sticky", "round_robin", "key_hash", "nearest"] | Callable[[bytes | None, Sequence[int]], int]
 """Where a record goes: by the name of a policy, or by a function of its key and the numbers of the live shards."""
+
+
+Consumed = Mapping[Any, int]
+"""Handles of named consumers (`Log.consumer`), each with the position below which everything was processed."""
 
 
 class Batch(ABC):

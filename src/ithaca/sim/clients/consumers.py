@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from ithaca.engines.registry import engine
+from ithaca.model.engine import Feature
 from ithaca.model.errors import ConsumerFenced, IthacaError, Trimmed
 from ithaca.model.interface.awaited import ClusterLog, Consumer
 from ithaca.model.records import Start
@@ -88,6 +90,10 @@ class Consuming:
         self._world = world
         self._ledger = ledger
         self._is_resetting = False
+        features = engine(world.configuration.engine).features
+        self._publishes = {Feature.PREPARED, Feature.DENSE} <= features
+        """Where positions are not dense a publication opens windows, and these would be all that happens."""
+        self._ways = Random(f"{world.configuration.seed} {self.name} commits")
 
     @property
     def has_all(self) -> bool:
@@ -137,7 +143,7 @@ class Consuming:
                 recorder.marked(number, consumer.position)
                 ledger.reached = max(ledger.reached, consumer.position)
                 if random.random() < 0.7:
-                    await self._commit(handle)
+                    await self._commit(log, handle)
         finally:
             await consumer.close()
 
@@ -148,12 +154,21 @@ class Consuming:
         if consumer.position > max(ledger.attempted, first):
             self._accuse(f"goes on at {consumer.position}, and nobody committed more than {ledger.attempted}")
 
-    async def _commit(self, handle: Handle) -> None:
+    async def _committed(self, log: ClusterLog, consumer: Consumer) -> int:
+        """By itself, or with a publication, which is empty here: it is refused, or done, like any."""
+        if not self._publishes or self._ways.random() < 0.5:
+            return await consumer.commit()
+        position = consumer.position
+        await log.publish_once([], consumed={consumer: position})
+        self._world.count("consumer committed by a publication")
+        return position
+
+    async def _commit(self, log: ClusterLog, handle: Handle) -> None:
         ledger, name, consumer = self._ledger, self._ledger.name, handle.consumer
         was_fenced, resets = ledger.opened > handle.returned, ledger.resets
         ledger.attempted = max(ledger.attempted, consumer.position)
         try:
-            told = await consumer.commit()
+            told = await self._committed(log, consumer)
         except ConsumerFenced:
             if handle.is_alone and ledger.asked == handle.asked and name == ledger.name:
                 self._accuse("was fenced, and nobody has opened or reset it since")

@@ -3,6 +3,7 @@
 from types import TracebackType
 
 from ithaca.client.consuming.awaited.lagging import lag_of
+from ithaca.client.consuming.awaited.transaction import PartTransaction
 from ithaca.client.consuming.committing import CommitRule
 from ithaca.model.consumers import CommitPosition, ConsumerRefused, Lag, PartStands, refusal_error
 from ithaca.model.errors import InvalidInput, LogClosed, Trimmed
@@ -132,6 +133,19 @@ class ConsumerHandle(Consumer):
         if position == self._position:
             self._rule.committed()
         return outcome.position
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    def transaction(self) -> PartTransaction:
+        return PartTransaction(self._log, self, self._moved)
+
+    def _moved(self, position: int) -> None:
+        """The position was committed with a transaction."""
+        self._committed = max(self._committed, position)
+        if position == self._position:
+            self._rule.committed()
 
     async def lag(self) -> Lag:
         return await lag_of(self._log, self._position, await self._log.tail(), is_dense=self._is_dense)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from ithaca.client.consuming.cluster import ClusterConsumers
+from ithaca.client.consuming.known import commits_of
 from ithaca.client.deadline import Deadline
 from ithaca.client.intake import Slot
 from ithaca.client.settings import ClientSettings
@@ -21,6 +22,7 @@ from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, RefusedEntry, TrimmedLog
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
 from ithaca.model.interface import ClusterStatus, ShardPolicy
+from ithaca.model.interface.shared import Consumed
 from ithaca.model.limits import PART_TTL_S, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
@@ -142,14 +144,24 @@ class AsyncClusterLog(ClusterConsumers):
         return await self._parts.open(shard, checked_ttl(ttl), self._deadline(timeout))
 
     async def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
+        self,
+        key: int,
+        parts: Iterable[Part],
+        *,
+        writer: str,
+        owner: str = "",
+        consumed: Consumed | None = None,
+        timeout: Duration | None = None,
     ) -> Published:
         self._context.check()
-        return await self._parts.publish(key, parts, writer, owner, self._deadline(timeout))
+        commits = commits_of(consumed)
+        return await self._parts.publish(key, parts, writer, owner, commits, self._deadline(timeout))
 
-    async def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
+    async def publish_once(
+        self, parts: Iterable[Part], *, consumed: Consumed | None = None, timeout: Duration | None = None
+    ) -> Published:
         self._context.check()
-        return await self._parts.publish_once(parts, self._deadline(timeout))
+        return await self._parts.publish_once(parts, commits_of(consumed), self._deadline(timeout))
 
     async def renew(
         self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None

@@ -53,7 +53,7 @@ from ithaca.engines.scalog.ordering.prepared.entries import (
     RenewParts,
     SealPart,
 )
-from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import ConsumptionRefused, StagedPart
 from ithaca.engines.scalog.ordering.prepared.parts import PartTable
 from ithaca.engines.scalog.ordering.sessions import SessionRegistry
 from ithaca.engines.scalog.ordering.shards import ShardTable
@@ -289,12 +289,21 @@ class OrderingState:
         return [self._ordered(runs, self.tail + runs.total, entry.time_us), *self._finalize_due()]
 
     def _publish(self, entry: Publish) -> list[Outcome]:
-        answer = self.parts.answer(entry)
+        answer = self._consumed(entry) if (said := self.parts.answer(entry)) is None else said
         if answer is not None:
             return [answer]
         runs, outcomes = self.parts.publish(entry, self.tail, self._raised_time_us(entry.time_us))
         cut = self._ordered(runs, self.tail + runs.total, entry.time_us)
         return [cut, *outcomes, *self._finalize_due()]
+
+    def _consumed(self, entry: Publish) -> ConsumptionRefused | None:
+        """Commit what a publication consumed, since it is not refused for anything else; or say why it is."""
+        refused = self.consumers.objection(entry.consumed)
+        if refused is not None:
+            return ConsumptionRefused(refused)
+        if entry.consumed:
+            self.consumers.apply(ConsumerChanges(entry.consumed, self._raised_time_us(entry.time_us)))
+        return None
 
     def _finalize_due(self) -> list[Outcome]:
         return self.shards.finalize_due(self.cut_number, self.time_us)

@@ -7,7 +7,7 @@ A handle belongs to the event loop in which it was opened. What is in `interface
 """
 
 from ithaca.model.interface.awaited.admin import Admin
-from ithaca.model.interface.awaited.consumers import Consumer, Consuming
+from ithaca.model.interface.awaited.consumers import Consumer, Consuming, Transaction
 from ithaca.model.interface.awaited.log import ClusterLog, Log, Pending, Session
 from ithaca.model.interface.awaited.parts import PartWriter, PreparedAppends
 from ithaca.model.interface.awaited.records import Records, Subscription
@@ -26,4 +26,5 @@ __all__ = [
     "Session",
     "Speculation",
     "Subscription",
+    "Transaction",
 ]

@@ -1,14 +1,16 @@
 """Named consumers, awaited: readers whose positions the log remembers."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import Self
 
 from ithaca.model.consumers import ConsumerCommand, ConsumerInfo, ConsumerOutcome, Lag
 from ithaca.model.engine import Feature
 from ithaca.model.interface.awaited.records import Closing
 from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import POLL_RECORDS_MAX
-from ithaca.model.records import KeyFilter, Record, Start
+from ithaca.model.records import Buffer, KeyFilter, Keys, Record, Start, Values
 from ithaca.model.units import Duration
 
 
@@ -60,6 +62,26 @@ class Consumer(Closing, AsyncIterator[Record]):
         opened again, or reset; then nothing changed.
         """
 
+    @property
+    @abstractmethod
+    def epoch(self) -> int:
+        """Of this handle: its commits count until the consumer is opened again, or reset."""
+
+    @abstractmethod
+    def transaction(self) -> "Transaction":
+        """What is appended in it, and what was handed out so far, are committed in one step, or neither is.
+
+        `Unsupported` on entering it where the engine has no prepared appends.
+
+        >>> import ithaca.aio
+        >>> async def enrich(log: ithaca.aio.Log) -> None:
+        ...     async with await log.consumer("enricher") as consumer:
+        ...         while records := await consumer.poll(timeout=1):
+        ...             async with consumer.transaction() as transaction:
+        ...                 for record in records:
+        ...                     await transaction.append(record.value.upper(), key=record.key)
+        """
+
     @abstractmethod
     async def lag(self) -> Lag:
         """How far `position` is behind the tail, now."""
@@ -67,6 +89,35 @@ class Consumer(Closing, AsyncIterator[Record]):
     @abstractmethod
     async def close(self) -> None:
         """Stop: an iteration waiting in another task ends. Nothing is committed. Idempotent."""
+
+
+class Transaction(ABC):
+    """Records that are appended together with a commit; leaving its context publishes both, an error neither.
+
+    >>> import ithaca.aio
+    >>> async def moved(consumer: ithaca.aio.Consumer, values: list[bytes]) -> int:
+    ...     async with consumer.transaction() as transaction:
+    ...         await transaction.append_many(values)
+    ...     return consumer.committed
+    """
+
+    async def append(self, value: Buffer, *, key: Buffer | None = None) -> None:
+        """Append one record, if the transaction is published."""
+        await self.append_many([value], keys=None if key is None else [key])
+
+    @abstractmethod
+    async def append_many(self, values: Values, *, keys: Keys | None = None) -> None:
+        """Append records, with consecutive positions, if the transaction is published."""
+
+    @abstractmethod
+    async def __aenter__(self) -> Self:
+        """Begin it."""
+
+    @abstractmethod
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Publish it, unless there was an error."""
 
 
 class Consuming:

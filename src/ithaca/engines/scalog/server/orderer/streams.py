@@ -28,6 +28,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
+    ConsumptionRefused,
     PartDropped,
     PartOpened,
     PartSealed,
@@ -162,7 +163,7 @@ class NewsStreams:
                     self._tell(outcome, outcome.session.home.shard, outcome.source.shard)
                 case Configured() | RefusedEntry() | PartsPublished() | PublishConflicts() | PartsUnfit():
                     pass
-                case ConsumersTold():
+                case ConsumersTold() | ConsumptionRefused():
                     pass
 
     def flush(self) -> None:
