@@ -33,6 +33,7 @@ from ithaca.engines.belfast.speculation.outcomes import (
     WindowOpened,
 )
 from ithaca.engines.belfast.speculation.placement import Placement
+from ithaca.engines.belfast.speculation.places import Placed
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
@@ -56,7 +57,6 @@ from ithaca.engines.belfast.speculation.takeover import (
     CopyLane,
     Moved,
     OrderPlaces,
-    Placed,
     Promised,
     Takeover,
     TakeoverEffect,
@@ -299,7 +299,9 @@ class World:
                 case CopyLane():
                     target = effect.target
                     primary.synced[target] = max(effect.length, primary.synced[target])
-                    placed = tuple(Placed(batch.stop, batch.position) for batch in primary.log)
+                    placed = tuple(
+                        Placed(batch.stop - batch.records, batch.position, batch.records) for batch in primary.log
+                    )
                     copied = Copied(target, primary.synced[target], placed)
                     self._taken(primary, takeover.step(copied, self._length(primary)))
                 case OrderPlaces():

@@ -31,6 +31,8 @@ STRAGGLER_WINDOWS = 5
 """A lane that keeps others waiting for so long after it was asked to pass has no slots in so many windows."""
 TAKEOVER_AFTER_S = 0.05
 """How long a primary's connection may be broken before its lane is taken over."""
+PLACES_TOLD_MAX = WINDOWS_AHEAD_MAX * WINDOW_ROUNDS_MAX
+"""Stretches of a lane that a replica tells in a takeover: at most one for each cut that is not applied."""
 MODE_QUIET_S = 10.0
 MODE_RETRY_S = 60.0
 MODE_LATE_PERCENT = 20

@@ -9,8 +9,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ithaca.engines.belfast.leading.keeping import Here, LaneKeeper, StartAgain
+from ithaca.engines.belfast.leading.taking import Takeovers
 from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S
-from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, EndFree, FailLane, NoteDisk, OpenWindow
+from ithaca.engines.belfast.speculation.entries import (
+    BelfastEntry,
+    CutRange,
+    EndFree,
+    FailLane,
+    NoteDisk,
+    OpenWindow,
+    TakeLane,
+)
 from ithaca.engines.belfast.speculation.mode import ModeChoice, ModeSetting
 from ithaca.engines.belfast.speculation.outcomes import (
     LaneEnded,
@@ -24,6 +33,7 @@ from ithaca.engines.belfast.speculation.progress import AskPass, Progress
 from ithaca.engines.belfast.speculation.quotas import QuotaPolicy
 from ithaca.engines.belfast.speculation.reports import LaneReport
 from ithaca.engines.belfast.speculation.state import BelfastState
+from ithaca.engines.belfast.speculation.takeover import AskPromise, CloseTaken, CopyLane
 from ithaca.engines.scalog.ordering.entries import CloseLane, Cut, OpenLane
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
@@ -49,7 +59,7 @@ class Propose(NamedTuple):
     entry: BelfastEntry
 
 
-LeaderEffect = Propose | AskPass | StartAgain
+LeaderEffect = Propose | AskPass | StartAgain | AskPromise | CopyLane
 
 
 class SlotLeader(CutProposer):
@@ -61,7 +71,8 @@ class SlotLeader(CutProposer):
         self._progress = Progress(state.slots, state.lanes, state.shards.by_number, state.disks)
         self._planner = Planner(state.slots, self._progress, quotas=settings.quotas, rounds=settings.rounds)
         self._mode = ModeChoice(settings.mode)
-        self.keeper = LaneKeeper(state, settings.detection_us)
+        self.takeovers = Takeovers(state, self._progress)
+        self.keeper = LaneKeeper(state, self.takeovers, settings.detection_us)
         self._ranges = 0
         """Ranges of cuts that are in flight."""
         self._range_us: int | None = None
@@ -99,6 +110,7 @@ class SlotLeader(CutProposer):
                 case _:
                     pass
         self._progress.applied()
+        self.takeovers.moved()
 
     def done(self, entry: BelfastEntry, outcomes: list[Outcome]) -> None:
         """What was proposed is applied; it may have been void, or refused."""
@@ -120,6 +132,8 @@ class SlotLeader(CutProposer):
                         self._retention.synced(shard, self._reports.runs_cut(shard))
             case OpenWindow() | EndFree():
                 self._planner.applied()
+            case TakeLane(lane=lane):
+                self.takeovers.settled(lane)
             case NoteDisk() | OpenLane() | FailLane() | CloseLane():
                 self.keeper.settled(entry, self._now_us + _REFUSED_AGAIN_US if is_void else None)
             case Cut() if is_void:
@@ -134,6 +148,7 @@ class SlotLeader(CutProposer):
         self._now_us = max(self._now_us, now_us)
         kept = self.keeper.look(now_us)
         effects: list[LeaderEffect] = [each if isinstance(each, StartAgain) else Propose(each) for each in kept]
+        effects += self._taking(time_us)
         cut = self.propose(now_us, time_us) if self.is_free else None
         if cut is not None:
             effects.append(Propose(cut))
@@ -157,6 +172,12 @@ class SlotLeader(CutProposer):
             times.append(self._range_us + self._configuration.order_interval_us)
         found = [each for each in times if each is not None]
         return max(now_us, min(found)) if found else None
+
+    def _taking(self, time_us: int) -> list[LeaderEffect]:
+        taking = self.takeovers.take()
+        return [
+            Propose(replace(each.entry, time_us=time_us)) if isinstance(each, CloseTaken) else each for each in taking
+        ]
 
     def _live(self) -> list[list[LaneId]]:
         return [shard.open_lanes() for shard in self._state.shards.by_number.values() if shard.phase == "live"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ithaca.engines.belfast.messages import DiskIs, FollowSlots, GetOwner, LaneReportIs, OwnerIs
+from ithaca.engines.belfast.messages import DiskIs, FollowSlots, GetOwner, LaneCopied, LaneReportIs, OwnerIs, PromiseIs
 from ithaca.engines.belfast.server.orderer.joins import SlotJoinRequests
 from ithaca.engines.belfast.server.orderer.leading import CHANGES, SlotLeaderService
 from ithaca.engines.belfast.server.orderer.machine import BelfastMachine
@@ -46,6 +46,7 @@ class SlotRequests(Requests):
         joins = self._joins
         assert isinstance(joins, SlotJoinRequests)
         self._handlers |= {DiskIs: joins.disk, LaneReportIs: joins.lane_report}
+        self._handlers |= {PromiseIs: joins.promise, LaneCopied: joins.copied}
         self._handlers |= {GetOwner: self._get_owner, FollowSlots: self._follow_slots}
 
     def _make_joins(self, streams: NewsStreams, aggregators: Aggregators) -> JoinRequests:
