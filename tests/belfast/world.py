@@ -50,7 +50,6 @@ from ithaca.engines.belfast.speculation.placing_events import (
 )
 from ithaca.engines.belfast.speculation.planning import Planner
 from ithaca.engines.belfast.speculation.progress import Progress
-from ithaca.engines.belfast.speculation.quotas import QuotaPolicy
 from ithaca.engines.belfast.speculation.takeover import (
     CloseTaken,
     Copied,
@@ -63,6 +62,7 @@ from ithaca.engines.belfast.speculation.takeover import (
 )
 from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.engines.scalog.ordering.lanes import LaneTable
+from ithaca.model.config.slots import SlotQuotas
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard
 
@@ -183,7 +183,7 @@ class Client:
 class World:
     """Everything together; `random` draws what happens next."""
 
-    def __init__(self, random: Random, shards: int, quotas: QuotaPolicy = "wide", rounds: int = 4) -> None:
+    def __init__(self, random: Random, shards: int, quotas: SlotQuotas = "wide", rounds: int = 4) -> None:
         self.random = random
         self.table = LaneTable()
         self.order = SlotOrder(self.table)
@@ -194,7 +194,7 @@ class World:
         self.windows: list[Window] = []
         self.ordered: dict[int, object] = {}
         self.published: list[tuple[int, int]] = []
-        self._quotas: QuotaPolicy = quotas
+        self._quotas: SlotQuotas = quotas
         self._rounds = rounds
         self.raft: deque[SlotEntry] = deque()
         self.now_us = 0

@@ -37,7 +37,8 @@ def up(
     directory: ClusterDirectoryOption = Path("ithaca-data"),
     shards: Annotated[int | None, typer.Option(min=1, max=1000, show_default="2", help="Shards.")] = None,
     replicas: Annotated[
-        int | None, typer.Option(min=1, max=63, show_default="2", help="Replicas per shard, or of the log.")
+        int | None,
+        typer.Option(min=1, max=63, show_default="2, or 3", help="Replicas per shard, or of the log."),
     ] = None,
     orderers: Annotated[
         int | None, typer.Option(min=1, max=63, show_default="3", help="Orderers, an odd number.")
@@ -128,7 +129,7 @@ def _tell(text: str) -> None:
 
 
 def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
-    from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+    from ithaca.cluster.layout import bootstrap_of, servers_of, shard_notes, spares_of
 
     first = file.orderers[0].address
     where = "" if directory == Path("ithaca-data").absolute() else f" --dir {directory}"
@@ -136,6 +137,7 @@ def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> N
     lines = [
         f"The cluster is up: {len(servers_of(file) + spares_of(file))} servers, data in {directory}",
         f"  bootstrap  {bootstrap_of(file)}",
+        *shard_notes(file),
         "Try, in another terminal:" if not detached else "Try:",
         f"  echo hello | ithaca append -b {first}",
         f"  ithaca follow -b {first} --from earliest",

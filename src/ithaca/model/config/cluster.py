@@ -37,6 +37,10 @@ idle_s = "30d"                  # neither opened nor appended to for so long, by
 [writers]                       # writers that publish nothing are forgotten; without it they never are
 idle_s = "30d"
 
+[belfast]                       # of the engine belfast (`model.config.slots`)
+mode = "fixed"                  # or "free", or "auto": whether records can be delivered before they are ordered
+quotas = "wide"                 # or "rate": how many slots a shard has in a cut
+
 [[spare]]                       # a storage server that waits until it is needed
 address = "127.0.0.1:7605"
 
@@ -69,6 +73,8 @@ from ithaca.model.config.idle import idle_s
 from ithaca.model.config.retention import RULES as RETENTION_RULES
 from ithaca.model.config.retention import retention
 from ithaca.model.config.rules import Amount, Choice, Flag, Number, Rule, Text, Texts, Word, meant, shown
+from ithaca.model.config.slots import RULES as SLOT_RULES
+from ithaca.model.config.slots import SLOT_ENGINE, USUAL_SLOTS, SlotSettings, slot_settings
 from ithaca.model.config.toml_lines import Key, did_you_mean, line_of, read_toml
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
@@ -153,6 +159,7 @@ class ClusterFile:
     removed: tuple[Address, ...] = ()
     """Servers that are not run any more."""
     engine: EngineName = DEFAULT_ENGINE
+    slots: SlotSettings = USUAL_SLOTS
 
     @property
     def watching(self) -> FailurePolicy:
@@ -213,6 +220,7 @@ _TABLES: Final = {
     "retention": RETENTION_RULES,
     "sessions": IDLE_RULES,
     "writers": IDLE_RULES,
+    SLOT_ENGINE: SLOT_RULES,
     "spare": _PLACE,
     "removed": _PLACE,
 }
@@ -286,7 +294,17 @@ class _Parser:
             writer_idle_s=idle_s(self._table("writers")),
             spares=spares,
             removed=removed,
+            slots=self._slots(settings.get("engine", DEFAULT_ENGINE)),
         )
+
+    def _slots(self, engine: EngineName) -> SlotSettings:
+        if SLOT_ENGINE in self._document and engine != SLOT_ENGINE:
+            raise self._error(
+                f"[{SLOT_ENGINE}] is for the engine {SLOT_ENGINE}, and this cluster has {engine}: remove it, or use "
+                f'engine = "{SLOT_ENGINE}"',
+                SLOT_ENGINE,
+            )
+        return slot_settings(self._table(SLOT_ENGINE))
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self._document.get(name, {})

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ithaca.engines.belfast.leading.keeping import Here, LaneKeeper, StartAgain
 from ithaca.engines.belfast.leading.taking import Takeovers
-from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S
+from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S, STRAGGLER_LATE_S
 from ithaca.engines.belfast.speculation.entries import (
     BelfastEntry,
     CutRange,
@@ -20,7 +20,7 @@ from ithaca.engines.belfast.speculation.entries import (
     OpenWindow,
     TakeLane,
 )
-from ithaca.engines.belfast.speculation.mode import ModeChoice, ModeSetting
+from ithaca.engines.belfast.speculation.mode import ModeChoice
 from ithaca.engines.belfast.speculation.outcomes import (
     LaneEnded,
     PublicationOrdered,
@@ -30,7 +30,6 @@ from ithaca.engines.belfast.speculation.outcomes import (
 )
 from ithaca.engines.belfast.speculation.planning import Planner
 from ithaca.engines.belfast.speculation.progress import AskPass, Progress
-from ithaca.engines.belfast.speculation.quotas import QuotaPolicy
 from ithaca.engines.belfast.speculation.reports import LaneReport
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.belfast.speculation.takeover import AskPromise, CloseTaken, CopyLane
@@ -38,17 +37,18 @@ from ithaca.engines.scalog.ordering.entries import CloseLane, Cut, OpenLane
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
 from ithaca.engines.scalog.ordering.retention import Retention
+from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
 from ithaca.model.positions import LaneId
 
 _ASK_AGAIN_US = int(ASK_AGAIN_S * 1e6)
 _REFUSED_AGAIN_US = int(REFUSED_AGAIN_S * 1e6)
+_LATE_US = int(STRAGGLER_LATE_S * 1e6)
 
 
 class LeaderSettings(NamedTuple):
     """What an operator chooses."""
 
-    mode: ModeSetting = "fixed"
-    quotas: QuotaPolicy = "wide"
+    slots: SlotSettings = USUAL_SLOTS
     rounds: int = 100
     detection_us: int = 3_000_000
 
@@ -69,8 +69,12 @@ class SlotLeader(CutProposer):
         super().__init__(state)
         self._belfast = state
         self._progress = Progress(state.slots, state.lanes, state.shards.by_number, state.disks)
-        self._planner = Planner(state.slots, self._progress, quotas=settings.quotas, rounds=settings.rounds)
-        self._mode = ModeChoice(settings.mode)
+        self._planner = Planner(state.slots, self._progress, quotas=settings.slots.quotas, rounds=settings.rounds)
+        self._mode = ModeChoice(settings.slots.mode)
+        self.speculators = 0
+        """Clients that follow the order of slots here."""
+        self._late_us: int | None = None
+        """Since when the next cut waits for some lane."""
         self.takeovers = Takeovers(state, self._progress)
         self.keeper = LaneKeeper(state, self.takeovers, settings.detection_us)
         self._ranges = 0
@@ -152,6 +156,7 @@ class SlotLeader(CutProposer):
         cut = self.propose(now_us, time_us) if self.is_free else None
         if cut is not None:
             effects.append(Propose(cut))
+        self._look_for_stragglers(now_us)
         lanes = [lane for shard in self._live() for lane in shard]
         written = {lane: self._progress.durable(lane) for lane in lanes}
         mode = (
@@ -165,7 +170,8 @@ class SlotLeader(CutProposer):
 
     def decide_at_us(self, now_us: int, time_us: int) -> int | None:
         """When to call `decide` at the latest; None when only something that is told can make anything due."""
-        times = [self.keeper.next_look_us(), self._ask_again_us]
+        times = [self.keeper.next_look_us(), self._ask_again_us, self._mode.next_look_us(now_us)]
+        times.append(self._planner.stragglers.next_look_us(now_us))
         if self.is_free:
             times.append(self.deadline_us(now_us, time_us))
         elif self._is_range_early(now_us) and self._range_us is not None:
@@ -189,7 +195,15 @@ class SlotLeader(CutProposer):
 
     def _speculators(self, lanes: list[LaneId]) -> int:
         reports = (self._progress.report(lane) for lane in lanes)
-        return sum(report.speculators for report in reports if report is not None)
+        return self.speculators + sum(report.speculators for report in reports if report is not None)
+
+    def _look_for_stragglers(self, now_us: int) -> None:
+        late = [] if self.is_free else self._progress.late()
+        if not late:
+            self._late_us = None
+        elif self._late_us is None:
+            self._late_us = now_us
+        self._planner.stragglers.look(late, now_us, self._belfast.slots.number)
 
     def _is_range_early(self, now_us: int) -> bool:
         interval_us = self._configuration.order_interval_us
@@ -203,6 +217,8 @@ class SlotLeader(CutProposer):
             return []
         self._ranges += 1
         self._range_us = now_us
+        is_late = self._late_us is not None and now_us - self._late_us >= _LATE_US
+        self._mode.ordered(len(entry.used), len(entry.used) if is_late else 0, now_us)
         return [Propose(replace(entry, forget=self._retention.take()))]
 
     def _is_held_back(self) -> bool:

@@ -38,6 +38,12 @@ class SlotJoinRequests(JoinRequests):
         for shard, replica in went:
             if self._leading_slots is not None:
                 self._leading_slots.went(shard, replica)
+        self.speculators_changed()
+
+    def speculators_changed(self) -> None:
+        """Clients that follow the order of slots have come or gone."""
+        if self._leading_slots is not None:
+            self._leading_slots.speculators_are(self._slot_streams.speculators)
 
     def disk(self, connection: Connection, received: Received, message: DiskIs) -> None:
         if self._leading_slots is not None and self._has_joined_as(connection, message.shard, message.replica):

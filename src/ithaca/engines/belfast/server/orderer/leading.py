@@ -58,7 +58,7 @@ class SlotLeaderService(LeaderService):
     ) -> None:
         self._slots_state = state
         self._streams = streams
-        self._settings = LeaderSettings(detection_us=file.failures.detection_ms * 1000)
+        self._settings = LeaderSettings(file.slots, detection_us=file.failures.detection_ms * 1000)
         self._slots: SlotLeader | None = None
         self._here: dict[tuple[int, int], Here] = {}
         """Who came before there was anything to order."""
@@ -76,6 +76,7 @@ class SlotLeaderService(LeaderService):
 
     def _make_proposer(self) -> CutProposer:
         self._slots = SlotLeader(self._slots_state, self._settings)
+        self._slots.speculators = self._streams.speculators
         for (shard, replica), here in self._here.items():
             self._slots.came(shard, replica, here)
         return self._slots
@@ -98,6 +99,12 @@ class SlotLeaderService(LeaderService):
     def must_start_again(self, shard: int, replica: int, boot: int) -> bool:
         """Whether only a new start of this replica can have a lane."""
         return self._slots is not None and self._slots.keeper.must_start_again(shard, replica, boot)
+
+    def speculators_are(self, count: int) -> None:
+        """So many clients follow the order of slots here."""
+        if self._slots is not None and self._slots.speculators != count:
+            self._slots.speculators = count
+            self.propose()
 
     def promised(self, lane: LaneId, promise: Promised) -> None:
         if self._slots is not None:

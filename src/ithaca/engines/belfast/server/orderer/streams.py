@@ -71,6 +71,11 @@ class SlotStreams(NewsStreams):
 
     # Speculators
 
+    @property
+    def speculators(self) -> int:
+        """How many clients follow the order of slots."""
+        return len(self._speculators)
+
     def follow(self, connection: Connection) -> None:
         """Tell a client how the order of slots is, from now on until its connection ends."""
         self._speculators[connection] = None
