@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ithaca.engines.belfast.leading.keeping import Here, LaneKeeper, StartAgain
 from ithaca.engines.belfast.leading.taking import Takeovers
-from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S, STRAGGLER_LATE_S
+from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S, STRAGGLER_LATE_S, WINDOW_ROUNDS
 from ithaca.engines.belfast.speculation.entries import (
     BelfastEntry,
     CutRange,
@@ -49,7 +49,7 @@ class LeaderSettings(NamedTuple):
     """What an operator chooses."""
 
     slots: SlotSettings = USUAL_SLOTS
-    rounds: int = 100
+    rounds: int = WINDOW_ROUNDS
     detection_us: int = 3_000_000
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ithaca.engines.belfast.leading.keeping import Here, StartAgain
 from ithaca.engines.belfast.leading.leader import LeaderSettings, Propose, SlotLeader
+from ithaca.engines.belfast.limits import WINDOW_ROUNDS
 from ithaca.engines.belfast.server.orderer.streams import SlotStreams
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, FailLane, TakeLane, encode_entry
 from ithaca.engines.belfast.speculation.progress import AskPass
@@ -58,7 +59,7 @@ class SlotLeaderService(LeaderService):
     ) -> None:
         self._slots_state = state
         self._streams = streams
-        self._settings = LeaderSettings(file.slots, detection_us=file.failures.detection_ms * 1000)
+        self._settings = LeaderSettings(file.slots, WINDOW_ROUNDS, file.failures.detection_ms * 1000)
         self._slots: SlotLeader | None = None
         self._here: dict[tuple[int, int], Here] = {}
         """Who came before there was anything to order."""
