@@ -35,7 +35,12 @@ class SimulatedBelfast(SimulatedScalog):
         drawn = configuration.draw(shared)
         mode: SlotMode = random.choice(("fixed", "fixed", "fixed", "fixed", "auto", "free"))
         quotas: SlotQuotas = random.choice(("wide", "wide", "wide", "rate"))
-        limits = {"WINDOW_ROUNDS": random.choice((2, 5, 100)), "QUOTA_SLOTS": random.choice((4, 64, 4096, 4096))}
+        # While somebody speculates cuts pass by the clock, and small windows would be most of what happens.
+        rounds = (50, 100) if speculators_of(shared.seed) else (2, 5, 100)
+        limits = {"WINDOW_ROUNDS": random.choice(rounds), "QUOTA_SLOTS": random.choice((4, 64, 4096, 4096))}
+        # A shard that is held back holds up all others here, so it must say in time that its runs are synced.
+        unsynced = max(drawn.limits["ORDERING_CUTS_UNSYNCED_MAX"], drawn.limits["RUNS_SYNC_CUTS"])
+        limits |= {"ORDERING_CUTS_UNSYNCED_MAX": unsynced}
         drawn = replace(drawn, slots=SlotSettings(mode, quotas), limits=drawn.limits | limits)
         faults = tuple(kind for kind in drawn.faults if kind in self.faults)
         focus = "everybody" if drawn.focus == "aggregators" else drawn.focus
