@@ -47,6 +47,8 @@ class Replica:
         self.is_up = True
         self.synced: dict[LaneId, int] = {}
         self.promised: set[LaneId] = set()
+        self.is_cut_off = False
+        """From the orderers alone."""
 
     def wipe(self) -> None:
         self.synced.clear()
@@ -112,7 +114,7 @@ class LedWorld:
         self.leader = SlotLeader(self.state, self.settings)
         self.leader.changes = int(self.wanted is not None)
         for replica in self.replicas.values():
-            if replica.is_up:
+            if replica.is_up and not replica.is_cut_off:
                 self._join(replica)
 
     def _join(self, replica: Replica) -> None:
@@ -232,7 +234,7 @@ class LedWorld:
             return
         ask = self.asked.popleft()
         replica = self.replicas[ask.lane.shard, ask.replica if isinstance(ask, AskPromise) else ask.target]
-        if not replica.is_up or not self.state.lanes.is_open(ask.lane):
+        if not replica.is_up or replica.is_cut_off or not self.state.lanes.is_open(ask.lane):
             return
         if isinstance(ask, AskPromise):
             replica.promised.add(ask.lane)
@@ -250,7 +252,7 @@ class LedWorld:
             self.leader.takeovers.copied(ask.lane, replica.disk, copied)
 
     def report(self, lane: Lane) -> None:
-        if self.is_promised(lane.lane):
+        if self.is_promised(lane.lane) or self.replicas[lane.lane.shard, lane.lane.replica].is_cut_off:
             return
         self.leader.lane_reported(lane.core.report())
         shard = self.state.shards.by_number[lane.lane.shard]
@@ -262,6 +264,8 @@ class LedWorld:
     def hear(self) -> None:
         if self.inbox:
             name, event = self.inbox.popleft()
+            if self.replicas[name.shard, name.replica].is_cut_off and not isinstance(event, Acked):
+                return
             if name in self.lanes and self.replicas[name.shard, name.replica].is_up and not self.is_promised(name):
                 self.lanes[name].step(event)
 
@@ -271,6 +275,14 @@ class LedWorld:
         for lane in [each for each in self.lanes if (each.shard, each.replica) == (replica.shard, replica.number)]:
             del self.lanes[lane]
         self.leader.keeper.went(replica.shard, replica.number)
+
+    def cut_off(self, replica: Replica) -> None:
+        replica.is_cut_off = True
+        self.leader.keeper.went(replica.shard, replica.number)
+
+    def heal(self, replica: Replica) -> None:
+        replica.is_cut_off = False
+        self._join(replica)
 
     def restart(self, replica: Replica) -> None:
         if replica.is_up:

@@ -274,3 +274,25 @@ def test_a_primary_that_is_lost_is_taken_over_and_nothing_fails(tmp_path: Path, 
             assert [record.value for record in told.records] == [*appending.acknowledged, b"last"]
             assert told.records == list(log.read_range(start))
             assert not told.failed
+
+
+def test_a_publication_and_a_shard_that_joins_an_idle_log_wait_for_nobody(tmp_path: Path) -> None:
+    """Both lie behind windows in which nobody has anything to place: those are hurried through."""
+    with (
+        Cluster(tmp_path / "cluster", shards=2, engine="belfast") as cluster,
+        ithaca.connect(cluster.bootstrap) as log,
+        ithaca.connect(cluster.bootstrap) as other,
+    ):
+        start = log.append(b"first").position
+        with other.speculate(start) as speculation:
+            told = Told(speculation)
+            part = log.prepare([b"1", b"2"])
+            joining = threading.Thread(target=cluster.add_shard)
+            joining.start()
+            published = log.publish_once([part]).positions
+            joining.join()
+            last = log.append_to_shard(2, b"3").position
+            assert last >= published.stop
+            told.confirms(last)
+            assert [record.value for record in told.records] == [b"first", b"1", b"2", b"3"]
+            assert not told.failed
