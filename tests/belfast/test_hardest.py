@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from tests.belfast.led_world import Lane, LedWorld
 
-from ithaca.engines.belfast.speculation.entries import CutRange, FailLane, OpenWindow
+from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, OpenWindow
 from ithaca.model.positions import LaneId
 
 
@@ -99,7 +99,7 @@ def test_a_leader_changes_with_a_cut_a_window_and_a_failure_uncommitted(kept: tu
     assert cuts, "a cut is in flight"
     lanes = tuple(sorted((first.lane, second.lane)))
     window = OpenWindow(slots.number + 1, slots.end, 4, 1, (4096,), lanes, slots.attempt)
-    entries = [*cuts[:1], window, FailLane(first.lane)]
+    entries: list[BelfastEntry] = [cuts[0], window, FailLane(first.lane)]
     world.raft.clear()
     world.lead()
     world.raft.extend((world.term - 1, entry) for entry, is_kept in zip(entries, kept, strict=True) if is_kept)
