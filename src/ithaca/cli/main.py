@@ -8,7 +8,7 @@ import typer
 
 from ithaca.cli import check_history, consume, demo, keep, produce, publish, sim, store, torture, upkeep
 from ithaca.cli.bench import bench
-from ithaca.cli.cluster import autoscale, logs, orderer, serve, session, shard, status, up, writer
+from ithaca.cli.cluster import autoscale, certs, logs, orderer, serve, session, shard, status, up, writer
 from ithaca.model.errors import IthacaError
 
 app = typer.Typer(
@@ -64,6 +64,7 @@ app.add_typer(shard.app, name="shard")
 app.add_typer(orderer.app, name="orderer")
 app.add_typer(session.app, name="session")
 app.add_typer(writer.app, name="writer")
+app.add_typer(certs.app, name="certs")
 app.add_typer(bench.app, name="bench")
 
 

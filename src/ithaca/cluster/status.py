@@ -14,6 +14,7 @@ from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import IthacaError
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.limits import STATUS_TIMEOUT_S
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
@@ -50,19 +51,19 @@ class ClusterStatus:
         return self.health.problems
 
 
-async def cluster_status(places: Sequence[ServerPlace]) -> ClusterStatus:
+async def cluster_status(places: Sequence[ServerPlace], tls: TLS | None) -> ClusterStatus:
     """Ask every server, all at once."""
-    return ClusterStatus(list(await asyncio.gather(*map(_server_status, places))))
+    return ClusterStatus(list(await asyncio.gather(*(_server_status(place, tls) for place in places))))
 
 
-async def places_of(bootstrap: Sequence[Address]) -> list[ServerPlace]:
+async def places_of(bootstrap: Sequence[Address], tls: TLS | None) -> list[ServerPlace]:
     """Every server of the cluster that the first of these which answers belongs to."""
-    engine = await engine_at(bootstrap, STATUS_TIMEOUT_S, patient=False)
-    return await engine.places(bootstrap)
+    engine = await engine_at(bootstrap, STATUS_TIMEOUT_S, tls, patient=False)
+    return await engine.places(bootstrap, tls)
 
 
-async def _server_status(place: ServerPlace) -> ServerStatus:
+async def _server_status(place: ServerPlace, tls: TLS | None) -> ServerStatus:
     try:
-        return ServerStatus(place, await ask_status(place.address))
+        return ServerStatus(place, await ask_status(place.address, tls))
     except IthacaError as error:
         return ServerStatus(place, None, str(error))

@@ -51,6 +51,12 @@ LINGERING_MAX = 64
 """Connections that are refused and told so; still more are dropped without a word."""
 LISTEN_BACKLOG = 1024
 """Connections that wait to be accepted."""
+PATH_CHARS_MAX = 4096
+"""A path in a cluster's file."""
+TLS_LOOK_S = 1.0
+"""How often files of certificates are looked at, at most, while connections are made."""
+TLS_CONTEXTS_MAX = 64
+"""Sets of such files that a process keeps ready."""
 HTTP_REQUEST_BYTES_MAX = 8 * KIB
 """Request line and headers of a request for metrics or health."""
 FAILURE_TEXT_CHARACTERS_MAX = 768

@@ -84,7 +84,12 @@ class LivingServer(ABC):
             return answer_http(path, self.status, registry)
 
         self._listener = await listen(
-            self._listen_at, accept=accept, welcome=greeter.welcome, http=http, on_refused=on_refused
+            self._listen_at,
+            accept=accept,
+            welcome=greeter.welcome,
+            http=http,
+            on_refused=on_refused,
+            guard=greeter.guard,
         )
         return self._listener
 

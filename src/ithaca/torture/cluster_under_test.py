@@ -154,11 +154,11 @@ class ClusterUnderTest:
 
     async def status(self) -> ClusterStatus:
         """Every server is asked where it listens, whatever the network is like."""
-        return await cluster_status(list(self.places.values()))
+        return await cluster_status(list(self.places.values()), self.file.client_tls)
 
     async def said_by(self, name: str) -> dict[str, Any] | None:
         """What a server says of itself."""
-        return (await cluster_status([self.places[name]])).servers[0].status
+        return (await cluster_status([self.places[name]], self.file.client_tls)).servers[0].status
 
     async def healed(self) -> None:
         """Wait until nothing is wrong; `NotHealed` when that takes too long."""

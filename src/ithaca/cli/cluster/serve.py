@@ -63,18 +63,20 @@ def serve(
     from ithaca.model.config.cluster import load_cluster
 
     file = load_cluster(config)
-    place = _spare(spare) if spare is not None else _find(file, config, orderer, replica, aggregator)
+    place = _spare(file, spare) if spare is not None else _find(file, config, orderer, replica, aggregator)
     listen_at = place.address if listen is None else parse_address(listen)
     if not insecure:
         _refuse_exposed(listen_at)
     raise typer.Exit(_run(file, place, "" if directory is None else str(directory.absolute()), listen_at))
 
 
-def _spare(address: str) -> "ServerPlace":
+def _spare(file: "ClusterFile", address: str) -> "ServerPlace":
     from ithaca.model.addresses import parse_address
     from ithaca.model.server_place import ServerPlace
 
-    return ServerPlace("spare", 0, parse_address(address))
+    found = parse_address(address)
+    number = file.spares.index(found) + 1 if found in file.spares else 0
+    return ServerPlace("spare", number, found)
 
 
 def _find(

@@ -27,6 +27,7 @@ UP_EXAMPLES = examples(
     "ithaca up --detach; ithaca status; ithaca down",
     "ithaca up --dir ./small --shards 1 --orderers 1 --port 7700",
     "ithaca up --dir ./replicated --engine raft --replicas 3",
+    "ithaca up --dir ./private --tls",
     "ithaca up --replicas 3 --masking --retention-age 7d --retention-bytes 100GB",
     "echo hello | ithaca append -b 127.0.0.1:7600   (in another terminal)",
 )
@@ -76,6 +77,9 @@ def up(
         ),
     ] = None,
     engine: FreshEngineOption = None,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Protect every link, with an authority in the directory's folder tls.")
+    ] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running, and return when it is healthy.")] = False,
 ) -> None:
     """Start a cluster on this machine, each server a process of its own, and keep it running.
@@ -90,7 +94,17 @@ def up(
 
     directory = directory.absolute()
     wanted = Wanted(
-        shards, replicas, orderers, port, durability, aggregators, engine, masking, retention_age, retention_bytes
+        shards,
+        replicas,
+        orderers,
+        port,
+        durability,
+        aggregators,
+        engine,
+        masking,
+        retention_age,
+        retention_bytes,
+        tls or None,
     )
     if detach:
         with locked_cluster(directory, wanted):
@@ -129,6 +143,7 @@ def _tell(text: str) -> None:
 
 def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
     from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+    from ithaca.model.security.tls import AUTHORITY
 
     first = file.orderers[0].address
     where = "" if directory == Path("ithaca-data").absolute() else f" --dir {directory}"
@@ -136,6 +151,7 @@ def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> N
     lines = [
         f"The cluster is up: {len(servers_of(file) + spares_of(file))} servers, data in {directory}",
         f"  bootstrap  {bootstrap_of(file)}",
+        *(f"  export {AUTHORITY}={tls.files[0]}" for tls in [file.client_tls] if tls is not None),
         "Try, in another terminal:" if not detached else "Try:",
         f"  echo hello | ithaca append -b {first}",
         f"  ithaca follow -b {first} --from earliest",

@@ -203,5 +203,6 @@ register(
         138: SessionsAre,
         139: LocateLane,
         140: LaneLocation,
-    }
+    },
+    for_servers=(CopyLane,),
 )

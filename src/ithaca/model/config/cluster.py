@@ -37,6 +37,9 @@ idle_s = "30d"                  # neither opened nor appended to for so long, by
 [writers]                       # writers that publish nothing are forgotten; without it they never are
 idle_s = "30d"
 
+[tls]                           # links are protected (`model.config.tls`); without it nothing is
+mode = "required"               # or "preferred", "offered"
+
 [[spare]]                       # a storage server that waits until it is needed
 address = "127.0.0.1:7605"
 
@@ -50,6 +53,7 @@ survives the loss of n-1; with it, of (n-1)/2. Only `server`, `address`, `shard`
 there. The list of a shard says what it began as; who belongs to it now is what the ordering layer has agreed on.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, get_args
@@ -69,6 +73,8 @@ from ithaca.model.config.idle import idle_s
 from ithaca.model.config.retention import RULES as RETENTION_RULES
 from ithaca.model.config.retention import retention
 from ithaca.model.config.rules import Amount, Choice, Flag, Number, Rule, Text, Texts, Word, meant, shown
+from ithaca.model.config.tls import RULES as TLS_RULES
+from ithaca.model.config.tls import ClusterTls, cluster_tls, tls_problem
 from ithaca.model.config.toml_lines import Key, did_you_mean, line_of, read_toml
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
@@ -91,6 +97,7 @@ from ithaca.model.limits import (
 from ithaca.model.paths import AnyPath, local_path
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability, Retention
+from ithaca.model.security.tls import TLS
 from ithaca.model.view import Address
 
 
@@ -153,6 +160,13 @@ class ClusterFile:
     removed: tuple[Address, ...] = ()
     """Servers that are not run any more."""
     engine: EngineName = DEFAULT_ENGINE
+    tls: ClusterTls | None = None
+    """What protects links."""
+
+    @property
+    def client_tls(self) -> TLS | None:
+        """What whoever has the file connects with."""
+        return None if self.tls is None else self.tls.of_clients()
 
     @property
     def watching(self) -> FailurePolicy:
@@ -175,6 +189,10 @@ class ClusterFile:
                 if (of_shard.shard, place.replica) == (shard, replica):
                     return place
         raise InvalidInput(f"the cluster {self.name!r} has no replica {shard}/{replica}")
+
+    def spare_name(self, address: Address) -> str:
+        """What a spare is called: by its place among those of the file."""
+        return f"spare-{self.spares.index(address) + 1 if address in self.spares else 0}"
 
     def addresses(self) -> list[Address]:
         """Of every server, orderers first, then replicas."""
@@ -213,6 +231,7 @@ _TABLES: Final = {
     "retention": RETENTION_RULES,
     "sessions": IDLE_RULES,
     "writers": IDLE_RULES,
+    "tls": TLS_RULES,
     "spare": _PLACE,
     "removed": _PLACE,
 }
@@ -286,6 +305,7 @@ class _Parser:
             writer_idle_s=idle_s(self._table("writers")),
             spares=spares,
             removed=removed,
+            tls=self._tls(),
         )
 
     def _table(self, name: str) -> dict[str, Any]:
@@ -306,6 +326,15 @@ class _Parser:
             table = self._document["failures"]
             raise self._error(problem, "failures", "detection_ms" if "detection_ms" in table else action_key(table))
         return policy
+
+    def _tls(self) -> ClusterTls | None:
+        if "tls" not in self._document:
+            return None
+        table = self._table("tls")
+        problem = tls_problem(table)
+        if problem is not None:
+            raise self._error(" ".join(problem), "tls", problem[0])
+        return cluster_tls(table, os.path.dirname(os.path.abspath(self._file)))
 
     def _check(self, table: dict[str, Any], needed: tuple[str, ...], *path: Key) -> None:
         rules = _TABLES[str(path[0])]

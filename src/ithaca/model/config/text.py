@@ -7,6 +7,7 @@ from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPla
 from ithaca.model.config.failures import NO_ACTION
 from ithaca.model.config.idle import dump_idle
 from ithaca.model.config.retention import dump_retention
+from ithaca.model.config.tls import dump_tls
 from ithaca.model.view import Address
 
 
@@ -26,6 +27,7 @@ def dump_cluster(file: ClusterFile) -> str:
     if file.retention is not None:
         lines += ["", *dump_retention(file.retention)]
     lines += [*dump_idle("sessions", file.session_idle_s), *dump_idle("writers", file.writer_idle_s)]
+    lines += dump_tls(file.tls)
     tables = [
         *map(dump_orderer, file.orderers),
         *map(_dump_aggregator, file.aggregators),

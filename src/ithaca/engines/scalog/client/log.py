@@ -14,6 +14,7 @@ from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
 from ithaca.engines.scalog.client.append.parts import Parts, checked_ttl
 from ithaca.engines.scalog.client.append.session import AsyncClusterSession, open_session
 from ithaca.engines.scalog.client.context import Context, open_context
+from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
 from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.engines.scalog.messages.reading import Read
@@ -275,4 +276,4 @@ class AsyncClusterLog(EngineLog):
 
 async def open_log(addresses: tuple[Address, ...], settings: ClientSettings) -> AsyncClusterLog:
     """A handle on the cluster that has these orderers; `Unavailable` when none of them answers in time."""
-    return AsyncClusterLog(await open_context(addresses, settings.timeout_s), settings)
+    return AsyncClusterLog(await open_context(addresses, settings.timeout_s, Links(tls=settings.tls)), settings)

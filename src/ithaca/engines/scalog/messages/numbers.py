@@ -237,4 +237,22 @@ TYPES: dict[int, type[msgspec.Struct]] = {
 }
 """Numbers are never given to another message."""
 
-register(TYPES)
+register(
+    TYPES,
+    for_servers=(
+        Propose,  # what it proposes is an entry of whatever kind: clients of later versions ask for what they want
+        Join,
+        ReportIs,
+        SignOfLife,
+        Enlist,
+        FollowLane,
+        GetRuns,
+        SeekBytes,
+        ReportsAre,
+        Attach,
+        Detach,
+        Left,
+        Probe,
+        SignsOfLife,
+    ),
+)

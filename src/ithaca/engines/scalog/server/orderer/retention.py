@@ -23,8 +23,8 @@ from ithaca.model.records import Retention
 from ithaca.model.trim_pace import Announcement, TrimPace
 from ithaca.model.view import Shard
 from ithaca.protocol.codec import Message
-from ithaca.protocol.greeting import Hello
-from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import Said, dial
 from ithaca.runtime.machine import monotonic_us
 
 _log = logging.getLogger("ithaca.orderer")
@@ -34,7 +34,7 @@ class OrderRetention:
     """Looks what may go, during one term."""
 
     def __init__(
-        self, kept: Retention, state: OrderingState, hello: Callable[[], Hello], submit: Submit, clock: OrderTime
+        self, kept: Retention, state: OrderingState, hello: Callable[[], Said], submit: Submit, clock: OrderTime
     ) -> None:
         self._kept = kept
         self._state = state
