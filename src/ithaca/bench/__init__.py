@@ -7,7 +7,8 @@ the median over the rounds is what is printed. Read `measure` first; `ceiling` i
 holds on to, `place` where it all happens.
 
 `cluster` measures a cluster, `experiments` disturbs one that runs, `emulation` has many shards that are not there,
-`spark` reads with Spark, `objects` has state on the log, `raft` compares stores of the engine raft. `profiles` shows
+`spark` reads with Spark, `objects` has state on the log, `raft` compares stores of the engine raft,
+`regress` this tree with another commit. `profiles` shows
 where the time goes, `children` and `server_processes` start processes and end them.
 
 Invariants:

@@ -1,8 +1,10 @@
 """Where a measurement happens: its directory, the file system and cores under it, its payload."""
 
 import os
+import platform
 import random
 import shutil
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -40,7 +42,14 @@ def file_system(directory: Path) -> str:
 
 def surroundings(directory: Path) -> dict[str, str | int]:
     """What a reader must know to judge the figures."""
-    return {"file_system": file_system(directory), "cores": os.cpu_count() or 1}
+    return {"file_system": file_system(directory), "cores": os.cpu_count() or 1, "python": interpreter()}
+
+
+def interpreter() -> str:
+    """Which Python this is, and how it was built as far as it says: builds of one version differ by a third."""
+    arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    options = [each for each in ("--enable-optimizations", "--with-lto", "--with-pydebug") if each in arguments]
+    return " ".join([platform.python_version(), platform.python_compiler(), *platform.python_build(), *options])
 
 
 def payload(count: int) -> bytes:

@@ -8,7 +8,7 @@ from ithaca.cli.output import emit_json
 
 def print_surroundings(report: dict[str, Any]) -> None:
     settings = report["settings"]
-    print(f"file system {settings['file_system']}, {settings['cores']} cores")
+    print(f"file system {settings['file_system']}, {settings['cores']} cores, Python {settings['python']}")
 
 
 def print_rates(report: dict[str, Any], as_json: bool) -> None:
