@@ -4,6 +4,7 @@ import ssl
 import tempfile
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tests.fuzz.target import Target
 
@@ -52,13 +53,13 @@ def _said(identity: Identity | None) -> bytes:
     return b"" if identity is None else identity.uri.encode()
 
 
-TARGETS: tuple[Target[object], ...] = (
+TARGETS: tuple[Target[Any], ...] = (
     Target("tls_handshake", _served, (AuthenticationFailed, ProtocolError, Unavailable), (_client_hello(),)),
     Target(
         "identity",
-        _identity,  # type: ignore[arg-type]
+        _identity,
         (),
         (b"ithaca://bank/orderer-1", b"ithaca://my%20bank/user/alice"),
-        _said,  # type: ignore[arg-type]
+        _said,
     ),
 )

@@ -15,7 +15,7 @@ def moved(papers: Papers, name: str, by: timedelta, monkeypatch: pytest.MonkeyPa
 
     class Clock(datetime):
         @classmethod
-        def now(cls, tz: object = None) -> "Clock":  # type: ignore[override]
+        def now(cls, tz: object = None) -> "Clock":
             real = datetime.now(UTC) + by
             return cls(real.year, real.month, real.day, real.hour, real.minute, real.second, tzinfo=UTC)
 

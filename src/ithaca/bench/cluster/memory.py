@@ -83,7 +83,7 @@ def _pass_through(
     follower = start_child(stack, "follower", follow, cluster.bootstrap, start)
     assert follower.answer() == "ready"
     plan = Plan(settings.record_bytes, settings.batch, WINDOW)
-    team = stack.enter_context(producers(cluster, spread(cluster, len(cluster.shards)), plan))
+    team = stack.enter_context(producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan, cluster.tls))
     peaks = _Peaks(cluster.pids())
     trimmer = _BehindFollower(log, follower, settings.kept_bytes // settings.record_bytes)
 

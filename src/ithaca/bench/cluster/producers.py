@@ -16,7 +16,6 @@ import numpy as np
 import ithaca
 from ithaca.bench.bare import values_of
 from ithaca.bench.children import ANSWER_TIMEOUT_S, Child, start_child, wait_for_any
-from ithaca.bench.cluster.target import Measured
 from ithaca.bench.measure import Latency, Sample
 from ithaca.model.errors import Unavailable
 from ithaca.model.interface import ClusterLog, Pending
@@ -150,11 +149,11 @@ class Producers:
 
 
 @contextmanager
-def producers(cluster: Measured, shards: Sequence[int | None], plan: Plan) -> Iterator[Producers]:
+def producers(bootstrap: str, shards: Sequence[int | None], plan: Plan, tls: TLS | None = None) -> Iterator[Producers]:
     """A producer for each of `shards`, which may name a shard several times; None leaves it to the policy."""
     with ExitStack() as stack:
         children = [
-            start_child(stack, f"producer {number}", produce, cluster.bootstrap, cluster.tls, shard, plan)
+            start_child(stack, f"producer {number}", produce, bootstrap, tls, shard, plan)
             for number, shard in enumerate(shards, 1)
         ]
         for child in children:

@@ -92,7 +92,7 @@ def _fill(stack: ExitStack, cluster: Measured, settings: ReadSettings, progress:
     log = stack.enter_context(ithaca.connect(cluster.bootstrap, tls=cluster.tls))
     start = log.tail()
     plan = Plan(settings.record_bytes, settings.batch, FILL_WINDOW)
-    with producers(cluster, spread(cluster, len(cluster.shards)), plan) as team:
+    with producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan, cluster.tls) as team:
         team.fill(settings.bytes)
     stop = log.tail()
     records = count_records(log, start, stop)
