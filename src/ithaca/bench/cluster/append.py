@@ -71,9 +71,8 @@ def run_append(
     with workspace(parent) as directory, ExitStack() as stack:
         setting = asdict(settings) | surroundings(directory)
         cluster = stack.enter_context(measured_cluster(directory / "cluster", settings.cluster, progress))
-        team = stack.enter_context(
-            producers(cluster.bootstrap, spread(cluster, settings.producers), settings.plan, cluster.tls)
-        )
+        seats = spread(cluster, settings.producers)
+        team = stack.enter_context(producers(cluster.bootstrap, seats, settings.plan, cluster.tls))
         contenders: dict[str, Callable[[], Sample]] = {}
         if settings.ceiling is not None:
             bare = stack.enter_context(replicated_contenders(directory, settings.ceiling))

@@ -31,9 +31,8 @@ def run_compare_tls(
         for name, tls in ((PLAIN, False), (SECURE, True)):
             this = replace(shape, tls=tls)
             cluster = stack.enter_context(measured_cluster(directory / name.replace(" ", "-"), this, progress))
-            team = stack.enter_context(
-                producers(cluster.bootstrap, spread(cluster, settings.producers), settings.plan, cluster.tls)
-            )
+            seats = spread(cluster, settings.producers)
+            team = stack.enter_context(producers(cluster.bootstrap, seats, settings.plan, cluster.tls))
             contenders[name] = cluster_contender(stack, cluster, team, replace(settings, cluster=this), progress)
         samples = interleave(contenders, settings.rounds, progress)
     report = {name: summarize(of_one) for name, of_one in samples.items()}
