@@ -80,11 +80,14 @@ def test_a_cluster_with_tls_is_one_command(tmp_path: Path) -> None:
     small = ["--shards", "1", "--orderers", "1", "--port", str(port)]
     try:
         said = ithaca("up", "--dir", directory, *small, "--tls", "--detach").stdout.decode()
-        variable, authority = next(line for line in said.splitlines() if "export" in line).split()[1].split("=")
-        trusting = {variable: authority}
+        exports = [line.split()[1].split("=") for line in said.splitlines() if "export" in line]
+        trusting = dict(exports)
+        assert list(trusting) == ["ITHACA_TLS_AUTHORITY", "ITHACA_TLS_CERTIFICATE", "ITHACA_TLS_KEY"]
+        nobody = dict(exports[:1])
         first = str(parse_address(f"127.0.0.1:{port}"))
         ithaca("append", "-b", first, stdin=b"hello\n", env=trusting)
         assert ithaca("read", "-b", first, env=trusting).stdout.endswith(b"hello\n")
+        assert b"has no certificate" in ithaca("read", "-b", first, status=1, env=nobody).stderr
         assert b"speaks TLS alone" in ithaca("read", "-b", first, status=1).stderr
         (report,) = json_lines(ithaca("status", "--dir", directory, "--json").stdout)
         assert report["healthy"]

@@ -1,13 +1,15 @@
 """What a cluster's file says about TLS; each mistake is named by its line."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tests.model.small_cluster import SMALL, write
 
 from ithaca.model.config.cluster import load_cluster
 from ithaca.model.config.text import dump_cluster
-from ithaca.model.config.tls import ClusterTls
+from ithaca.model.config.tls import ClusterTls, TlsClients, TlsMode
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.security.identity import Identity, identity_in, is_server, server_problem
 from ithaca.model.security.tls import TLS, tls_from_environment
@@ -17,7 +19,7 @@ from ithaca.model.security.tls import TLS, tls_from_environment
     "text",
     [
         "[tls]\n",
-        '[tls]\nmode = "offered"\n',
+        '[tls]\nmode = "offered"\nclients = "anybody"\n',
         '[tls]\nauthority = "/etc/ssl/bank.pem"\ncertificate = "own.pem"\nkey = "own.key"\n',
     ],
 )
@@ -39,13 +41,14 @@ def test_files_are_found_beside_the_cluster_file_unless_they_are_elsewhere(tmp_p
     assert tls.of_server("shard-0-replica-1") == TLS(
         "/etc/ssl/bank.pem", tmp_path / "tls/shard-0-replica-1.pem", tmp_path / "tls/shard-0-replica-1.key"
     )
-    assert tls.of_clients() == TLS("/etc/ssl/bank.pem")
+    assert tls.of_clients() == tls.of_server("operator")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ('mode = "maybe"', "mode is 'maybe': use one of offered, preferred, required"),
+        ('clients = "friends"', "clients is 'friends': use one of known, anybody"),
         ('certificat = "a.pem"', r"certificat is not known \(did you mean certificate\?\)"),
         ('certificate = ""', "certificate is empty: name a file"),
         ("key = 7", "key is 7: use text in quotes"),
@@ -59,7 +62,42 @@ def test_a_mistake_is_named_by_its_line(tmp_path: Path, text: str, said: str) ->
 
 def test_clients_speak_tls_as_soon_as_servers_use_it_themselves() -> None:
     modes = {"offered": None, "preferred": TLS("tls/ca.pem"), "required": TLS("tls/ca.pem")}
-    assert {mode: ClusterTls(mode=mode).of_clients() for mode in modes} == modes  # type: ignore[arg-type]
+    tls = ClusterTls(clients="anybody")
+    assert {mode: replace(tls, mode=mode).of_clients() for mode in modes} == modes  # type: ignore[arg-type]
+    operator = TLS("tls/ca.pem", "tls/operator.pem", "tls/operator.key")
+    assert replace(tls, clients="known").of_clients() == operator
+
+
+def test_a_cluster_is_closed_if_nothing_is_said_in_the_open_and_clients_are_known() -> None:
+    closed = [
+        (mode, clients)
+        for mode in get_args(TlsMode)
+        for clients in get_args(TlsClients)
+        if ClusterTls(mode=mode, clients=clients).is_closed
+    ]
+    assert closed == [("required", "known")]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("[cluster]\n", False),
+        ("[cluster]\ninsecure = false\n", False),
+        ("[cluster]\ninsecure = true\n", True),
+        ("[cluster]\ninsecure = true\n[tls]\n", False),
+        ('[cluster]\ninsecure = true\n[tls]\nclients = "anybody"\n', True),
+        ('[cluster]\ninsecure = true\n[tls]\nmode = "preferred"\n', True),
+    ],
+)
+def test_what_is_said_to_be_insecure_is_so_unless_it_is_closed(tmp_path: Path, text: str, is_open: bool) -> None:
+    file = load_cluster(write(tmp_path, text + SMALL))
+    assert file.is_open == is_open
+    assert load_cluster(write(tmp_path, dump_cluster(file))) == file
+
+
+def test_insecure_is_a_matter_of_yes_or_no(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cluster.toml:2: insecure is 'yes': use true or false"):
+        load_cluster(write(tmp_path, f'[cluster]\ninsecure = "yes"\n{SMALL}'))
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,9 @@
 """Whole clusters with TLS, of every engine: they work as without, and nobody else gets in."""
 
 import asyncio
+import json
+import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,10 +11,12 @@ import pytest
 import ithaca
 from ithaca.client.asking import ask_status
 from ithaca.cluster.server_metrics import ask_metrics
+from ithaca.cluster.status import OPEN
 from ithaca.engines import registry
 from ithaca.model.addresses import parse_address
 from ithaca.model.config.cluster import load_cluster
-from ithaca.model.errors import AuthenticationFailed, InvalidInput
+from ithaca.model.errors import AuthenticationFailed, InvalidInput, ProtocolError
+from ithaca.model.security.tls import VARIABLES
 from ithaca.model.view import Address
 from ithaca.runtime.tls.contexts import contexts_of
 from ithaca.testing import Cluster
@@ -30,7 +35,10 @@ def test_a_cluster_of_any_engine_works_with_tls(engine: str) -> None:
         assert cluster.status().problems() == []
         with pytest.raises(AuthenticationFailed, match="speaks TLS alone"):
             ithaca.connect(cluster.bootstrap, timeout=5)
-        others = Path(str(cluster.tls and cluster.tls.authority)).parent / "other"
+        assert cluster.tls is not None
+        with pytest.raises(AuthenticationFailed, match="has no certificate: clients need one"):
+            ithaca.connect(cluster.bootstrap, timeout=5, tls=ithaca.TLS(cluster.tls.authority))
+        others = Path(str(cluster.tls.authority)).parent / "other"
         with pytest.raises(AuthenticationFailed, match="has not proved who it is"):
             ithaca.connect(cluster.bootstrap, timeout=5, tls=ithaca.TLS(_other_authority(others)))
 
@@ -78,7 +86,8 @@ def test_a_cluster_without_tls_is_not_gone_on_with_as_one_with_it(tmp_path: Path
 def test_the_environment_says_whom_to_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     with Cluster(tls=True) as cluster:
         assert cluster.tls is not None
-        monkeypatch.setenv("ITHACA_TLS_AUTHORITY", str(cluster.tls.authority))
+        for name, path in zip(VARIABLES, cluster.tls.files, strict=True):
+            monkeypatch.setenv(name, path)
         with ithaca.connect(cluster.bootstrap) as log:
             assert log.tail() == 1
 
@@ -109,3 +118,32 @@ def test_a_name_is_proved_as_well_as_an_address(host: str, tmp_path: Path) -> No
         address = parse_address(cluster.bootstrap)
         with pytest.raises(AuthenticationFailed, match="Hostname mismatch"):
             ithaca.connect(str(Address(host, address.port)), timeout=5, tls=cluster.tls)
+
+
+def test_a_client_that_is_not_known_gets_nothing_from_any_server() -> None:
+    """Neither by the protocol nor over HTTP, from no server of the cluster."""
+    with Cluster(tls=True, aggregators=1, spares=1) as cluster:
+        assert cluster.tls is not None
+        nobody = ithaca.TLS(cluster.tls.authority)
+        for address in cluster.file.addresses():
+            with pytest.raises(AuthenticationFailed, match="has no certificate: clients need one of a user of local"):
+                asyncio.run(ask_status(address, nobody))
+            with pytest.raises(ProtocolError, match="403 Forbidden"):
+                asyncio.run(ask_metrics(address, nobody))
+            assert asyncio.run(ask_status(address, cluster.tls))["state"]
+
+
+def test_every_status_says_that_a_cluster_is_insecure(tmp_path: Path) -> None:
+    with Cluster(tmp_path) as cluster:
+        assert cluster.status().health.warnings == []
+        file = cluster.file
+    text = (tmp_path / "cluster.toml").read_text().replace("[cluster]\n", "[cluster]\ninsecure = true\n")
+    (tmp_path / "cluster.toml").write_text(text)
+    with Cluster(tmp_path) as cluster:
+        assert cluster.file == replace(file, insecure=True)
+        assert cluster.status().problems() == []
+        assert cluster.status().health.warnings == [OPEN]
+        assert all(server.status and server.status["insecure"] for server in cluster.status().servers)
+        for address in cluster.file.addresses():
+            with urllib.request.urlopen(f"http://{address}/health") as answer:
+                assert json.load(answer)["insecure"]

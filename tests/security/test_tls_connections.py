@@ -216,6 +216,23 @@ async def test_a_client_says_nothing_that_only_servers_say(papers: Papers, messa
         assert await server.works(other), "others go on"
 
 
+@pytest.mark.parametrize("who", ["nobody", "user of another cluster", "server of another cluster"])
+async def test_a_client_that_must_be_known_says_who_it_is(papers: Papers, who: str) -> None:
+    tls = {
+        "nobody": lambda: papers.nobody,
+        "user of another cluster": lambda: papers.user("alice", cluster="shop"),
+        "server of another cluster": lambda: papers.server("orderer-1", cluster="shop"),
+    }[who]()
+    closed = guard(papers)._replace(knows_clients=True)
+    async with secure_server(guard=closed) as server:
+        error = await refusal(server, tls)
+        assert isinstance(error, AuthenticationFailed)
+        assert "clients need one of a user of bank" in str(error)
+        assert server.connections == []
+        for known in (papers.user("alice"), papers.server("orderer-1")):
+            assert await server.works(await connected(server, known))
+
+
 async def test_health_is_told_over_tls(papers: Papers) -> None:
     async with secure_server(guard=guard(papers)) as server:
         context = contexts_of(papers.nobody).dialling

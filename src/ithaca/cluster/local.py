@@ -11,7 +11,7 @@ from typing import get_args
 
 from ithaca.cluster import log_files, state
 from ithaca.cluster.certs.local import DIRECTORY as TLS_DIRECTORY
-from ithaca.cluster.certs.local import secured
+from ithaca.cluster.certs.local import certify, secured
 from ithaca.cluster.layout import has_shards, local_cluster, serve_command, servers_of, spares_of
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.ports import refuse_taken
@@ -85,6 +85,7 @@ def locked_cluster(directory: Path, wanted: Wanted) -> Iterator[ClusterFile]:
             refuse_difference(directory, file, wanted)
             _refuse_other_retention(directory, file, wanted)
             _refuse_exposed(directory, file)
+            certify(directory, file)
             refuse_taken(file.addresses())
         else:
             file = _new_cluster(wanted)

@@ -5,7 +5,8 @@ Servers are asked directly, each within `limits.STATUS_TIMEOUT_S`, so that one t
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ithaca.client.asking import ask_status
 from ithaca.engines.connecting import engine_at
@@ -17,6 +18,11 @@ from ithaca.model.limits import STATUS_TIMEOUT_S
 from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
+
+OPEN: Final = (
+    "the cluster is insecure: whoever reaches a server can read, append, trim and administer; give it [tls], and take "
+    "insecure out of its file"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,10 @@ class ClusterStatus:
     @property
     def health(self) -> Health:
         """What the servers' words add up to: their engine knows."""
-        return engine(self.engine).health(self.servers)
+        health = engine(self.engine).health(self.servers)
+        if not any(server.status and server.status.get("insecure") for server in self.servers):
+            return health
+        return replace(health, warnings=[*health.warnings, OPEN])
 
     def fenced(self, names: Collection[str]) -> "ClusterStatus":
         """The same, where a supervisor knows that these servers have fenced themselves."""

@@ -72,6 +72,17 @@ class Guard(NamedTuple):
     """Servers must be of this one."""
     is_required: bool
     """Whether nothing is said in the open."""
+    knows_clients: bool = False
+    """Whether clients must be users of that cluster, or its servers."""
+
+    def refuses(self, connection: Connection) -> AuthenticationFailed | None:
+        """Why a client is not let in: it does not say who it is."""
+        identity = connection.identity
+        is_known = identity is not None and identity.cluster == self.cluster
+        if is_known or not (self.is_required and self.knows_clients):
+            return None
+        who = "has no certificate" if identity is None else f"has a certificate of {identity}"
+        return AuthenticationFailed(f"{connection.name} {who}: clients need one of a user of {self.cluster}")
 
 
 Accept = Callable[[Connection, Hello], Peer]
@@ -223,6 +234,8 @@ def _check_role(connection: Connection, hello: Hello, guard: Guard) -> None:
         problem = server_problem(connection.identity, guard.cluster, hello.role, hello.name)
         if problem is not None and (guard.is_required or connection.is_secure):
             raise AuthenticationFailed(f"{connection.name} is no server of this cluster: {problem}")
+    elif (error := guard.refuses(connection)) is not None:
+        raise error
     elif guard.is_required and not is_server(connection.identity, guard.cluster):
         connection.judge = lambda received: _refuse_server_talk(connection.name, received)
 
@@ -343,6 +356,11 @@ class _Arrival(Connection):
                 _log.warning("%s is closed: %s", self.name, error)
                 self._count(error)
                 self._say(HttpAnswer(431, "text/plain", f"{error}\n".encode()))
+            return
+        guard = self._listener.guard
+        if guard is not None and (refusal := guard.refuses(self)) is not None:
+            self._count(refusal)
+            self._say(HttpAnswer(403, "text/plain", f"{refusal}\n".encode()))
             return
         path = request.split(b"\r\n", 1)[0].split(b" ")[1].split(b"?", 1)[0].decode("latin-1")
         try:

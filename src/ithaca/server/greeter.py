@@ -1,11 +1,12 @@
 """What a server says of itself first, to whoever it dials and to whoever dials it, and how it proves that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 from uuid import UUID
 
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.security.identity import server_name
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Role, Welcome
+from ithaca.protocol.greeting import FEATURES, INSECURE, VERSION_MAX, VERSION_MIN, Hello, Role, Welcome
 from ithaca.runtime.dialling import Introduction
 from ithaca.runtime.listener import Guard
 
@@ -43,11 +44,17 @@ class Greeter:
         """Whom it lets in."""
         if self._file.tls is None or self._tls is None:
             return None
-        return Guard(self._tls, self._file.name, self._file.tls.mode == "required")
+        tls = self._file.tls
+        return Guard(self._tls, self._file.name, tls.mode == "required", tls.clients == "known")
+
+    def told(self, status: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A status with what is to be known of the whole cluster: that everybody is let in."""
+        return status if not self._file.is_open else {**status, "insecure": True}
 
     def welcome(self) -> Welcome:
         """To whoever dials it."""
         file = self._file
+        features = (*FEATURES, INSECURE) if file.is_open else FEATURES
         return Welcome(
-            VERSION_MAX, self._role, self._name, FEATURES, self._log(), durability=file.durability, engine=file.engine
+            VERSION_MAX, self._role, self._name, features, self._log(), durability=file.durability, engine=file.engine
         )

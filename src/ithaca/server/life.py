@@ -81,7 +81,7 @@ class LivingServer(ABC):
         """Take connections and HTTP requests from now on, with the metrics of this registry."""
 
         def http(path: str) -> HttpAnswer | None:
-            return answer_http(path, self.status, registry)
+            return answer_http(path, lambda: greeter.told(self.status()), registry)
 
         self._listener = await listen(
             self._listen_at,

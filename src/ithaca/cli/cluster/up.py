@@ -149,15 +149,16 @@ def _tell(text: str) -> None:
 
 def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
     from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
-    from ithaca.model.security.tls import AUTHORITY
+    from ithaca.model.security.tls import VARIABLES
 
+    tls = file.client_tls
     first = file.orderers[0].address
     where = "" if directory == Path("ithaca-data").absolute() else f" --dir {directory}"
     stop = f"ithaca down{where}" if detached else "Ctrl-C"
     lines = [
         f"The cluster is up: {len(servers_of(file) + spares_of(file))} servers, data in {directory}",
         f"  bootstrap  {bootstrap_of(file)}",
-        *(f"  export {AUTHORITY}={tls.files[0]}" for tls in [file.client_tls] if tls is not None),
+        *(f"  export {name}={path}" for name, path in zip(VARIABLES, () if tls is None else tls.files, strict=False)),
         "Try, in another terminal:" if not detached else "Try:",
         f"  echo hello | ithaca append -b {first}",
         f"  ithaca follow -b {first} --from earliest",

@@ -6,7 +6,7 @@ from typing import Final
 
 from ithaca.cluster.layout import servers_of, spares_of
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.config.tls import ClusterTls
+from ithaca.model.config.tls import OPERATOR, ClusterTls
 
 DIRECTORY: Final = "tls"
 
@@ -23,13 +23,15 @@ def secured(directory: Path, file: ClusterFile) -> ClusterFile:
 
 
 def certify(directory: Path, file: ClusterFile) -> None:
-    """Issue certificates to servers of the file that have none. A cluster whose authority is elsewhere gets them there,
-    and one without TLS needs none."""
+    """Issue certificates to servers of the file that have none, and to the operator. A cluster whose authority is
+    elsewhere gets them there, and one without TLS needs none."""
     if file.tls is None or not (directory / DIRECTORY / "ca.key").exists():
         return
     from ithaca.cluster.certs.authority import Authority
 
     authority = Authority(directory / DIRECTORY)
+    if not (directory / DIRECTORY / f"{OPERATOR}.pem").exists():
+        authority.issue_user(file.name, OPERATOR)
     for place in servers_of(file) + spares_of(file):
         if not (directory / DIRECTORY / f"{place.name}.pem").exists():
             authority.issue_server(file.name, place.name, [place.address.host])

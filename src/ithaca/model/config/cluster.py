@@ -7,6 +7,7 @@ engine = "scalog"               # how records get their places in the order
 durability = "fsync"            # or "os"
 order_interval_us = 0           # the least time between two cuts
 segment_bytes = "256M"          # roll segments at this size
+insecure = false                # true: whoever reaches a server is trusted, on other addresses than loopback, too
 
 [[orderer]]                     # an odd number of them to begin with
 server = 1
@@ -162,6 +163,13 @@ class ClusterFile:
     engine: EngineName = DEFAULT_ENGINE
     tls: ClusterTls | None = None
     """What protects links."""
+    insecure: bool = False
+    """Whether somebody has said that everybody who reaches a server is trusted."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was said to be insecure, and is."""
+        return self.insecure and (self.tls is None or not self.tls.is_closed)
 
     @property
     def client_tls(self) -> TLS | None:
@@ -207,6 +215,7 @@ _CLUSTER: Final[Mapping[str, Rule]] = {
     "engine": Word(ENGINE_NAME_CHARS_MAX),
     "durability": Choice(get_args(Durability)),
     "order_interval_us": Number(0, ORDERING_INTERVAL_US_MAX),
+    "insecure": Flag(),
     "segment_bytes": Amount(Number(SEGMENT_BYTES_MIN, GIB), "bytes"),
 }
 _ORDERER: Final[Mapping[str, Rule]] = {
@@ -306,6 +315,7 @@ class _Parser:
             spares=spares,
             removed=removed,
             tls=self._tls(),
+            insecure=settings.get("insecure", False),
         )
 
     def _table(self, name: str) -> dict[str, Any]:

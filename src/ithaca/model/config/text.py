@@ -20,6 +20,7 @@ def dump_cluster(file: ClusterFile) -> str:
         f'durability = "{file.durability}"',
         f"order_interval_us = {file.order_interval_us}",
         f"segment_bytes = {file.segment_bytes}",
+        *(["insecure = true"] if file.insecure else []),
     ]
     if file.failures != NO_ACTION:
         failures = file.failures

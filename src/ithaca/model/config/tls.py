@@ -3,14 +3,16 @@
 ```toml
 [tls]
 mode = "required"                        # or "preferred", "offered": on the way there
+clients = "known"                        # or "anybody" who trusts the authority
 authority = "tls/ca.pem"                 # whose word is taken for who somebody is
 certificate = "tls/{server}.pem"         # who a server is: {server} stands for its name, such as orderer-1
 key = "tls/{server}.key"
 ```
 
-Paths begin at the directory of the file. A cluster without TLS gets it in three steps, each a rolling restart:
-`offered` (servers take TLS, and use none among themselves), `preferred` (they use it, and still take what comes in
-the open), `required` (nothing is said in the open).
+A client that is known has a certificate of a user, or of a server, of the cluster. Paths begin at the directory of the
+file. A cluster without TLS gets it in three steps, each a rolling restart: `offered` (servers take TLS, and use none
+among themselves), `preferred` (they use it, and still take what comes in the open), `required` (nothing is said in the
+open, and clients are known if they shall be).
 """
 
 import json
@@ -24,11 +26,15 @@ from ithaca.model.limits import PATH_CHARS_MAX
 from ithaca.model.security.tls import TLS
 
 TlsMode = Literal["offered", "preferred", "required"]
+TlsClients = Literal["known", "anybody"]
+OPERATOR: Final = "operator"
+"""The user by whose certificate commands connect that are given the cluster's directory."""
 _PATHS: Final = ("authority", "certificate", "key")
 _SERVER: Final = "{server}"
 
 RULES: Final[Mapping[str, Rule]] = {
     "mode": Choice(get_args(TlsMode)),
+    "clients": Choice(get_args(TlsClients)),
     "authority": Text(PATH_CHARS_MAX),
     "certificate": Text(PATH_CHARS_MAX),
     "key": Text(PATH_CHARS_MAX),
@@ -43,6 +49,7 @@ class ClusterTls:
     certificate: str = f"tls/{_SERVER}.pem"
     key: str = f"tls/{_SERVER}.key"
     mode: TlsMode = "required"
+    clients: TlsClients = "known"
     directory: str = ""
     """Of the cluster's file."""
 
@@ -56,7 +63,14 @@ class ClusterTls:
 
     def of_clients(self) -> TLS | None:
         """What whoever knows the file connects with; None while servers need not speak TLS yet."""
-        return None if self.mode == "offered" else TLS(self._path(self.authority))
+        if self.mode == "offered":
+            return None
+        return self.of_server(OPERATOR) if self.clients == "known" else TLS(self._path(self.authority))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody gets in who has not proved who it is."""
+        return self.mode == "required" and self.clients == "known"
 
     def _path(self, path: str) -> str:
         return os.path.join(self.directory, os.path.expanduser(path))
@@ -85,4 +99,5 @@ def dump_tls(tls: ClusterTls | None) -> list[str]:
     """
     if tls is None:
         return []
-    return ["", "[tls]", f'mode = "{tls.mode}"', *(f"{each} = {json.dumps(getattr(tls, each))}" for each in _PATHS)]
+    words = [f'mode = "{tls.mode}"', f'clients = "{tls.clients}"']
+    return ["", "[tls]", *words, *(f"{each} = {json.dumps(getattr(tls, each))}" for each in _PATHS)]

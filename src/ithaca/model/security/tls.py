@@ -10,6 +10,7 @@ from ithaca.model.paths import AnyPath, local_path
 AUTHORITY: Final = "ITHACA_TLS_AUTHORITY"
 CERTIFICATE: Final = "ITHACA_TLS_CERTIFICATE"
 KEY: Final = "ITHACA_TLS_KEY"
+VARIABLES: Final = (AUTHORITY, CERTIFICATE, KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class TLS:
 
 def tls_from_environment() -> TLS | None:
     """What `ITHACA_TLS_AUTHORITY`, `ITHACA_TLS_CERTIFICATE` and `ITHACA_TLS_KEY` say; None when they say nothing."""
-    authority, certificate, key = (os.environ.get(name) or None for name in (AUTHORITY, CERTIFICATE, KEY))
+    authority, certificate, key = (os.environ.get(name) or None for name in VARIABLES)
     if authority is None:
         if certificate is not None or key is not None:
             raise InvalidInput(f"{CERTIFICATE} or {KEY} is set, and {AUTHORITY} is not: it says whom to trust")

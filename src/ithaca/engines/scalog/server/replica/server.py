@@ -410,7 +410,7 @@ class ReplicaServer:
         if path == "/metrics":
             for lane, _, durable, ordered in self.core.lanes():
                 self.metrics.lane(lane, durable=durable, ordered=ordered)
-        return answer_http(path, self.status, self._registry)
+        return answer_http(path, lambda: self._greeter.told(self.status()), self._registry)
 
 
 def _failure(event: Event, error: Exception) -> Exception:

@@ -221,7 +221,7 @@ class SpareServer:
     # What others learn of it
 
     def _http(self, path: str) -> HttpAnswer | None:
-        return answer_http(path, self.status)
+        return answer_http(path, lambda: self._greeter.told(self.status()))
 
 
 class _StatusPeer(Peer):
