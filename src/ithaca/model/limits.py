@@ -56,6 +56,12 @@ LISTEN_BACKLOG = 1024
 """Connections that wait to be accepted."""
 PATH_CHARS_MAX = 4096
 """A path in a cluster's file."""
+AUDIT_FILE_BYTES_MIN = 64 * KIB
+AUDIT_FILE_BYTES_MAX = 16 * GIB
+AUDIT_FILES_MAX = 1000
+"""What is kept of who came and what was changed: the size of a file, and how many there are."""
+AUDIT_TEXT_CHARACTERS_MAX = 4 * KIB
+"""What a line of it quotes of what a peer said; the rest is left out."""
 TLS_LOOK_S = 1.0
 """How often files of certificates are looked at, at most, while connections are made."""
 TLS_CONTEXTS_MAX = 64

@@ -13,7 +13,7 @@ import errno
 import http as http_names
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -40,7 +40,7 @@ from ithaca.model.limits import (
 from ithaca.model.security.identity import is_server, server_problem
 from ithaca.model.security.tls import TLS
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received, is_for_servers
+from ithaca.protocol.codec import Message, Received, is_administrative, is_for_servers
 from ithaca.protocol.greeting import ANY_ENGINE, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.admission import Admission, Capacity, capacity_of
 from ithaca.runtime.connection import Connection, Peer
@@ -85,6 +85,19 @@ class Guard(NamedTuple):
         return AuthenticationFailed(f"{connection.name} {who}: clients need one of a user of {self.cluster}")
 
 
+class Audit(Protocol):
+    """Who writes down what happens."""
+
+    def login(self, connection: Connection, hello: Hello) -> None:
+        """Somebody was let in."""
+
+    def refused(self, connection: Connection, error: IthacaError) -> None:
+        """Somebody was not, or not any longer."""
+
+    def asked(self, connection: Connection, message: Message) -> None:
+        """A client asks for a change."""
+
+
 Accept = Callable[[Connection, Hello], Peer]
 """Says who takes the messages of a connection, or raises why it is refused. It sends nothing itself."""
 
@@ -100,6 +113,7 @@ async def listen(
     frame_timeout_s: float = FRAME_TIMEOUT_S,
     on_refused: Callable[[IthacaError], None] | None = None,
     guard: Guard | None = None,
+    audit: Audit | None = None,
 ) -> "Listener":
     """Listen at this address; port 0 picks a free one.
 
@@ -108,7 +122,7 @@ async def listen(
     open.
     """
     bounds = _Bounds(capacity or capacity_of(descriptors_max()), hello_timeout_s, frame_timeout_s)
-    listener = Listener(address, accept, welcome, http, bounds, on_refused, guard)
+    listener = Listener(address, accept, welcome, http, bounds, on_refused, guard, audit)
     await listener.start()
     return listener
 
@@ -131,6 +145,7 @@ class Listener:
         bounds: _Bounds,
         on_refused: Callable[[IthacaError], None] | None,
         guard: Guard | None = None,
+        audit: Audit | None = None,
     ) -> None:
         self.address = address
         """Where it listens, with the port that was picked."""
@@ -138,6 +153,7 @@ class Listener:
         self.bounds = bounds
         self.on_refused = on_refused
         self.guard = guard
+        self.audit = audit
         self._accept = accept
         self._welcome = welcome
         self._connections: dict[_Arrival, None] = {}
@@ -224,6 +240,9 @@ class Listener:
         connection.hello = hello
         self.admission.admit(connection, hello.role)
         peer = self._accept(connection, hello)
+        if self.audit is not None:
+            self.audit.login(connection, hello)
+            connection.judge = _audited(connection, self.audit, connection.judge)
         connection.send(replace(answer, version=min(hello.version_max, VERSION_MAX)))
         return peer
 
@@ -238,6 +257,20 @@ def _check_role(connection: Connection, hello: Hello, guard: Guard) -> None:
         raise error
     elif guard.is_required and not is_server(connection.identity, guard.cluster):
         connection.judge = lambda received: _refuse_server_talk(connection.name, received)
+
+
+def _audited(
+    connection: Connection, audit: Audit, judge: Callable[[Received], None] | None
+) -> Callable[[Received], None]:
+    """The judge, and whoever writes down what is asked for behind it."""
+
+    def look(received: Received) -> None:
+        if judge is not None:
+            judge(received)
+        if is_administrative(received.message):
+            audit.asked(connection, received.message)
+
+    return look
 
 
 def _refuse_server_talk(name: str, received: Received) -> None:
@@ -332,6 +365,8 @@ class _Arrival(Connection):
     def _count(self, error: IthacaError) -> None:
         if self._listener.on_refused is not None:
             self._listener.on_refused(error)
+        if self._listener.audit is not None:
+            self._listener.audit.refused(self, error)
 
     def _look(self) -> None:
         """End the connection if its peer dawdles; else look again when that could be the case."""

@@ -9,6 +9,7 @@ from ithaca.model.security.identity import server_name
 from ithaca.protocol.greeting import FEATURES, INSECURE, VERSION_MAX, VERSION_MIN, Hello, Role, Welcome
 from ithaca.runtime.dialling import Introduction
 from ithaca.runtime.listener import Guard
+from ithaca.server.audit import AuditLog
 
 
 class Greeter:
@@ -29,7 +30,8 @@ class Greeter:
         self._role: Role = role
         self._name = name
         self._log = log
-        self._tls = None if file.tls is None else file.tls.of_server(certified or server_name(role, name))
+        self._server = certified or server_name(role, name)
+        self._tls = None if file.tls is None else file.tls.of_server(self._server)
 
     def hello(self) -> Introduction:
         """To whoever it dials."""
@@ -46,6 +48,10 @@ class Greeter:
             return None
         tls = self._file.tls
         return Guard(self._tls, self._file.name, tls.mode == "required", tls.clients == "known")
+
+    def audit(self) -> AuditLog | None:
+        """Where it writes down who comes; `ConfigError` when nothing can be written there."""
+        return None if self._file.audit is None else AuditLog(self._file.audit, self._server)
 
     def told(self, status: Mapping[str, Any]) -> Mapping[str, Any]:
         """A status with what is to be known of the whole cluster: that everybody is let in."""

@@ -90,6 +90,7 @@ class LivingServer(ABC):
             http=http,
             on_refused=on_refused,
             guard=greeter.guard,
+            audit=greeter.audit(),
         )
         return self._listener
 

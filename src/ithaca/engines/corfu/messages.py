@@ -75,6 +75,8 @@ class Decide(msgspec.Struct, frozen=True, array_like=True):
     command: commands.Command
 
 
+_ADMINISTRATIVE = (commands.AddUnit, commands.ExpireSession, commands.TrimLog)
+
 UNIT_CALLS = (
     calls.Read,
     calls.Seal,
@@ -119,7 +121,9 @@ register(
         186: commands.Void,
         187: commands.SessionsAre,
         188: Renew,
-    }
+    },
+    for_servers=(GetIdentity, Renew, commands.GetSessions),
+    administrative={Decide: lambda message: isinstance(message.command, _ADMINISTRATIVE)},
 )
 
 

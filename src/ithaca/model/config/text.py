@@ -3,6 +3,7 @@
 import json
 from typing import Literal
 
+from ithaca.model.config.audit import dump_audit
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ShardPlace
 from ithaca.model.config.failures import NO_ACTION
 from ithaca.model.config.idle import dump_idle
@@ -28,7 +29,7 @@ def dump_cluster(file: ClusterFile) -> str:
     if file.retention is not None:
         lines += ["", *dump_retention(file.retention)]
     lines += [*dump_idle("sessions", file.session_idle_s), *dump_idle("writers", file.writer_idle_s)]
-    lines += dump_tls(file.tls)
+    lines += [*dump_tls(file.tls), *dump_audit(file.audit)]
     tables = [
         *map(dump_orderer, file.orderers),
         *map(_dump_aggregator, file.aggregators),

@@ -159,7 +159,7 @@ from ithaca.engines.scalog.messages.requests import (
     RelocateSession,
     TrimBefore,
 )
-from ithaca.protocol.codec import register
+from ithaca.protocol.codec import always, register
 
 TYPES: dict[int, type[msgspec.Struct]] = {
     10: GetView,
@@ -254,5 +254,8 @@ register(
         Left,
         Probe,
         SignsOfLife,
+    ),
+    administrative=dict.fromkeys(
+        (AddShard, FinalizeShard, DismissReplica, Admit, EndSession, EndWriter, TrimBefore), always
     ),
 )

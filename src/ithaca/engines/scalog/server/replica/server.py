@@ -135,6 +135,7 @@ class ReplicaServer:
                 http=self._http,
                 on_refused=self.metrics.refused,
                 guard=self._greeter.guard,
+                audit=self._greeter.audit(),
             )
         except BaseException:
             if self._lock is not None:

@@ -88,6 +88,7 @@ class SpareServer:
                 welcome=self._greeter.welcome,
                 http=self._http,
                 guard=self._greeter.guard,
+                audit=self._greeter.audit(),
             )
         except BaseException:
             self._unlock()
