@@ -83,9 +83,10 @@ WAITING = {
     "Log": "append append_many submit submit_many flush read first tail trim session close "
     "prepare open_part publish publish_once renew abort",
     "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers "
-    "add_replica remove_replica replace_replica sessions expire_session writers forget_writer",
+    "add_replica remove_replica replace_replica sessions expire_session writers forget_writer "
+    "units add_unit add_units replace_unit rebuild_units replace_sequencer",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
-    "prepare open_part publish publish_once renew abort append_to_shard fill trim_position status",
+    "prepare open_part publish publish_once renew abort append_to_shard write fill trim_position status",
     "PartWriter": "append_many finish abort",
     "PreparedAppends": "prepare open_part publish publish_once renew abort",
     "Session": "append append_many",

@@ -39,6 +39,7 @@ from ithaca.model.interface.shared import (
     SessionInfo,
     ShardInfo,
     ShardPolicy,
+    UnitInfo,
     WriterInfo,
 )
 from ithaca.model.parts import Part, Published

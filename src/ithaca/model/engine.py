@@ -22,14 +22,15 @@ class Feature(Enum):
     SPECULATION = "records that are delivered before their places are final"
     DENSE = "a record at every position"
     """Below the tail, but for what was trimmed or lost. Elsewhere some positions hold none and never will."""
-    POSITIONS = "positions that are filled or trimmed one by one"
+    UNITS = "storage units that are added or replaced, and a sequencer that is replaced"
+    POSITIONS = "positions that are written, filled or trimmed one by one"
 
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
-    DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS},
-    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS, Feature.POSITIONS},
+    DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS, Feature.UNITS},
+    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS, Feature.POSITIONS, Feature.UNITS},
     "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE}),
-    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS}),
+    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS, Feature.UNITS}),
 }
 """What each engine can do. It stands here so that a refusal can name others without loading them."""
 

@@ -4,9 +4,10 @@
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
-│                                NoSuchOrderer LastOrderer NoSuchSession NoSuchWriter
+│                                NoSuchOrderer LastOrderer NoSuchUnit NoSuchSession NoSuchWriter
 │                                NoSuchMethod NotEncodable
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop) EmptyPosition(next)
+│                                PositionTaken
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
 │                                NoSuchLog Unsupported WrongObject WrongVersion(found, supported)
 │                                Diverged(position, method)
@@ -108,6 +109,10 @@ class LastOrderer(InvalidInput):
     """No other orderer votes: add one first."""
 
 
+class NoSuchUnit(InvalidInput):
+    """The cluster has no storage unit of this number, or not any more."""
+
+
 class NoSuchSession(InvalidInput):
     """No session has this name: it was never opened, or has expired."""
 
@@ -174,6 +179,10 @@ class EmptyPosition(PositionError):
         """What is said of this position."""
         goes_on = f"the next record is at {next}" if next else "read a range, or subscribe, to get the next record"
         return cls(f"position {position} holds no record and never will: {goes_on}", next=next)
+
+
+class PositionTaken(PositionError):
+    """The position is somebody else's: it holds other records, or was handed out to somebody who may still write it."""
 
 
 class LogError(IthacaError):

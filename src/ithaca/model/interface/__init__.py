@@ -21,6 +21,7 @@ from ithaca.model.interface.shared import (
     SessionInfo,
     ShardInfo,
     ShardPolicy,
+    UnitInfo,
     WriterInfo,
 )
 
@@ -42,5 +43,6 @@ __all__ = [
     "ShardPolicy",
     "Speculation",
     "Subscription",
+    "UnitInfo",
     "WriterInfo",
 ]

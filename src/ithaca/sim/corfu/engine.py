@@ -20,6 +20,7 @@ from ithaca.sim.corfu.configuration import draw
 from ithaca.sim.corfu.faults import KINDS, RECONFIGURE, CorfuFaults, Reconfigurer
 from ithaca.sim.corfu.invariants import Invariants, orderer_of, unit_of
 from ithaca.sim.corfu.paths import PATHS
+from ithaca.sim.corfu.placer import Placer
 from ithaca.sim.corfu.row_times import RowTimes
 from ithaca.sim.corfu.rows import AllRows
 from ithaca.sim.corfu.witness import Witness
@@ -64,7 +65,10 @@ class CorfuSimulation(Simulation):
     # What happens
 
     def clients(self) -> Sequence[Client]:
-        return self._reconfigurers if RECONFIGURE in self._world.configuration.faults else []
+        configuration = self._world.configuration
+        reconfigurers = self._reconfigurers if RECONFIGURE in configuration.faults else []
+        placers = [Placer(self._world, number) for number in range(2)] if configuration.seed % 3 == 0 else []
+        return [*reconfigurers, *placers]
 
     def faults(self) -> Mapping[str, Inject]:
         return CorfuFaults(self._world, self._reconfigurers).kinds()

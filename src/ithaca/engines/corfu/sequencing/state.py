@@ -27,6 +27,7 @@ from ithaca.engines.corfu.sequencing.commands import (
 )
 from ithaca.engines.corfu.sequencing.limits import RANGES_MAX, ROW_MAX, UNITS_MAX
 from ithaca.engines.corfu.sequencing.projection import Chain, Projection, Range, UnitMember
+from ithaca.engines.corfu.sequencing.rows import row_of
 from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, ORDERING_SESSIONS_MAX
 from ithaca.model.positions import FIRST
 
@@ -45,6 +46,8 @@ class ProjectionState:
         self.trim = FIRST
         self.time_us = 0
         self.unit_last = 0
+        self.sizes: tuple[int, ...] = ()
+        """How many units each set is to have."""
         self._producer_last = 0
         self._sessions: OrderedDict[str, tuple[int, int]] = OrderedDict()
         """Producer and epoch by name, the one that was opened longest ago first."""
@@ -55,12 +58,15 @@ class ProjectionState:
             return None
         founded = self.founded
         sequencers = () if founded is None else founded.sequencers
-        sizes = () if founded is None else tuple(map(len, founded.sets))
-        return Known(self.projection, self.bound, self.trim, self.time_us, self.unit_last, sequencers, sizes)
+        return Known(self.projection, self.bound, self.trim, self.time_us, self.unit_last, sequencers, self.sizes)
 
     @property
     def sessions(self) -> SessionsAre:
         return SessionsAre(tuple(session for session in self._sessions.values() if session[1] > 1))
+
+    def session(self, producer: int) -> SessionsAre:
+        """One session, if there is such a one."""
+        return SessionsAre(tuple(session for session in self._sessions.values() if session[0] == producer))
 
     def apply(self, index: int, command: Command) -> Outcome:
         """Take in the entry at this index."""
@@ -101,6 +107,7 @@ class ProjectionState:
         self.projection = Projection(1, (Range(0, command.sets),), command.units, command.sequencer)
         self.bound = command.grant
         self.unit_last = max(unit.number for unit in command.units)
+        self.sizes = tuple(map(len, command.sets))
         return self._told()
 
     def _next(self, projection: Projection, command: NextEpoch) -> Outcome:
@@ -110,7 +117,7 @@ class ProjectionState:
             return self._void(f"row {command.highest} was never granted")
         sealed = frozenset(command.sealed)
         units = tuple(unit for unit in projection.units if unit.number in sealed)
-        reason = _objection(projection, command, units)
+        reason = _objection(projection, command, units) or self._set_objection(command)
         if reason:
             return self._void(reason)
         self.projection = Projection(
@@ -120,9 +127,19 @@ class ProjectionState:
             command.sequencer,
             projection.settled,
         )
+        self.sizes = command.sizes or self.sizes
         self.bound = min(self.bound + command.grant, ROW_MAX)
         self.time_us = max(self.time_us, command.time_us)
         return self._told()
+
+    def _set_objection(self, command: NextEpoch) -> str:
+        """Why the sets, or what is finished, cannot be this; empty if they can."""
+        sizes = command.sizes or self.sizes
+        if not len(self.sizes) <= len(sizes) == len(command.sets):
+            return f"there are {len(self.sizes)} sets, and {len(command.sets)} of {len(sizes)} sizes are to follow"
+        if command.finished > row_of(self.trim):
+            return f"what lies before row {command.finished} was not trimmed yet"
+        return ""
 
     def _add_unit(self, projection: Projection, command: AddUnit) -> Outcome:
         if any(unit.identity == command.identity for unit in projection.units):
@@ -177,6 +194,7 @@ class ProjectionState:
             self.trim,
             self.time_us,
             self.unit_last,
+            self.sizes,
             self._producer_last,
             [(name, *session) for name, session in self._sessions.items()],
         )
@@ -195,6 +213,7 @@ class ProjectionState:
             state.trim,
             state.time_us,
             state.unit_last,
+            state.sizes,
             state._producer_last,
             sessions,
         ) = msgspec.msgpack.decode(data, type=_Body)
@@ -202,7 +221,8 @@ class ProjectionState:
         return state
 
 
-_Body: Any = tuple[int, FoundLog | None, Projection | None, int, int, int, int, int, list[tuple[str, int, int]]]
+_Named: Any = list[tuple[str, int, int]]
+_Body: Any = tuple[int, FoundLog | None, Projection | None, int, int, int, int, tuple[int, ...], int, _Named]
 
 
 def _objection(projection: Projection, command: NextEpoch, units: tuple[UnitMember, ...]) -> str:
@@ -235,7 +255,18 @@ def _followed(projection: Projection, command: NextEpoch, bound: int) -> tuple[R
         ranges.append(Range(max(active.start, command.highest + 1)))
     if ranges[-1].start == bound:
         ranges.pop()
-    return (*ranges, Range(bound, command.sets))
+    return _compacted([*ranges, Range(bound, command.sets)], command.finished)
+
+
+def _compacted(ranges: list[Range], finished: int) -> tuple[Range, ...]:
+    """The ranges without the sets of those that are finished; empty ones that touch are one."""
+    kept: list[Range] = []
+    for each, following in zip(ranges, [*ranges[1:], None], strict=True):
+        is_finished = following is not None and following.start <= finished
+        sets = () if is_finished else each.sets
+        if sets or not kept or kept[-1].sets:
+            kept.append(Range(each.start, sets))
+    return tuple(kept)
 
 
 def _left(each: Range, command: NextEpoch) -> tuple[Chain, ...]:
@@ -244,5 +275,6 @@ def _left(each: Range, command: NextEpoch) -> tuple[Chain, ...]:
     sets = [tuple(unit for unit in chain if unit in sealed) for chain in each.sets]
     for joined in command.joined:
         if joined.start == each.start and joined.set < len(sets) and joined.unit not in sets[joined.set]:
-            sets[joined.set] = (*sets[joined.set], joined.unit)
+            stay = tuple(unit for unit in sets[joined.set] if unit != joined.instead)
+            sets[joined.set] = (*stay, joined.unit)
     return tuple(sets)

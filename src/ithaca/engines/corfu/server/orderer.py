@@ -11,10 +11,11 @@ from uuid import UUID
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import SEQUENCER_CALLS, Decide
 from ithaca.engines.corfu.sequencing.calls import GetProjection
-from ithaca.engines.corfu.sequencing.commands import Command, FoundLog, GetSessions
+from ithaca.engines.corfu.sequencing.commands import Command, FoundLog, GetSession, GetSessions
 from ithaca.engines.corfu.server.caretaking import Caretaker
 from ithaca.engines.corfu.server.founding import founding
 from ithaca.engines.corfu.server.machine import ProjectionMachine, encoded
+from ithaca.engines.corfu.server.metrics import ORDERER, ORDERER_COUNTS, StatusMetrics, registry_of
 from ithaca.engines.corfu.server.sequencing import Caller, SequencerService
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
@@ -51,7 +52,7 @@ class OrdererServer(HostingServer, Peer):
 
     async def _start(self) -> None:
         self._open_host(self._machine, RaftLogFiles())
-        await self._take_part()
+        await self._take_part(registry_of(StatusMetrics("orderer", ORDERER, ORDERER_COUNTS, self.status)))
         _log.info("orderer %d listens at %s", self._server, self.address)
 
     async def stop(self) -> None:
@@ -102,6 +103,8 @@ class OrdererServer(HostingServer, Peer):
                 self._read(connection, received, lambda: self._machine.state.known)
             case GetSessions():
                 self._read(connection, received, lambda: self._machine.state.sessions)
+            case GetSession(producer):
+                self._read(connection, received, lambda: self._machine.state.session(producer))
             case _ if isinstance(message, SEQUENCER_CALLS):
                 self._sequencer.ask(Caller(connection, received), message)
             case _:
@@ -150,15 +153,22 @@ class OrdererServer(HostingServer, Peer):
             "name": str(self._server),
             "address": str(self.address),
             "state": self.host.group.state or ("leading" if driver.is_leader else "following"),
+            "is_leader": driver.is_leader,
+            "connections": 0 if self._listener is None else self._listener.connection_count,
+            "tokens": core.given,
             "term": driver.term,
             "commit_index": driver.commit_index,
             "log": None if self._log_id() is None else str(self._log_id()),
             "epoch": None if projection is None else projection.epoch,
             "units": None if projection is None else [unit.number for unit in projection.units],
+            "sequencer": None if projection is None else projection.sequencer,
             "is_sequencer": is_sequencer,
             "is_preparing": is_sequencer and self._sequencer.is_preparing,
             "next_row": core.next_row if is_sequencer else None,
             "short_chains": None if known is None else known.projection.short_chains(known.sizes),
+            "start": None if projection is None else projection.start,
+            "copying": self._caretaker.copying.told,
+            "copied_rows": self._caretaker.copying.copied,
             "bound": None if known is None else known.bound,
             "first": None if known is None else known.trim,
         }
