@@ -74,6 +74,13 @@ PAGES = [
         "spark.md", "ithaca.spark", "ithaca.spark", said="[Spark](../spark.md) has the options of the format `ithaca`."
     ),
     Page("speculation.md", "ithaca.speculation", "ithaca.speculation"),
+    Page(
+        "archive.md",
+        "ithaca.archive",
+        "ithaca.archive",
+        said="[Keeping and moving data](../operations.md#keeping-and-moving-data) has the commands, too.",
+        aliases=(("Advance", "ithaca.archive.progress"),),
+    ),
 ]
 NOT_HERE = {"aio", "__version__"}
 

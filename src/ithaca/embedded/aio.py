@@ -151,10 +151,12 @@ class AsyncEmbeddedLog(awaited.Log):
     def read_range(
         self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None
     ) -> AsyncEmbeddedRecords:
-        return AsyncEmbeddedRecords(self._engine, self._engine.scan(start, stop, where))
+        found = AsyncEmbeddedRecords(self._engine, self._engine.scan(start, stop, where))
+        return found.told(self._engine.path, stop)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> AsyncEmbeddedSubscription:
-        return AsyncEmbeddedSubscription(self._engine, self._engine.scan_from(start, where))
+        found = AsyncEmbeddedSubscription(self._engine, self._engine.scan_from(start, where))
+        return found.told(self._engine.path)
 
     async def first(self) -> int:
         return self._engine.first()

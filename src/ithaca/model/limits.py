@@ -249,6 +249,13 @@ RAFT_APPEND_ENTRIES_MAX = 1024
 RAFT_INFLIGHT_APPENDS_MAX = 64
 RAFT_INFLIGHT_BYTES_MAX = 8 * MIB
 """Sent to one follower and not yet answered; more waits."""
+RAFT_CATCH_UP_LAG_ENTRIES = 16
+RAFT_CATCH_UP_EXTRA = 4
+RAFT_CATCH_UP_BYTES_PER_MS = 8 * KIB
+RAFT_CATCH_UP_IDLE_MS = 100
+COPY_PAUSE_S = 0.005
+"""A follower that lacks so many committed entries gets what is committed and a fourth of that, or 8 MiB a second, on
+top; and everything at once when nothing was committed for so long. How often who copies looks whether it may go on."""
 RAFT_UNCOMMITTED_ENTRIES_MAX = 65_536
 RAFT_UNCOMMITTED_BYTES_MAX = 64 * MIB
 """Proposed and not yet committed; more is refused."""

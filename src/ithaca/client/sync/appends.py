@@ -67,7 +67,7 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
         self._outbox.refuse(LogClosed("the handle was closed"))
         self._portal.run(self._close)
         self._closed = True
-        self._outbox.raise_failure()
+        self._outbox.failure.raise_once()
 
     async def _close(self) -> None:
         self._outbox.drain()

@@ -172,13 +172,13 @@ class RaftLog(EngineLog):
     def read_range(self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None) -> RaftRecords:
         self.check()
         check_range(start, stop, where)
-        return RaftRecords(self, start, stop, where)
+        return RaftRecords(self, start, stop, where).told(self.bootstrap, stop)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> RaftSubscription:
         self.check()
         check_start(start)
         check_filter(where)
-        return RaftSubscription(self, start, None, where)
+        return RaftSubscription(self, start, None, where).told(self.bootstrap)
 
     async def scan(
         self,

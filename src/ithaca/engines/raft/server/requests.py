@@ -295,6 +295,7 @@ class RequestPeer:
             if message.lsn >= stop:
                 raise Unavailable(f"this server knows the log up to LSN {length}, and {message.lsn} was asked for")
             batches = await asyncio.to_thread(batches_to_copy, self._server.store, message.lsn, stop)
+            await self._server.copy_pace.wait(sum(batch.total_bytes for batch in batches))
             connection.answer(received, LaneCopy(), [buffer for batch in batches for buffer in batch.buffers()])
 
         self.tasks.start(connection, received, answer)

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.engines.raft.replog.entries import weigh
 from ithaca.engines.raft.server.cargo import RangeCargo
-from ithaca.engines.raft.server.copying import LaneCopier
+from ithaca.engines.raft.server.copying import CopyPace, LaneCopier
 from ithaca.engines.raft.server.idle import IdleLooks
 from ithaca.engines.raft.server.leading import Leading
 from ithaca.engines.raft.server.machine import LogMachine
@@ -66,6 +66,7 @@ class RaftServer(HostingServer):
         self._store: SharedLog | None = None
         self._read_view: ReadView | None = None
         self._copier: LaneCopier | None = None
+        self.copy_pace = CopyPace(lambda: self.host.driver.leadership)
         self.leading: Leading | None = None
         """While this server leads."""
         self._retaining: Retaining | None = None
@@ -92,6 +93,7 @@ class RaftServer(HostingServer):
             self._options.settings,
             weigh=weigh,
             fetches=True,
+            paces=True,
             inflight_appends_max=self.inflight_appends_max,
             commit_told_ms=COMMIT_TOLD_MS,
         )

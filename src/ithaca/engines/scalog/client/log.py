@@ -181,13 +181,13 @@ class AsyncClusterLog(EngineLog):
     ) -> AsyncClusterRecords:
         self._context.check()
         check_range(start, stop, where)
-        return AsyncClusterRecords(self._context, start, stop, where)
+        return AsyncClusterRecords(self._context, start, stop, where).told(self.bootstrap, stop)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> AsyncClusterSubscription:
         self._context.check()
         check_start(start)
         check_filter(where)
-        return AsyncClusterSubscription(self._context, start, where)
+        return AsyncClusterSubscription(self._context, start, where).told(self.bootstrap)
 
     async def scan(
         self,
