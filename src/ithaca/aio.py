@@ -18,10 +18,13 @@ async with ithaca.aio.connect("127.0.0.1:7600") as log:
 from ithaca import __all__ as __all__
 from ithaca.embedded.aio import open
 from ithaca.engines.connecting import connect_awaited as connect
+from ithaca.model.consumers import ConsumerInfo, Lag
 from ithaca.model.errors import *
 from ithaca.model.interface.awaited import (
     Admin,
     ClusterLog,
+    Consumer,
+    Consuming,
     Log,
     PartWriter,
     Pending,

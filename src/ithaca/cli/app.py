@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import consume, demo, keep, produce, publish, store, upkeep
+from ithaca.cli import consume, consumer, demo, keep, produce, publish, store, upkeep
 from ithaca.cli.bench import bench
 from ithaca.cli.cluster import (
     autoscale,
@@ -71,6 +71,7 @@ app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)
 app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
 app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
 app.add_typer(store.app, name="store")
+app.add_typer(consumer.app, name="consumer")
 app.add_typer(shard.app, name="shard")
 app.add_typer(orderer.app, name="orderer")
 app.add_typer(unit.app, name="unit")

@@ -194,6 +194,14 @@ SEQUENCE_MAX = 1 << 62
 SESSION_BATCHES_MAX = 8
 """Last batches of a session whose receipts a retry can still get, and so what a client has in flight of one."""
 
+CONSUMERS_MAX = 4096
+"""Named consumers of one log; another name is refused until one is deleted or has expired."""
+CONSUMER_NAME_BYTES_MAX = 255
+CONSUMER_PARTS_MAX = 1024
+"""Into so many the work of one consumer can be divided."""
+CONSUMER_COMMANDS_MAX = 1024
+"""Changes of consumers that one message, or one entry, carries."""
+
 POLL_RECORDS_MAX = 1000
 """Records that one poll returns unless told otherwise."""
 POLL_BYTES_MAX = BATCH_BYTES_MAX
@@ -203,6 +211,8 @@ FOLLOW_POLL_MS_MAX = 10.0
 """A follower in another process looks for news this often: the first while busy, the second when idle."""
 RETENTION_CHECK_S = 5.0
 """Retention is enforced when a segment is full, and otherwise at most this often; in a cluster, this often."""
+KEEP_FOR_CONSUMERS_S = 7 * 86_400.0
+"""For so long, unless it is said otherwise, retention that waits for consumers keeps what it would trim."""
 RETENTION_WAIT_S = 60.0
 """What retention by age would not have trimmed but for a step of the clock, or trims at once of a log that it has just
 begun to look after, is announced so long before it goes."""

@@ -31,12 +31,17 @@ detection_ms = "3s"             # silent for so long
 [retention]                     # what is older, or more, is trimmed; without it nothing is
 age_s = "7d"                    # ordered so long ago
 shard_bytes = "100G"            # so much of a shard on each of its replicas, in whole segments
+keep_for_consumers = true       # not before named consumers have processed it; or a list of names
+keep_for_consumers_s = "7d"     # and for so much longer at most
 
 [sessions]                      # names that nobody uses expire; without it they never do
 idle_s = "30d"                  # neither opened nor appended to for so long, by the order's time
 
 [writers]                       # writers that publish nothing are forgotten; without it they never are
 idle_s = "30d"
+
+[consumers]                     # consumers that nobody uses are forgotten; without it they never are
+idle_s = "30d"                  # neither opened nor committed for so long
 
 [tls]                           # links are protected (`model.config.tls`); without it nothing is
 mode = "required"               # or "preferred", "offered"
@@ -131,6 +136,8 @@ class ClusterFile:
     """After so long a named session that nobody uses expires."""
     writer_idle_s: int | None = None
     """After so long a writer that publishes nothing is forgotten."""
+    consumer_idle_s: int | None = None
+    """After so long a named consumer that nobody uses is forgotten."""
     spares: tuple[Address, ...] = ()
     """Servers that wait to become replicas, or did."""
     removed: tuple[Address, ...] = ()

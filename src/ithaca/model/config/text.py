@@ -30,6 +30,7 @@ def dump_cluster(file: ClusterFile) -> str:
         lines += ["", *dump_retention(file.retention)]
     lines += [*dump_idle("sessions", file.session_idle_s), *dump_idle("writers", file.writer_idle_s)]
     lines += [*dump_tls(file.tls), *dump_audit(file.audit)]
+    lines += dump_idle("consumers", file.consumer_idle_s)
     tables = [
         *map(dump_orderer, file.orderers),
         *map(_dump_aggregator, file.aggregators),

@@ -7,8 +7,8 @@ from weakref import WeakSet
 from ithaca.client.appending.coalescing import Single, Whole
 from ithaca.client.appending.named_session import NamedSession
 from ithaca.client.asking import ask_status
+from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
-from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
 from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
@@ -44,7 +44,7 @@ from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.units import Duration, seconds
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received
+from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.members import GetMembers
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
@@ -54,7 +54,7 @@ from ithaca.wire.batch import Batch, parse
 from ithaca.wire.positioned import PositionedBatch
 
 
-class RaftLog(EngineLog):
+class RaftLog(ClusterConsumers):
     """A handle. Appends go to the leader; reads to any server, and to the leader where that one does not know."""
 
     def __init__(self, servers: Servers, settings: ClientSettings) -> None:
@@ -82,6 +82,10 @@ class RaftLog(EngineLog):
             raise ForkedHandle("the handle was inherited through a fork: connect again there")
         if self._is_closed:
             raise LogClosed("the handle was closed")
+
+    async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
+        self.check()
+        return await self.servers.ask(message, Deadline(self.timeout_s if timeout_s is None else timeout_s))
 
     # Appending
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Iterable
 
+from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
-from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
@@ -27,6 +27,7 @@ from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
 from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.model.view import Address
+from ithaca.protocol.codec import Message
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import (
@@ -42,7 +43,7 @@ from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
 
 
-class AsyncClusterLog(EngineLog):
+class AsyncClusterLog(ClusterConsumers):
     """A handle on a cluster of this engine."""
 
     def __init__(self, context: Context, settings: ClientSettings) -> None:
@@ -71,6 +72,10 @@ class AsyncClusterLog(EngineLog):
 
     def check(self) -> None:
         self._context.check()
+
+    async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
+        self._context.check()
+        return await self._context.order.ask(message, self._deadline(timeout_s))
 
     # Appending
 
