@@ -8,12 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from ithaca.cli.bench.objects import parse_counts
-from ithaca.cli.bench.options import BENCH_DIRECTORY, DirectoryOption, RecordBytesOption, RoundsOption, SecondsOption
-from ithaca.cli.bench.report import print_surroundings
+from ithaca.cli.bench.options import (
+    BENCH_DIRECTORY,
+    DirectoryOption,
+    PlotOption,
+    RecordBytesOption,
+    RoundsOption,
+    SecondsOption,
+    WindowOption,
+)
+from ithaca.cli.bench.report import measured, print_table
 from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import JsonOption, examples, parse_size
-from ithaca.cli.output import emit_json, note
-from ithaca.cli.progress import status_line
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,11 +27,9 @@ app = typer.Typer(
     epilog=examples("ithaca bench raft sharing", "ithaca bench raft beside", "ithaca bench raft failover"),
 )
 
-PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it into this PNG file.")]
 SizesOption = Annotated[str, typer.Option("--record-bytes", metavar="N,...", help="Bytes of each record.")]
 BatchesOption = Annotated[str, typer.Option("--batch", metavar="N,...", help="Records of each batch.")]
 ProducersOption = Annotated[int, typer.Option(min=1, help="Processes that append.")]
-WindowOption = Annotated[int, typer.Option(min=1, help="Batches in flight per producer.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,9 @@ def beside(
     """Lone appends and batches, in turns with scalog of one shard, two replicas and three orderers."""
     from ithaca.bench.raft.beside import BesideSettings, run_beside
 
-    report = _run(run_beside, directory, BesideSettings(record_bytes, batch, window, seconds, rounds), as_json)
+    report = measured(run_beside, directory, BesideSettings(record_bytes, batch, window, seconds, rounds), as_json)
     for kind in ("lone", "batches") if report else ():
-        _print_rates(kind, {name: each for name, each in report[kind].items() if name != "ratios"})
+        print_table(kind, {name: each for name, each in report[kind].items() if name != "ratios"})
         shares = report[kind]["ratios"]
         print(f"raft / scalog: rate {shares['rate']:.2f}, p50 {shares['latency_p50']:.2f}; {shares['rounds']}")
 
@@ -101,17 +105,19 @@ def catch_up(
     missed: Annotated[
         int, typer.Option("--bytes", parser=parse_size, metavar="SIZE", show_default="1G", help="What it missed.")
     ] = 1 << 30,
-    seconds: SecondsOption = 5.0,
+    seconds: SecondsOption = 0.5,
     as_json: JsonOption = False,
 ) -> None:
-    """The rate of appends while a follower copies what it missed."""
+    """The rate of appends while a follower copies what it missed, in turns with a group that misses nothing."""
     from ithaca.bench.raft.absent import CatchUpSettings, run_catch_up
 
-    report = _run(run_catch_up, directory, CatchUpSettings(missed, seconds=seconds), as_json)
+    report = measured(run_catch_up, directory, CatchUpSettings(missed, seconds=seconds), as_json)
     if report:
-        before, after = (each / 1e6 for each in report["undisturbed_bytes_per_s"])
-        print(f"undisturbed {before:,.1f} MB/s before, {after:,.1f} after; caught up in {report['catch_up_s']:.1f} s")
-        print(f"meanwhile {report['share']:.2f} of that: {[round(x / 1e6, 1) for x in report['during_bytes_per_s']]}")
+        during, undisturbed = (report[f"{which}_bytes_per_s"] / 1e6 for which in ("during", "undisturbed"))
+        print(
+            f"caught up in {report['catch_up_s']:.1f} s; {during:,.1f} MB/s meanwhile, {undisturbed:,.1f} undisturbed"
+        )
+        print(f"{report['share']:.2f} of it in the median of the turns: {report['shares']}")
 
 
 @app.command(epilog=examples("ithaca bench raft failover --rounds 5"))
@@ -123,7 +129,7 @@ def failover(
     """How long it takes until an append is acknowledged after the leader was killed."""
     from ithaca.bench.raft.absent import FailoverSettings, run_failover
 
-    report = _run(run_failover, directory, FailoverSettings(rounds), as_json)
+    report = measured(run_failover, directory, FailoverSettings(rounds), as_json)
     if report:
         print(f"appends are back after {report['median_ms']:.0f} ms in the median: {report['back_after_ms']}")
 
@@ -131,40 +137,12 @@ def failover(
 def _measure_variants(
     run: Callable[..., dict[str, Any]], directory: Path, settings: object, plot: Path | None, as_json: bool
 ) -> None:
-    if plot is not None:
-        from ithaca.bench.experiments.plot import check_can_plot
+    from ithaca.bench.raft.plot import draw
 
-        check_can_plot()
-    report = _run(run, directory, settings, as_json, plot)
+    report = measured(run, directory, settings, as_json, plot, draw)
     for point in report.get("points", ()):
-        _print_rates(f"{point['record_bytes']} bytes x {point['batch']}", point["variants"])
+        print_table(f"{point['record_bytes']} bytes x {point['batch']}", point["variants"])
         for name, figures in point["variants"].items():
             shared = figures.get("shared")
             ratio = "" if shared is None else f"; shared / {name}: rate {shared['rate']:.2f}, {shared['written']:.3f}"
             print(f"  {name}: {figures['written']:.3f} bytes on each disk for a byte of payload{ratio}")
-
-
-def _run(
-    run: Callable[..., dict[str, Any]], directory: Path, settings: object, as_json: bool, plot: Path | None = None
-) -> dict[str, Any]:
-    """The report, unless it was printed as JSON already."""
-    with status_line() as progress:
-        report = run(directory, settings, progress)
-    if plot is not None:
-        from ithaca.bench.raft.plot import draw
-
-        draw(report, plot)
-        note(f"drawn into {plot}")
-    if as_json:
-        emit_json(report)
-        return {}
-    print_surroundings(report)
-    return report
-
-
-def _print_rates(title: str, contenders: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    from ithaca.bench.measure import rate_table
-
-    Console(width=140).print(rate_table(title, contenders))
