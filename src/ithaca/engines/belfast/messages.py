@@ -169,4 +169,4 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     234: LaneCopied,
 }
 
-register(TYPES)
+register(TYPES, for_servers=(DiskIs, LaneReportIs, LaneSynced))

@@ -23,7 +23,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.limits import ORDERER_RETRY_S
 from ithaca.model.positions import LaneId
-from ithaca.protocol.greeting import Hello
+from ithaca.runtime.dialling import Said
 from ithaca.runtime.machine import monotonic_ns
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.driver import RaftDriver
@@ -53,7 +53,7 @@ class SlotLeaderService(LeaderService):
         driver: RaftDriver,
         metrics: OrdererMetrics,
         ready: Callable[[], None],
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         clock: OrderTime,
         streams: SlotStreams,
     ) -> None:
