@@ -1,11 +1,11 @@
 """The handle of a cluster."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
-from ithaca.client.intake import Slot
+from ithaca.client.intake import RecordSlot, Slot
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
@@ -76,6 +76,9 @@ class AsyncClusterLog(EngineLog):
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         self._context.check()
         self._appends.take_record(value, key, slot)
+
+    def take_records(self, run: Sequence[RecordSlot]) -> None:
+        self._appends.take_records(run)
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._context.check()
