@@ -10,7 +10,7 @@ from tests.conformance.engines import Deployment
 
 import ithaca.aio
 from ithaca.client.inflight import InflightBytes
-from ithaca.client.intake import RecordSlot, Slot
+from ithaca.client.intake import RecordSlot, Slot, take_each
 from ithaca.client.portal import portal
 from ithaca.client.sync_log import SyncLog
 from ithaca.embedded.aio import AsyncEmbeddedLog
@@ -36,8 +36,7 @@ class EmbeddedIntake:
         self._take(Ticket(value=value, key=key), record_bytes(value, key), slot)
 
     def take_records(self, run: Sequence[RecordSlot]) -> None:
-        for each in run:
-            self.take_record(each.value, each.key, each)
+        take_each(run, lambda each: self.take_record(each.value, each.key, each))
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._take(Ticket(batch=batch), batch.total_bytes, slot)
@@ -71,8 +70,7 @@ class SilentIntake:
         self._take(record_bytes(value, key), slot)
 
     def take_records(self, run: Sequence[RecordSlot]) -> None:
-        for each in run:
-            self.take_record(each.value, each.key, each)
+        take_each(run, lambda each: self.take_record(each.value, each.key, each))
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._take(batch.total_bytes, slot)

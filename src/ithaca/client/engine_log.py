@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ithaca.client.extents import Extent, counted_extents, dense_extents
 from ithaca.client.inflight import InflightBytes
-from ithaca.client.intake import RecordSlot, Slot
+from ithaca.client.intake import RecordSlot, Slot, take_each
 from ithaca.client.scan import AwaitedScan, RangeScan
 from ithaca.client.settings import ClientSettings
 from ithaca.model.engine import Feature
@@ -74,11 +74,7 @@ class EngineLog(awaited.ClusterLog, ABC):
 
     def take_records(self, run: Sequence[RecordSlot]) -> None:
         """Append these one behind the other, each by itself; never waits. What goes wrong with one is its answer."""
-        for each in run:
-            try:
-                self.take_record(each.value, each.key, each)
-            except Exception as error:  # a policy of the user's may raise anything
-                each.set_exception(error)
+        take_each(run, lambda each: self.take_record(each.value, each.key, each))
 
     # What tasks need that read or write a part of a table each
 

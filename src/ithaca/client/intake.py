@@ -6,7 +6,7 @@ coroutine, no task, no future.
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ithaca.client.inflight import InflightBytes
@@ -75,6 +75,15 @@ class Intake(Protocol):
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         """Append one atomic batch, which `wire.build.build` has made for no producer yet."""
+
+
+def take_each(run: Sequence[RecordSlot], take: Callable[[RecordSlot], None]) -> None:
+    """Take records one by one; what is raised is the answer of that one."""
+    for each in run:
+        try:
+            take(each)
+        except Exception as error:  # a policy of the user's may raise anything
+            each.set_exception(error)
 
 
 def refuse(slot: Slot, error: IthacaError) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
-from ithaca.client.intake import RecordSlot, Slot
+from ithaca.client.intake import RecordSlot, Slot, refuse
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
@@ -78,7 +78,13 @@ class AsyncClusterLog(EngineLog):
         self._appends.take_record(value, key, slot)
 
     def take_records(self, run: Sequence[RecordSlot]) -> None:
-        self._appends.take_records(run)
+        try:
+            self._context.check()
+        except IthacaError as error:
+            for each in run:
+                refuse(each, error)
+        else:
+            self._appends.take_records(run)
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._context.check()

@@ -14,7 +14,7 @@ from ithaca.client.appending.coalescing import Single, Waiting, Whole
 from ithaca.client.appending.under_way import UnderWay
 from ithaca.client.deadline import Deadline
 from ithaca.client.inflight import InflightBytes
-from ithaca.client.intake import RecordSlot, Slot, refuse
+from ithaca.client.intake import RecordSlot, Slot, refuse, take_each
 from ithaca.client.settings import check_policy
 from ithaca.engines.scalog.client.append.accumulator import Accumulator
 from ithaca.engines.scalog.client.append.home import Homes
@@ -85,11 +85,7 @@ class Appends:
     def take_records(self, run: Sequence[RecordSlot]) -> None:
         """Append records that were checked, one behind the other; never waits."""
         if self._lanes.policy != "sticky":
-            for each in run:
-                try:
-                    self._take(each)
-                except Exception as error:  # a policy of the user's may raise anything
-                    each.set_exception(error)
+            take_each(run, self._take)
             return
         self.under_way.add(sum([each.size_bytes for each in run]), run)
         self._look_if_old()
