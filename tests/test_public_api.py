@@ -65,7 +65,7 @@ def implementations(kind: type) -> Iterator[type[Any]]:
 
 @pytest.mark.parametrize("kind", [getattr(twin, name) for twin in (ithaca, ithaca.aio) for name in TWINS])
 def test_implementations_have_the_defaults_that_the_interface_says(kind: type) -> None:
-    for module in ("embedded.log", "embedded.aio", "client.sync_log", "engines.belfast.client.log"):
+    for module in ("embedded.log", "embedded.aio", "client.sync.log", "engines.belfast.client.log"):
         importlib.import_module(f"ithaca.{module}")
     found = list(implementations(kind))
     assert found, "somebody implements it"

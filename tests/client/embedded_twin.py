@@ -12,7 +12,7 @@ import ithaca.aio
 from ithaca.client.inflight import InflightBytes
 from ithaca.client.intake import RecordSlot, Slot, take_each
 from ithaca.client.portal import portal
-from ithaca.client.sync_log import SyncLog
+from ithaca.client.sync.log import SyncLog
 from ithaca.embedded.aio import AsyncEmbeddedLog
 from ithaca.model.errors import IthacaError
 from ithaca.model.interface import Log, awaited

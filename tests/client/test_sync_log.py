@@ -30,7 +30,7 @@ from tests.embedded.numbered import Numbered, decode
 
 from ithaca.client.intake import Slot
 from ithaca.client.portal import portal
-from ithaca.client.sync_log import SyncLog
+from ithaca.client.sync.log import SyncLog
 from ithaca.model.engine import EMBEDDED_FEATURES
 from ithaca.model.errors import DeadlineExceeded, Fenced, InvalidInput, LogClosed, Overloaded, StorageFull
 from ithaca.model.interface import Log, Pending

@@ -8,8 +8,8 @@ order; behind a gap positions are lower there than they were.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ithaca.archive.backup import Advance
 from ithaca.archive.copying import Copied, digest, pour
+from ithaca.archive.progress import Advance, untold
 from ithaca.embedded import directory
 from ithaca.model.errors import Corrupt, FormatTooNew, NoSuchLog
 from ithaca.model.interface import Log
@@ -49,6 +49,11 @@ class Salvage:
         self._progress = ProgressFile(self._disk, self._lane, writable=False).load() if has_progress else None
         self.left_out: list[LeftOut] = []
 
+    @property
+    def total(self) -> int | None:
+        """How many positions there were, as far as anything says so."""
+        return None if self._progress is None else self._progress.length - self._progress.trim
+
     def records(self) -> Iterator[Record]:
         """All that can be read and was not trimmed, at the positions that it had."""
         first = FIRST if self._progress is None else self._progress.trim + FIRST
@@ -84,8 +89,9 @@ class Salvage:
         self.left_out.append(LeftOut(start + FIRST, stop + FIRST, file, offset, problem))
 
 
-def salvage(path: AnyPath, target: Log, advance: Advance = lambda count: None) -> tuple[Copied, list[LeftOut]]:
+def salvage(path: AnyPath, target: Log, advance: Advance = untold) -> tuple[Copied, list[LeftOut]]:
     """Append to `target` all that can be read of the log at `path`, and say what cannot."""
     found = Salvage(path)
-    copied = pour(found.records(), target, f"salvage of {digest(directory.lane_directory(local_path(path)))}", advance)
+    name = f"salvage of {digest(directory.lane_directory(local_path(path)))}"
+    copied = pour(found.records(), target, name, advance, found.total)
     return copied, found.left_out

@@ -14,7 +14,7 @@ from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.portal import portal
 from ithaca.client.settings import ClientSettings, client_settings
-from ithaca.client.sync_log import SyncClusterLog
+from ithaca.client.sync.log import SyncClusterLog
 from ithaca.engines import registry
 from ithaca.engines.engine import Engine
 from ithaca.model import interface

@@ -14,7 +14,7 @@ from ithaca.client.extents import Extent, dense_extents
 from ithaca.client.portal import portal
 from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
-from ithaca.client.sync_log import SyncClusterLog
+from ithaca.client.sync.log import SyncClusterLog
 from ithaca.engines.connecting import connected
 from ithaca.model import interface
 from ithaca.model.engine import Feature

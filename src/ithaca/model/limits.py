@@ -1,4 +1,7 @@
-"""Every bound, by name. A bound that is reached raises a typed error or makes the caller wait."""
+"""Every bound, by name. A bound that is reached raises a typed error or makes the caller wait.
+
+Those of packs and runs on the disk are in `ithaca.engines.scalog.storage.limits`.
+"""
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -168,24 +171,6 @@ LANES_OPEN_MAX = 128
 """Lanes whose files a replica keeps open although nothing is written to them."""
 DESCRIPTORS_PER_LANE = 8
 """What an open lane takes at most, by which `LANES_OPEN_MAX` is lowered where a process may open few files."""
-PACK_LANE_BYTES_MAX = 4 * MIB
-PACK_LANE_RUNS_MAX = 1024
-"""A settled lane with no more than this goes into a pack with others."""
-PACK_LANES_MIN = 16
-"""So many small settled lanes wait before they are put into a pack."""
-PACK_LANES_MAX = 16_384
-PACK_BYTES_MAX = 256 * MIB
-"""What one pack holds at most."""
-PACKS_OPEN_MAX = 16
-"""Packs whose files are kept open."""
-PACKS_MERGED = 8
-"""So many packs of about one size become one."""
-RUNS_PAGE_ENTRIES = 128
-"""Runs in one checksummed page of the runs file."""
-RUNS_FILE_PAGES = 4096
-"""Pages in one file of runs: what is trimmed goes by the file."""
-RUNS_PAGES_CACHED_MAX = 256
-"""Pages of the runs file kept in memory."""
 IOV_MAX = 1024
 """Buffers that one writev takes."""
 

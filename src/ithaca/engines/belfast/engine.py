@@ -29,12 +29,13 @@ class Belfast:
     roles: frozenset[Role] = frozenset({"orderer", "replica"})
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
-        from ithaca.engines.belfast.server.orderer.server import SlotOrdererServer
-        from ithaca.engines.belfast.server.replica.server import SlotReplicaServer
-
         if place.role == "orderer":
+            from ithaca.engines.belfast.server.orderer.server import SlotOrdererServer
+
             return SlotOrdererServer(file, place.number, directory, options)
         if place.role == "replica":
+            from ithaca.engines.belfast.server.replica.server import SlotReplicaServer
+
             assert place.shard is not None
             return SlotReplicaServer(file, place.shard, place.number, directory, options)
         raise ConfigError(f"the engine {NAME} has no {place.role}s: remove them from the cluster's file")

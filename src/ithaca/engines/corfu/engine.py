@@ -25,15 +25,16 @@ class Corfu(Engine):
     roles: frozenset[Role] = frozenset({"orderer", "replica", "spare"})
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
-        from ithaca.engines.corfu.server.orderer import OrdererServer
-        from ithaca.engines.corfu.server.unit import UnitServer
-
         if file.durability != "fsync":
             raise ConfigError(f'durability is {file.durability!r}: units answer for what is synced, so use "fsync"')
         if file.retention is not None:
             raise ConfigError("the engine corfu has no retention: take [retention] out of the file, and trim the log")
         if place.role == "orderer":
+            from ithaca.engines.corfu.server.orderer import OrdererServer
+
             return OrdererServer(file, place.number, directory, options)
+        from ithaca.engines.corfu.server.unit import UnitServer
+
         return UnitServer(file, place, directory, options)
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:

@@ -26,20 +26,23 @@ class Scalog:
     roles: frozenset[Role] = frozenset(get_args(Role))
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
-        from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
-        from ithaca.engines.scalog.server.orderer.server import OrdererServer
-        from ithaca.engines.scalog.server.replica.server import ReplicaServer
-        from ithaca.engines.scalog.server.replica.spare import SpareServer
-
         match place.role:
             case "orderer":
+                from ithaca.engines.scalog.server.orderer.server import OrdererServer
+
                 return OrdererServer(file, place.number, directory, options)
             case "replica":
+                from ithaca.engines.scalog.server.replica.server import ReplicaServer
+
                 assert place.shard is not None
                 return ReplicaServer(file, place.shard, place.number, directory, options)
             case "spare":
+                from ithaca.engines.scalog.server.replica.spare import SpareServer
+
                 return SpareServer(file, place.address, directory, options)
             case "aggregator":
+                from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
+
                 return AggregatorServer(file, place.number, options)
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:

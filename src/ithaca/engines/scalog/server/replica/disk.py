@@ -9,9 +9,10 @@ from typing import Any
 from ithaca.engines.scalog.replica.events import Created, DiskFull, Event, RunsSynced, Synced, Truncated
 from ithaca.engines.scalog.storage.held_lane import StoredLane
 from ithaca.engines.scalog.storage.lane_store import LaneStore, trim
+from ithaca.engines.scalog.storage.limits import PACK_LANES_MIN
 from ithaca.engines.scalog.storage.runs import PendingRuns, Runs
 from ithaca.model.errors import Corrupt, Fenced, IthacaError, StorageError, StorageFull
-from ithaca.model.limits import PACK_LANES_MIN, STORAGE_FULL_RETRY_S
+from ithaca.model.limits import STORAGE_FULL_RETRY_S
 from ithaca.model.positions import LaneId
 from ithaca.runtime.lane_writer import LaneWriter
 from ithaca.runtime.metrics import ReplicaMetrics

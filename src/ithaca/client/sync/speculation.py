@@ -1,6 +1,6 @@
 """Synchronous speculation: events are fetched from the asynchronous twin in bulk, and taken in the caller's thread.
 
-What was fetched is put into the buffer by the loop, as in `client.sync_records`: an interrupted step skips nothing. It
+What was fetched is put into the buffer by the loop, as in `client.sync.records`: an interrupted step skips nothing. It
 is for one thread at a time; any thread may close it.
 """
 

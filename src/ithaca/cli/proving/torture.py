@@ -88,7 +88,7 @@ def torture(
     if one has grown by more than 20 %.
     """
     if soak:
-        from ithaca.cli.torture_soak import run_soak
+        from ithaca.cli.proving.soak import run_soak
         from ithaca.torture.soak.plan import Counts
         from ithaca.torture.soak.run import SoakOptions
 
