@@ -42,3 +42,21 @@ def stop_servers(processes: Sequence[ServerProcess]) -> None:
             process.wait(SERVER_STOP_TIMEOUT_S)
         process.kill()
         process.wait()
+
+
+def written_bytes(process: ServerProcess) -> int:
+    """What a server has had the kernel write to the disk."""
+    return _counted(process, "write_bytes")
+
+
+def writes(process: ServerProcess) -> int:
+    """How often a server has written to anything: a file, a connection, a pipe."""
+    return _counted(process, "syscw")
+
+
+def _counted(process: ServerProcess, wanted: str) -> int:
+    for line in Path(f"/proc/{process.pid}/io").read_text().splitlines():
+        name, _, count = line.partition(": ")
+        if name == wanted:
+            return int(count)
+    raise AssertionError("the kernel does not count what processes write")
