@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 
 from ithaca.client.appending.outgoing import numbered
 from ithaca.client.intake import RecordSlot, Slot
-from ithaca.model.limits import BATCH_RECORDS_MAX, COALESCE_BYTES_MAX, COALESCED_BATCHES_INFLIGHT
+from ithaca.model.limits import COALESCE_BYTES_MAX, COALESCED_BATCHES_INFLIGHT
 from ithaca.model.records import Compression, Durability, Receipt
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
@@ -130,7 +130,7 @@ class WaitingAppends:
         """Records for one batch, and what they count for."""
         waiting, size = self._waiting, 0
         gathered: list[Single | RecordSlot] = []
-        if not self._wholes and self._bytes <= COALESCE_BYTES_MAX and len(waiting) <= BATCH_RECORDS_MAX:
+        if not self._wholes and self._bytes <= COALESCE_BYTES_MAX:
             gathered = cast("list[Single | RecordSlot]", list(waiting))
             waiting.clear()
             return gathered, self._bytes
