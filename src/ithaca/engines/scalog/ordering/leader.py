@@ -47,9 +47,7 @@ class CutProposer:
         """The next cut, if one is due: call after `receive`, after `applied`, and at the deadline."""
         if self._in_flight >= self._configuration.pipeline_cuts or now_us < self._earliest_us():
             return None
-        for shard in self._heard:
-            self._note(shard)
-        self._heard.clear()
+        self._take_in()
         ready = self._ready()
         moved = self._state.lanes.growing(LaneLengths.of_keys(ready), self._state.shards.version)
         # What would order nothing is let go: it is ordered or closed, or its shard will report again.
@@ -129,6 +127,12 @@ class CutProposer:
             self._retention.reclaimed(outcome.shard)
         else:
             self._note(outcome.shard)
+
+    def _take_in(self) -> None:
+        """Work out what the reports since the last time come to."""
+        for shard in self._heard:
+            self._note(shard)
+        self._heard.clear()
 
     def _note(self, shard: int) -> None:
         for key, length in self._reports.durable(shard):
