@@ -25,6 +25,7 @@ from ithaca.model.limits import RECORD_BYTES_MAX
 from ithaca.model.records import Buffer, Compression, Durability, Keys, Receipt, Values
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.runtime.checks import flush_too_late, too_late
+from ithaca.runtime.futures import FirstFailure
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record, record_bytes
@@ -92,7 +93,7 @@ class SyncPending(RecordSlot, interface.Pending):
     def set_exception(self, error: BaseException, /) -> None:
         self.outcome = error
         if self.noted:
-            self._outbox.note(error)
+            self._outbox.failure.note(error)
         self._outbox.answered((self,))
 
 
@@ -116,7 +117,8 @@ class Outbox:
         self._inflight: set[SyncPending] = set()
         self._answers: list[SyncPending] = []
         self._flushes: list[tuple[set[SyncPending], asyncio.Future[None]]] = []
-        self._failure: BaseException | None = None
+        self.failure = FirstFailure()
+        """Raised by the next flush."""
         intake.inflight.watch(self._make_room)
 
     # In the threads of producers
@@ -275,11 +277,6 @@ class Outbox:
             self._portal.loop.call_soon(self._publish)
         self._answers += pendings
 
-    def note(self, failure: BaseException) -> None:
-        """Keep the first failure for the next flush."""
-        if self._failure is None:
-            self._failure = failure
-
     def _publish(self) -> None:
         answers, self._answers = self._answers, []
         self._inflight.difference_update(answers)
@@ -314,9 +311,4 @@ class Outbox:
             if not (await asyncio.wait([flush], timeout=timeout))[0]:
                 flush.cancel()
                 raise flush_too_late(timeout)
-        self.raise_failure()
-
-    def raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        self.failure.raise_once()

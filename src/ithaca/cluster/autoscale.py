@@ -46,7 +46,8 @@ def autoscale(
     samples_max: int | None = None,
 ) -> None:
     """Look after the cluster in the directory, without end or for so many samples."""
-    meter = LoadMeter(place.address for place in cluster_file(directory).orderers)
+    file = cluster_file(directory)
+    meter = LoadMeter((place.address for place in file.orderers), file.client_tls)
     policy = AutoscalePolicy(settings)
     taken = 0
     while samples_max is None or taken < samples_max:
@@ -86,7 +87,8 @@ def _carry_out(directory: Path, decision: Decision, acting: Acting, progress: Te
 
 
 async def _finalize(directory: Path, shard: int, grace_s: float) -> None:
-    async with ithaca.aio.connect(bootstrap_of(cluster_file(directory))) as log:
+    file = cluster_file(directory)
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
         await log.admin.finalize_shard(shard, grace_cuts=GRACE_CUTS, grace=grace_s)
 
 

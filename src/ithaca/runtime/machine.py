@@ -13,6 +13,7 @@ from random import Random, SystemRandom
 from typing import Protocol
 from uuid import UUID, uuid4
 
+from ithaca.model.limits import DESCRIPTORS_PER_LANE, LANES_OPEN_MAX
 from ithaca.runtime.disk_thread import OsDiskThread
 from ithaca.storage.disk import Disk, OsDisk
 
@@ -145,6 +146,11 @@ def process_id() -> int:
 def descriptors_max() -> int:
     """How many files and connections the process may have open."""
     return _current.descriptors_max()
+
+
+def lanes_open_max() -> int:
+    """Lanes whose files may stay open although nobody writes them: a quarter of all descriptors at most."""
+    return max(1, min(LANES_OPEN_MAX, descriptors_max() // 4 // DESCRIPTORS_PER_LANE))
 
 
 def descriptors_open() -> int:

@@ -56,6 +56,8 @@ class Model:
     sets: tuple[tuple[int, ...], ...] = ((1, 2),)
     spares: tuple[int, ...] = ()
     sequencers: tuple[int, ...] = (1,)
+    contends: bool = False
+    """Whether no sequencer hands out rows at first."""
     producers: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Of clients that have another session than their own number's: producer and session epoch."""
     sessions: tuple[str, ...] = ()
@@ -69,6 +71,8 @@ class Model:
     bound: int = 8
     atomic: frozenset[int] = frozenset()
     """Clients that do everything at once, as soon as they begin."""
+    staged: int = 0
+    """So many of the scripts have come to their end, one after the other, before anything else begins."""
     is_quick: bool = True
     """Whether a sequencer begins at once when it is its turn."""
     judge: Callable[["Model", World], None] | None = None
@@ -104,7 +108,8 @@ class Model:
         raft = ProjectionState()
         numbers = sorted({unit for chain in self.sets for unit in chain} | set(self.spares))
         members = tuple(UnitMember(number, Address("unit", number), UUID(int=number)) for number in numbers)
-        raft.apply(1, FoundLog(UUID(int=99), members, self.sets, self.sequencers[0], self.bound))
+        first = 0 if self.contends else self.sequencers[0]
+        raft.apply(1, FoundLog(UUID(int=99), members, self.sets, first, self.bound))
         raft.apply(raft.index + 1, Settled(1))
         self.known = raft.known
         for name in self.sessions:
@@ -117,7 +122,8 @@ class Model:
         sequencers: dict[int, Sequencer[int]] = {}
         for number in self.sequencers:
             sequencers[number] = Sequencer(grant_rows=2)
-        sequencers[self.sequencers[0]].step(Began(1, 0, self.bound, (), 0))
+        if first:
+            sequencers[first].step(Began(1, 0, self.bound, (), 0))
         scripts = self._scripts()
         if self.is_quick:
             self.atomic |= frozenset(range(len(self.scripts), len(scripts)))
@@ -126,6 +132,12 @@ class Model:
         )
         for number in range(len(scripts)):
             self._advance(world, number, None)
+        for number in range(self.staged):
+            world = self._hurried(world, number)
+            for sequencer in range(len(self.scripts), len(scripts)):
+                for following in self._of_client(world, sequencer, world.clients[sequencer]):
+                    world = self._hurried(following, sequencer)
+        world.trail = None
         return world
 
     def _scripts(self) -> list[Script]:
@@ -287,6 +299,11 @@ class Model:
                     raise Violation(f"row {row} is acknowledged, and {floor[0]} was before it began\n{world.story()}")
                 facts = replace(facts, acked=facts.acked | {(stamp, row)})
                 self._see(world, row, Entry(stamp))
+                facts = replace(world.facts, acked=facts.acked)
+            case End("write", (stamp, row), Entry() as entry):
+                if entry.stamp == stamp:
+                    facts = replace(facts, acked=facts.acked | {(stamp, row)})
+                self._see(world, row, entry)
                 facts = replace(world.facts, acked=facts.acked)
             case End("tail", _, row):
                 if row <= floor[0]:

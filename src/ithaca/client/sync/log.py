@@ -10,8 +10,17 @@ from ithaca.client.sync.appends import LogTwin, SyncAppends, held
 from ithaca.client.sync.records import SyncRecords, SyncSubscription
 from ithaca.client.sync.speculation import SyncSpeculation
 from ithaca.model import interface
+from ithaca.model.consumers import ConsumerCommand, ConsumerInfo, ConsumerOutcome
 from ithaca.model.interface import awaited
-from ithaca.model.interface.shared import ClusterStatus, OrdererInfo, SessionInfo, ShardInfo, ShardPolicy, WriterInfo
+from ithaca.model.interface.shared import (
+    ClusterStatus,
+    OrdererInfo,
+    SessionInfo,
+    ShardInfo,
+    ShardPolicy,
+    UnitInfo,
+    WriterInfo,
+)
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
@@ -86,6 +95,24 @@ class SyncAdmin(interface.Admin):
 
     def orderers(self) -> tuple[OrdererInfo, ...]:
         return self._portal.run(lambda: self._twin.orderers())
+
+    def units(self) -> tuple[UnitInfo, ...]:
+        return self._portal.run(lambda: self._twin.units())
+
+    def add_unit(self, address: str) -> int:
+        return self._portal.run(lambda: self._twin.add_unit(address))
+
+    def add_units(self, addresses: Sequence[str]) -> int:
+        return self._portal.run(lambda: self._twin.add_units(addresses))
+
+    def replace_unit(self, unit: int, address: str | None = None, *, timeout: Duration | None = None) -> int:
+        return self._portal.run(lambda: self._twin.replace_unit(unit, address, timeout=timeout))
+
+    def rebuild_units(self, *, timeout: Duration | None = None) -> None:
+        self._portal.run(lambda: self._twin.rebuild_units(timeout=timeout))
+
+    def replace_sequencer(self, sequencer: int | None = None) -> int:
+        return self._portal.run(lambda: self._twin.replace_sequencer(sequencer))
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         return self._portal.run(lambda: self._twin.sessions())
@@ -172,7 +199,25 @@ class SyncPreparedAppends(SyncAppends[LogTwin]):
         self._portal.run(lambda: self._twin.abort(parts))
 
 
-class SyncLog(SyncPreparedAppends[LogTwin]):
+class SyncConsuming(SyncPreparedAppends[LogTwin]):
+    """`awaited.Consuming`, waited for."""
+
+    def consumers(self) -> tuple[ConsumerInfo, ...]:
+        return self._portal.run(lambda: self._twin.consumers())
+
+    def reset_consumer(self, name: str, to: Start) -> int:
+        return self._portal.run(lambda: self._twin.reset_consumer(name, to))
+
+    def delete_consumer(self, name: str) -> None:
+        self._portal.run(lambda: self._twin.delete_consumer(name))
+
+    def change_consumers(
+        self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None
+    ) -> tuple[ConsumerOutcome, ...]:
+        return self._portal.run(lambda: self._twin.change_consumers(commands, timeout=timeout))
+
+
+class SyncLog(SyncConsuming[LogTwin]):
     """`awaited.Log`, waited for."""
 
     def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
@@ -214,6 +259,13 @@ class SyncClusterLog(SyncLog[awaited.ClusterLog], interface.ClusterLog):
 
     def speculate(self, start: Start = "latest", *, where: KeyFilter | None = None) -> SyncSpeculation:
         return SyncSpeculation(self._portal, lambda: self._twin.speculate(start, where=where))
+
+    def write(
+        self, position: int, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None
+    ) -> Receipt:
+        values = held(values)
+        keys = held(keys)
+        return self._portal.run(lambda: self._twin.write(position, values, keys=keys, timeout=timeout))
 
     def fill(self, position: int) -> bool:
         return self._portal.run(lambda: self._twin.fill(position))

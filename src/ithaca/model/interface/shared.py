@@ -107,6 +107,27 @@ class OrdererInfo(msgspec.Struct, frozen=True):
     leads: bool
 
 
+class UnitInfo(msgspec.Struct, frozen=True):
+    """A storage unit: the set that it belongs to, its place in the chain of it (0 is written first), and what it says.
+
+    `set` and `place` are None for a spare, and for one that only keeps what was written before. `ranges` counts the
+    stretches of the log that it has rows of. `copied` is how far it is with what it lacks of one, from 0 to 1; None
+    when it copies nothing.
+
+    >>> UnitInfo(unit=3, address="127.0.0.1:7605", set=0, place=1, ranges=2, state="serving", rows=7).rows
+    7
+    """
+
+    unit: int
+    address: str
+    set: int | None
+    place: int | None
+    ranges: int
+    state: str
+    rows: int | None
+    copied: float | None = None
+
+
 class SessionInfo(msgspec.Struct, frozen=True):
     """A named session: how often it was opened, the lane in which it lives, and for how long nobody has used it.
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ithaca.engines.corfu.sequencing.calls import TakeTokens, Tokens, UnitSealed, Write
+from ithaca.engines.corfu.sequencing.calls import TakeRow, TakeTokens, Tokens, UnitSealed, Write
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.sequencer import Asked as SequencerAsked
 from ithaca.engines.corfu.sequencing.sequencer import Began, Sequencer
 from ithaca.engines.corfu.sequencing.sequencer import Reply as SequencerReply
-from ithaca.engines.corfu.sequencing.unit import Asked, Change, Persist, Reply, RowChange, Unit
+from ithaca.engines.corfu.sequencing.unit import Asked, Change, EpochChange, Persist, Reply, RowChange, Unit
 from ithaca.engines.corfu.storage.unit_store import UnitStore
 from ithaca.sim.corfu.invariants import Invariants
 from ithaca.sim.corfu.row_times import RowTimes
@@ -17,6 +17,9 @@ from ithaca.sim.corfu.rows import AllRows
 from ithaca.sim.rules.witness import seen
 from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
+
+_WHOEVER = -1
+"""In the place of a producer: all who name a row themselves get it, and the head decides."""
 
 
 class Witness:
@@ -49,6 +52,10 @@ class Witness:
 
         def look() -> None:
             for change in changes:
+                if isinstance(change, RowChange) and change.entry.stamp is not None:
+                    self._times.wrote_first(change.row, change.entry.time_us)
+                if isinstance(change, EpochChange) and change.is_sealed:
+                    self._invariants.sealed(change.epoch)
                 self._rows.noted(store.identity, change, projection)
 
         self._judged(look)
@@ -84,6 +91,9 @@ class Witness:
                     for token, want in zip(tokens, wants, strict=True):
                         if token.row != NONE:
                             self._gave(token.row, token.time_us, want.producer, epoch)
+                case SequencerReply(_, Tokens(tokens)), SequencerAsked(_, TakeRow(epoch)):
+                    if tokens[0].row != NONE:
+                        self._gave(tokens[0].row, tokens[0].time_us, _WHOEVER, epoch)
         return effects
 
     def _gave(self, row: int, time_us: int, producer: int, epoch: int) -> None:
