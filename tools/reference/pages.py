@@ -34,7 +34,10 @@ PAGES = [
         "log.md",
         "The log",
         "ithaca",
-        ("open", "connect", "Log", "ClusterLog", "Session", "Pending", "Records", "Subscription", "Batch"),
+        (
+            *("open", "connect", "TLS", "Log", "ClusterLog", "Session", "Pending", "Records", "Subscription", "Batch"),
+            *("Consumer", "Consuming", "ConsumerInfo", "Lag"),
+        ),
         "`ithaca` waits, [`ithaca.aio`](aio.md) has the same names, awaited.",
     ),
     Page(

@@ -1,11 +1,14 @@
 """The synchronous face of the embedded log."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from ithaca.client.consuming.blocking.book import ConsumerBook
+from ithaca.client.consuming.known import Known
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
 from ithaca.model.errors import NotWritten
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
 from ithaca.model.units import Duration, optional_seconds, seconds
@@ -69,7 +72,7 @@ class EmbeddedSession(interface.Session):
         return self._log.commit(ticket, timeout)
 
 
-class EmbeddedLog(interface.Log):
+class EmbeddedLog(ConsumerBook):
     """`ithaca.open`."""
 
     def __init__(self, engine: Engine) -> None:
@@ -155,6 +158,20 @@ class EmbeddedLog(interface.Log):
         ticket, opened = self._engine.opening_ticket(name)
         self.commit(ticket)
         return EmbeddedSession(self, self._engine, name, opened[0].producer_id, opened[0].epoch)
+
+    @property
+    def has_dense_positions(self) -> bool:
+        return True
+
+    def change_consumers(
+        self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None
+    ) -> tuple[ConsumerOutcome, ...]:
+        ticket, outcomes = self._engine.consumers_ticket(commands)
+        self.commit(ticket, timeout)
+        return tuple(outcomes)
+
+    def known_consumers(self) -> Known:
+        return self._engine.known_consumers()
 
     def close(self) -> None:
         self._engine.close()

@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ithaca.cluster.certs.local import secured
 from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.log_files import open_log
@@ -35,6 +36,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.health import ServerStatus
 from ithaca.model.limits import MIB
+from ithaca.model.security.tls import VARIABLES
 from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import SUPERVISOR
 from ithaca.torture.keeper import save_programs
@@ -81,6 +83,11 @@ class ClusterUnderTest:
     def make(self) -> None:
         """Write the files."""
         self.directory.mkdir(mode=0o700)
+        if self.shape.tls:
+            self.file = secured(self.directory, self.file)
+            assert self.file.client_tls is not None
+            # Clients are processes of their own, and this one asks, too: all of them learn it by the environment.
+            os.environ.update(zip(VARIABLES, self.file.client_tls.files, strict=True))
         (self.directory / "cluster.toml").write_text(dump_cluster(self.file), encoding="utf-8")
         save_programs(self.directory, [self._program(place) for place in self.places.values()])
 
@@ -155,11 +162,11 @@ class ClusterUnderTest:
 
     async def status(self) -> ClusterStatus:
         """Every server is asked where it listens, whatever the network is like."""
-        return await cluster_status(list(self.places.values()))
+        return await cluster_status(list(self.places.values()), self.file.client_tls)
 
     async def said_by(self, name: str) -> dict[str, Any] | None:
         """What a server says of itself."""
-        return (await cluster_status([self.places[name]])).servers[0].status
+        return (await cluster_status([self.places[name]], self.file.client_tls)).servers[0].status
 
     async def healed(self) -> None:
         """Wait until nothing is wrong; `NotHealed` when that takes too long."""

@@ -45,6 +45,7 @@ from ithaca.model.errors import (
 from ithaca.model.limits import NAMES_ANSWERED_MAX, ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import lsn_of
 from ithaca.protocol.codec import Received
+from ithaca.protocol.consumers import ChangeConsumers, ConsumersChanged, GetConsumers
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
@@ -82,6 +83,8 @@ class Requests:
             AddOrderer: self._members,
             RemoveOrderer: self._members,
             GetMembers: self._members,
+            ChangeConsumers: self._change_consumers,
+            GetConsumers: self._get_consumers,
         }
 
     def close(self) -> None:
@@ -228,6 +231,20 @@ class Requests:
             named = (each for each in self.server.machine.state.sessions.named() if each.producer_id > message.after)
             found = [(each.producer_id, each.name, each.epoch) for each in islice(named, NAMES_ANSWERED_MAX)]
             connection.answer(request, SessionsAre(tuple(found)))
+
+        self._read(connection, request, answer)
+
+    def _change_consumers(self, connection: Connection, request: Received, message: ChangeConsumers) -> None:
+        assert self.server.consumers is not None
+        waiter = self._waiter(
+            connection, request, lambda outcomes: connection.answer(request, ConsumersChanged(outcomes))
+        )
+        self.server.consumers.change(message.commands, waiter)
+
+    def _get_consumers(self, connection: Connection, request: Received, message: GetConsumers) -> None:
+        def answer(_: int) -> None:
+            if self.server.consumers is not None:
+                connection.answer(request, self.server.consumers.listed(message))
 
         self._read(connection, request, answer)
 
