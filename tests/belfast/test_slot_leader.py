@@ -192,3 +192,16 @@ def test_a_promise_to_an_earlier_leader_has_the_lane_taken_over() -> None:
     world.settle()
     assert lane not in world.lanes
     assert not world.failed
+
+
+def test_reports_free_kept_cuts_while_windows_are_fixed() -> None:
+    """Else nothing is ordered any more once as many are kept as may be."""
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    world.lead()
+    assert world.leader._retention._synced == {}
+    for _ in range(2):
+        world.round()
+    assert world.state.slots.mode == "fixed"
+    assert world.leader._retention._synced == {0: 1 << 40}
