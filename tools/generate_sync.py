@@ -4,8 +4,8 @@
     python tools/generate_sync.py --check   say whether they are up to date, by the exit status
 
 `model/interface/blocking` is the text of `model/interface/awaited` without what is awaited, and `objects/blocking` that
-of `objects/awaited`. In `client/sync/log.py` every member of a class of the awaited interface is one line through the
-portal, unless a hand-written base class has it already.
+of `objects/awaited`, as `client/consuming/blocking` is of its `awaited`. In `client/sync/log.py` every member of a
+class of the awaited interface is one line through the portal, unless a hand-written base class has it already.
 """
 
 import ast
@@ -17,12 +17,16 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "ithaca"
 INTERFACE = PACKAGE / "model" / "interface"
-SOURCES = [INTERFACE / "awaited" / f"{name}.py" for name in ("records", "speculation", "parts", "admin", "log")]
+SOURCES = [
+    INTERFACE / "awaited" / f"{name}.py" for name in ("records", "speculation", "parts", "consumers", "admin", "log")
+]
 OBJECTS = PACKAGE / "objects"
 OBJECT_SOURCES = [
     OBJECTS / "awaited" / f"{name}.py"
     for name in ("catalogue", "follower", "opening", "proposal", "replica", "snapshots", "store", "versions")
 ]
+CONSUMING = PACKAGE / "client" / "consuming"
+CONSUMING_SOURCES = [CONSUMING / "awaited" / f"{name}.py" for name in ("lagging", "handle", "book")]
 BY_HAND = PACKAGE / "client" / "sync" / "appends.py"
 FACE = PACKAGE / "client" / "sync" / "log.py"
 
@@ -56,8 +60,9 @@ WORDS = [
     (r"\banext\(", "next("),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\bAwaitable\[(\w+)\]", r"\1"),
-    (r"\b__a(enter|exit)__\b", r"__\1__"),
-    (r"\b(interface|objects)\.awaited", r"\1.blocking"),
+    (r"\b__a(enter|exit|next)__\b", r"__\1__"),
+    (r"\bStopAsyncIteration\b", "StopIteration"),
+    (r"\b(interface|objects|consuming)\.awaited", r"\1.blocking"),
     (r", awaited(?=[.:])", ""),
     # Words of which the synchronous caller has others.
     (r": `await` it, or its `result`, for the receipt\.", ": its `result` is the receipt."),
@@ -114,7 +119,8 @@ FACES = [
     Face("SyncAdmin", "Admin", "interface.Admin", by_hand=False),
     Face("SyncPartWriter", "PartWriter", "interface.PartWriter", by_hand=False),
     Face("SyncPreparedAppends", "PreparedAppends", "SyncAppends[LogTwin]"),
-    Face("SyncLog", "Log", "SyncPreparedAppends[LogTwin]"),
+    Face("SyncConsuming", "Consuming", "SyncPreparedAppends[LogTwin]"),
+    Face("SyncLog", "Log", "SyncConsuming[LogTwin]"),
     Face("SyncClusterLog", "ClusterLog", "SyncLog[awaited.ClusterLog], interface.ClusterLog"),
 ]
 WRAPPED = {
@@ -236,6 +242,7 @@ def generated() -> dict[Path, str]:
     """What each file has to say."""
     texts = {INTERFACE / "blocking" / source.name: blocking(source) for source in SOURCES}
     texts |= {OBJECTS / "blocking" / source.name: blocking(source) for source in OBJECT_SOURCES}
+    texts |= {CONSUMING / "blocking" / source.name: blocking(source) for source in CONSUMING_SOURCES}
     texts[FACE] = face()
     return {target: formatted(text, target) for target, text in texts.items()}
 

@@ -137,3 +137,16 @@ def test_replicas_that_have_all_had_their_lane_start_again() -> None:
     world.settle()
     assert world.replicas[0, 0].boot == 2
     assert [lane.replica for lane in world.lanes] == [0]
+
+
+def test_reports_free_kept_cuts_while_windows_are_fixed() -> None:
+    """Else nothing is ordered any more once as many are kept as may be."""
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    world.lead()
+    assert world.leader._retention._synced == {}
+    for _ in range(2):
+        world.round()
+    assert world.state.slots.mode == "fixed"
+    assert world.leader._retention._synced == {0: 1 << 40}

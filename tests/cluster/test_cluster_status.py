@@ -128,11 +128,11 @@ def test_without_a_leader_nothing_is_known_of_the_tail() -> None:
 async def test_servers_that_are_not_there() -> None:
     (port,) = free_ports(1)
     address = Address("127.0.0.1", port)
-    status = await cluster_status([ServerPlace("orderer", 1, address)])
+    status = await cluster_status([ServerPlace("orderer", 1, address)], None)
     assert status.servers[0].state == "unreachable"
     assert f"nobody answers at {address}" in status.problems()[0]
     with pytest.raises(Unavailable, match=f"nobody answers at {address} within .*: nobody answers at {address}"):
-        await places_of([address])
+        await places_of([address], None)
 
 
 def test_warnings_of_clocks_and_of_what_retention_is_about_to_trim() -> None:

@@ -5,6 +5,7 @@ from tests.planted.bug import Bug
 from tests.planted.client import CLIENT
 from tests.planted.clocks import CLOCKS
 from tests.planted.connections import CONNECTIONS
+from tests.planted.consumers import CONSUMERS
 from tests.planted.corfu import CORFU
 from tests.planted.corfu_changes import CORFU_CHANGES
 from tests.planted.corfu_flows import CORFU_FLOWS
@@ -30,4 +31,5 @@ BUGS: tuple[Bug, ...] = (
     *CORFU_FLOWS,
     *CORFU_CHANGES,
     *BELFAST,
+    *CONSUMERS,
 )

@@ -11,6 +11,7 @@ from ithaca.engines.scalog.ordering.entries import OpenLane, OrderingEntry
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ConsumersTold,
     EngineOutcome,
     ExpiredSession,
     FinalizedShard,
@@ -169,5 +170,5 @@ def news_of(outcome: Outcome, shard: int) -> object | None:
             return outcome if part.lane.shard == shard else None
         case RefusedEntry() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit() | PartsRenewed():
             return None
-        case WriterForgotten() | EngineOutcome():
+        case WriterForgotten() | ConsumersTold() | EngineOutcome():
             return None

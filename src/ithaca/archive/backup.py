@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ithaca.archive.folder import SEED, Chunk, check_version, chunks, is_chunk, prepare, write_chunk
+from ithaca.archive.pacing import Pacing
 from ithaca.archive.places import Place, place_of
-from ithaca.archive.progress import Advance, Done, untold
+from ithaca.archive.progress import Advance, Done
 from ithaca.model.errors import Corrupt, InvalidInput, Trimmed
 from ithaca.model.interface import Batch as BatchOfLog
 from ithaca.model.interface import Log
 from ithaca.model.limits import MIB
 from ithaca.model.paths import AnyPath
 from ithaca.model.records import Record
+from ithaca.model.units import Size, byte_count
 from ithaca.wire.build import build
 from ithaca.wire.positioned import PositionedBatch
 
@@ -40,10 +42,18 @@ class Fault(NamedTuple):
     problem: str
 
 
-def back_up(log: Log, to: AnyPath, advance: Advance = untold, *, chunk_bytes: int = CHUNK_BYTES) -> Backup:
+def back_up(
+    log: Log,
+    to: AnyPath,
+    advance: Advance | None = None,
+    *,
+    pace: Size | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Backup:
     """Add to the backup in this directory, or at this URL of an object store, all that the log holds by now.
 
-    It is made if need be. A URL, such as `s3://bucket/events`, needs fsspec, and what fsspec needs for that store.
+    It is made if need be. A URL, such as `s3://bucket/events`, needs fsspec, and what fsspec needs for that store. With
+    `pace`, such as `"20MB"`, no more than that is taken in a second, so that others have the rest of disks and network.
 
     >>> import ithaca, tempfile
     >>> with tempfile.TemporaryDirectory() as place, ithaca.open(f"{place}/log") as log:
@@ -51,7 +61,7 @@ def back_up(log: Log, to: AnyPath, advance: Advance = untold, *, chunk_bytes: in
     ...     back_up(log, f"{place}/backup")
     Backup(first=1, stop=3, added=2)
     """
-    place = place_of(to)
+    place, pacing = place_of(to), Pacing(None if pace is None else byte_count(pace, "pace"))
     prepare(place)
     there = chunks(place)
     tail, first = log.tail(), log.first()
@@ -64,7 +74,9 @@ def back_up(log: Log, to: AnyPath, advance: Advance = untold, *, chunk_bytes: in
             for batch in records.batches():
                 before = writing.position
                 size = writing.add(batch)
-                advance(Done(writing.position - before, size, tail - start))
+                if advance is not None:
+                    advance(Done(writing.position - before, size, tail - start))
+                pacing.took(size)
         writing.finish(tail)
     return Backup(there[0].start if there else first, max(start, tail), max(0, tail - start))
 
@@ -148,7 +160,7 @@ def backup_bytes(at: AnyPath) -> int:
     return sum(place.size(name) for name in place.names() if is_chunk(name))
 
 
-def verify_backup(at: AnyPath, advance: Callable[[int], object] = lambda count: None) -> Iterator[Fault]:
+def verify_backup(at: AnyPath, advance: Callable[[int], object] | None = None) -> Iterator[Fault]:
     """Everything that is wrong with a backup; nothing when it is sound. `advance` is told the bytes that were read."""
     place = place_of(at)
     check_version(place)
@@ -161,6 +173,7 @@ def verify_backup(at: AnyPath, advance: Callable[[int], object] = lambda count: 
         try:
             for batch in chunk.batches():
                 batch.records(1, 0)
-                advance(batch.total_bytes)
+                if advance is not None:
+                    advance(batch.total_bytes)
         except Corrupt as error:
             yield Fault(error.file, error.offset, str(error).partition(": ")[2])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ithaca.archive.folder import chunks
 from ithaca.archive.places import place_of
-from ithaca.archive.progress import Advance, Done, untold
+from ithaca.archive.progress import Advance, Done
 from ithaca.model.errors import InvalidInput, Trimmed
 from ithaca.model.interface import Log
 from ithaca.model.limits import MIB
@@ -31,7 +31,7 @@ class Copied(NamedTuple):
     added: int
 
 
-def copy_log(source: Log, target: Log, name: str, advance: Advance = untold, *, start: int = 1) -> Copied:
+def copy_log(source: Log, target: Log, name: str, advance: Advance | None = None, *, start: int = 1) -> Copied:
     """Append to `target` what `source` holds from `start` on, up to its tail as it is now.
 
     `name` is what the source is called, the same whenever this copy is taken up again.
@@ -55,7 +55,7 @@ def copy_log(source: Log, target: Log, name: str, advance: Advance = untold, *, 
         return pour(found, target, f"copy of {digest(name)} from {start}", advance, max(0, tail - start))
 
 
-def restore(backup: AnyPath, target: Log, advance: Advance = untold, *, renumber: bool = False) -> Copied:
+def restore(backup: AnyPath, target: Log, advance: Advance | None = None, *, renumber: bool = False) -> Copied:
     """Append all that a backup, in a directory or at a URL, holds to a log that is empty, at the same positions.
 
     `InvalidInput` where that cannot be: the backup does not begin at 1, or something else is in the log. With
@@ -79,7 +79,7 @@ def pour(
     records: Iterable[Record],
     target: Log,
     session_name: str,
-    advance: Advance,
+    advance: Advance | None,
     total: int | None,
     *,
     same_positions: bool = False,
@@ -97,8 +97,9 @@ def pour(
         seen += len(group)
         step = Done(group[-1].position - (last or group[0].position - 1), size, total)
         last = group[-1].position
-        if seen <= done:
+        if advance is not None and seen <= done:
             advance(step)
+        if seen <= done:
             continue
         fresh = group[max(0, done - (seen - len(group))) :]
         keys = [record.key for record in fresh] if any(record.key is not None for record in fresh) else None
@@ -115,7 +116,8 @@ def pour(
                 "log, or its engine leaves positions empty. Begin again with an empty log that nobody uses, or renumber"
             )
         added += len(fresh)
-        advance(step)
+        if advance is not None:
+            advance(step)
     return Copied(max(done, seen), added)
 
 

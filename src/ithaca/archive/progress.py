@@ -14,7 +14,3 @@ class Done(NamedTuple):
 
 Advance = Callable[[Done], object]
 """Told now and then what was done."""
-
-
-def untold(done: Done) -> None:
-    """For whoever does not want to know."""

@@ -4,9 +4,22 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli import consume, demo, keep, produce, publish, store, upkeep
+from ithaca.cli import consume, consumer, demo, keep, produce, publish, store, upkeep
 from ithaca.cli.bench import bench
-from ithaca.cli.cluster import autoscale, logs, orderer, sequencer, serve, session, shard, status, unit, up, writer
+from ithaca.cli.cluster import (
+    autoscale,
+    certs,
+    logs,
+    orderer,
+    sequencer,
+    serve,
+    session,
+    shard,
+    status,
+    unit,
+    up,
+    writer,
+)
 from ithaca.cli.proving import check_history, sim, torture
 
 app = typer.Typer(
@@ -58,10 +71,12 @@ app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)
 app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
 app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
 app.add_typer(store.app, name="store")
+app.add_typer(consumer.app, name="consumer")
 app.add_typer(shard.app, name="shard")
 app.add_typer(orderer.app, name="orderer")
 app.add_typer(unit.app, name="unit")
 app.add_typer(sequencer.app, name="sequencer")
 app.add_typer(session.app, name="session")
 app.add_typer(writer.app, name="writer")
+app.add_typer(certs.app, name="certs")
 app.add_typer(bench.app, name="bench")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.options import BootstrapOption, JsonOption, PathOption, TimeoutOption, examples
+from ithaca.cli.options import BootstrapOption, JsonOption, PathOption, TimeoutOption, examples, parse_size
 from ithaca.cli.output import emit, emit_json, note
 from ithaca.cli.progress import archive_progress
 from ithaca.cli.target import Cluster, Embedded, chosen_target, parse_bootstrap
@@ -27,6 +27,7 @@ RESTORE_EXAMPLES = examples(
 COPY_EXAMPLES = examples("ithaca copy ./events 127.0.0.1:7600", "ithaca copy 127.0.0.1:7600 ./events")
 SALVAGE_EXAMPLES = examples("ithaca salvage ./damaged ./saved")
 
+LOWEST_PRIORITY = 19
 LEFT_OUT = 3
 """The exit status of `salvage` when something could not be read."""
 
@@ -38,18 +39,24 @@ def backup(
     to: Annotated[str, typer.Option("--to", metavar="DIR|URL", help="The backup: made if missing, else added to.")],
     path: PathOption = None,
     bootstrap: BootstrapOption = None,
+    pace: Annotated[
+        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Take at most so much a second: 20MB.")
+    ] = None,
     timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Keep all that a log holds by now in a directory or an object store, or add what came since the last time.
 
-    Appends go on meanwhile. Killed at any point, it goes on where it was. Check it with ithaca verify -p DIR. URLs of
-    object stores, such as s3://bucket/events, need the package fsspec and what it needs for that store.
+    Appends go on meanwhile: it runs at the lowest priority, so that others have this machine's processors first;
+    --pace spares disks and network, too. Killed at any point, it goes on where it was. Check it with
+    ithaca verify -p DIR. URLs of object stores, such as s3://bucket/events, need the package fsspec and what it
+    needs for that store.
     """
     from ithaca.archive.backup import back_up
 
+    os.nice(LOWEST_PRIORITY)
     with chosen_target(context, path, bootstrap, timeout).reader() as log, archive_progress() as advance:
-        made = back_up(log, to, advance)
+        made = back_up(log, to, advance, pace=pace)
     if as_json:
         emit_json(made._asdict())
     else:
@@ -72,8 +79,11 @@ def restore(
     Times of records are those of the restore.
     """
     from ithaca.archive.copying import restore as restored
+    from ithaca.archive.folder import check_version
+    from ithaca.archive.places import place_of
 
     target = chosen_target(context, path, bootstrap, timeout)
+    check_version(place_of(source))  # before anything is made
     with target.writer(create=True) as log, archive_progress() as advance:
         _say(restored(source, log, advance, renumber=renumber), as_json)
 
@@ -112,10 +122,12 @@ def salvage(
     The damaged one is not changed. Exit status 0 when everything could be read, 3 when something was left out.
     """
     import ithaca
-    from ithaca.archive.salvage import salvage as salvaged
+    from ithaca.archive.salvaging import Salvage
+    from ithaca.archive.salvaging import salvage as salvaged
 
     if source.absolute() == target.absolute():
         raise typer.BadParameter("FROM and TO are the same directory")
+    Salvage(source)  # before anything is made
     with ithaca.open(target) as log, archive_progress() as advance:
         copied, left_out = salvaged(source, log, advance)
     for each in left_out:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import get_args
 
 from ithaca.cluster import log_files, state
+from ithaca.cluster.certs.local import DIRECTORY as TLS_DIRECTORY
+from ithaca.cluster.certs.local import certify, secured
 from ithaca.cluster.layout import has_shards, local_cluster, serve_command, servers_of, spares_of
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.ports import refuse_taken
@@ -46,6 +48,7 @@ class Wanted:
     retention_age_s: float | None = None
     retention_bytes: int | None = None
     """Of a shard, on each of its replicas."""
+    tls: bool | None = None
 
     @property
     def retention(self) -> Retention | None:
@@ -82,10 +85,13 @@ def locked_cluster(directory: Path, wanted: Wanted) -> Iterator[ClusterFile]:
             refuse_difference(directory, file, wanted)
             _refuse_other_retention(directory, file, wanted)
             _refuse_exposed(directory, file)
+            certify(directory, file)
             refuse_taken(file.addresses())
         else:
             file = _new_cluster(wanted)
             refuse_taken(file.addresses())
+            if wanted.tls:
+                file = secured(directory, file)
             new = directory / f"{FILE}.new"
             new.write_text(dump_cluster(file), encoding="utf-8")
             os.replace(new, directory / FILE)
@@ -113,7 +119,7 @@ def _refuse_foreign(directory: Path) -> None:
         raise InvalidInput(f"{directory} is a file, not a directory")
     if not directory.exists() or (directory / FILE).exists():
         return
-    ours = {FILE + ".new", directory_lock.NAME, log_files.DIRECTORY, state.NAME, state.NAME + ".new"}
+    ours = {FILE + ".new", directory_lock.NAME, log_files.DIRECTORY, state.NAME, state.NAME + ".new", TLS_DIRECTORY}
     foreign = sorted(each.name for each in directory.iterdir() if each.name not in ours)
     if foreign:
         raise InvalidInput(
@@ -182,6 +188,7 @@ def refuse_difference(directory: Path, file: ClusterFile, wanted: Wanted) -> Non
         ("aggregators", str(len(file.aggregators)), wanted.aggregators),
         ("engine", file.engine, wanted.engine),
         ("masking", str(all(shard.masking for shard in file.shards)), wanted.masking),
+        ("tls", str(file.tls is not None), wanted.tls),
     ]:
         if asked is not None and str(asked) != there:
             raise InvalidInput(

@@ -10,6 +10,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import EngineName, Feature
 from ithaca.model.errors import Unsupported
 from ithaca.model.health import Health, ServerStatus, plain_health
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -55,7 +56,7 @@ class Engine(Protocol):
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
         """A handle on the cluster that has these servers; `Unavailable` when none of them answers in time."""
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
         """Every server of the cluster that the first of these which answers belongs to; `Unavailable` if none does.
 
         Unless the engine says otherwise, these are all that there are.

@@ -4,7 +4,7 @@
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
-│                                NoSuchOrderer LastOrderer NoSuchUnit NoSuchSession NoSuchWriter
+│                                NoSuchOrderer LastOrderer NoSuchUnit NoSuchSession NoSuchWriter NoSuchConsumer
 │                                NoSuchMethod NotEncodable
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop) EmptyPosition(next)
 │                                PositionTaken
@@ -14,7 +14,7 @@ IthacaError (retry, refresh, outcome_unknown)
 ├ StorageError                   StorageFull Fenced Corrupt(file, offset)
 ├ Unavailable                    Overloaded NamesFull Conflict DeadlineExceeded (TimeoutError)
 ├ SessionError                   SessionFenced SessionExpired SequenceGap SequenceConflict WrongLane PartGone
-│                                PublishConflict(writer, key, owner, position, count)
+│                                PublishConflict(writer, key, owner, position, count) ConsumerFenced
 ├ ProtocolError                  VersionMismatch EngineMismatch(engine) AuthenticationFailed
 └ TaskFailed(position, step)     UndoFailed
 ```
@@ -119,6 +119,10 @@ class NoSuchSession(InvalidInput):
 
 class NoSuchWriter(InvalidInput):
     """No writer of this name is remembered: it never published, or was forgotten."""
+
+
+class NoSuchConsumer(InvalidInput):
+    """No consumer has this name: it was never opened, was deleted, or has expired."""
 
 
 class NoSuchMethod(InvalidInput):
@@ -354,6 +358,10 @@ class PartGone(SessionError):
 
     Nothing of it was published with this call: prepare it again.
     """
+
+
+class ConsumerFenced(SessionError):
+    """The consumer was opened again elsewhere, or reset: what this handle commits does not count any more."""
 
 
 class WrongLane(SessionError):

@@ -19,6 +19,7 @@ from ithaca.model.records import Compression, Retention
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
+from ithaca.sim.clients.consumers import with_consumers
 from ithaca.sim.engine import simulated
 from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.faults.running import RUNNING_FAULTS
@@ -131,6 +132,8 @@ class Configuration:
     """After how long an idle session expires; 0: never."""
     drivers: int = 0
     """Clients that do as Spark's sink does (`sim.clients.spark_drivers`)."""
+    consumers: int = 0
+    """Programs of one named consumer (`sim.clients.consumers`)."""
     flood: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
 
@@ -205,7 +208,7 @@ def configuration_of(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Configur
     True
     """
     added = simulated(engine)
-    return added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults)))
+    return with_consumers(added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults))))
 
 
 def _shared(seed: int, engine: EngineName, kinds: tuple[str, ...]) -> Configuration:

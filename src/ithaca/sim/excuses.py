@@ -54,6 +54,8 @@ DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "read a range": _READING,
     "trim": (*_READING, StorageFull),
     "publish": (Unavailable, StorageFull, PartGone, PublishConflict, WrongLane),
+    "consume": (*_READING, StorageFull),
+    "reset a consumer": (*_READING, StorageFull),
     "add a shard": (Unavailable, StorageFull),
     "finalize a shard": (Unavailable, StorageFull, LastShard, NoSuchShard),
     "replace a replica": (Unavailable, StorageFull, AddressInUse, NoSuchShard, NoSuchReplica, InvalidInput),

@@ -25,6 +25,7 @@ from ithaca.runtime import machine
 from ithaca.server.options import ServerOptions
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.sim.clients.administrator import Administrator
+from ithaca.sim.clients.consumers import Consuming, Ledger
 from ithaca.sim.clients.producers import Producer
 from ithaca.sim.clients.readers import Reader
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
@@ -108,6 +109,9 @@ class World:
         if {"add-shard", "finalize", FINALIZE_UNHEARD, REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
         self._roles += self.simulation.clients()
+        ledger = Ledger()
+        self.consumers = [Consuming(self, number, ledger) for number in range(configuration.consumers)]
+        self._roles += self.consumers
         self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
         self.is_loaded = True
         """Whether producers go on."""

@@ -1,5 +1,6 @@
 """Three servers of a variant as processes of a measurement: killed, started again, and looked at."""
 
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -43,6 +44,15 @@ class Group:
     def kill(self, number: int) -> None:
         self._processes[number].kill()
         self._processes[number].wait()
+
+    @contextmanager
+    def stopped(self, number: int) -> Iterator[None]:
+        """Have a server do nothing for a while."""
+        self._processes[number].send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._processes[number].send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         stop_servers(list(self._processes.values()))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli.bench import cluster, emulate, experiments, objects, raft, regress, spark, speculation
+from ithaca.cli.bench import cluster, corfu, emulate, experiments, objects, raft, regress, spark, speculation
 from ithaca.cli.bench.options import (
     BENCH_DIRECTORY,
     BatchOption,
@@ -194,4 +194,5 @@ app.command(epilog=objects.STORE_EXAMPLES)(objects.store)
 app.command(epilog=objects.VERSIONS_EXAMPLES)(objects.versions)
 app.command(epilog=regress.REGRESS_EXAMPLES)(regress.regress)
 app.add_typer(raft.app, name="raft")
+app.add_typer(corfu.app, name="corfu")
 app.add_typer(speculation.app, name="speculation")

@@ -4,14 +4,19 @@ from collections.abc import Callable, Coroutine, Iterable
 from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
+from ithaca.client.consuming.awaited.book import ConsumerBook
+from ithaca.client.consuming.blocking.book import open_consumer
+from ithaca.client.consuming.committing import CommitRule
 from ithaca.client.intake import Intake
 from ithaca.client.outbox import Outbox, SyncPending
 from ithaca.client.portal import Portal
 from ithaca.model import interface
+from ithaca.model.engine import Feature
 from ithaca.model.errors import LogClosed
 from ithaca.model.interface import awaited
+from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import BATCH_RECORDS_MAX
-from ithaca.model.records import Buffer, Compression, Keys, Receipt, Values
+from ithaca.model.records import Buffer, Compression, KeyFilter, Keys, Receipt, Start, Values
 from ithaca.model.units import Duration, optional_seconds
 
 LogTwin = TypeVar("LogTwin", bound=awaited.Log)
@@ -56,6 +61,21 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
     def submit_many(self, values: Values, *, keys: Keys | None = None) -> SyncPending:
         return self._outbox.put_batch(values, keys, noted=True)
 
+    def consumer(
+        self,
+        name: str,
+        *,
+        start: Start = "earliest",
+        where: KeyFilter | None = None,
+        commit_records: int | None = None,
+        commit_s: Duration | None = None,
+    ) -> interface.Consumer:
+        twin = self._twin
+        if not isinstance(twin, ConsumerBook):
+            raise unsupported(Feature.CONSUMERS)
+        rule = CommitRule(commit_records, commit_s)
+        return open_consumer(self, name, start, where, rule, is_dense=twin.has_dense_positions)
+
     def flush(self, *, timeout: Duration | None = None) -> None:
         timeout_s = optional_seconds(timeout)
         self._outbox.check()
@@ -67,7 +87,7 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
         self._outbox.refuse(LogClosed("the handle was closed"))
         self._portal.run(self._close)
         self._closed = True
-        self._outbox.raise_failure()
+        self._outbox.failure.raise_once()
 
     async def _close(self) -> None:
         self._outbox.drain()

@@ -10,6 +10,7 @@ from ithaca.client.sync.appends import LogTwin, SyncAppends, held
 from ithaca.client.sync.records import SyncRecords, SyncSubscription
 from ithaca.client.sync.speculation import SyncSpeculation
 from ithaca.model import interface
+from ithaca.model.consumers import ConsumerCommand, ConsumerInfo, ConsumerOutcome
 from ithaca.model.interface import awaited
 from ithaca.model.interface.shared import (
     ClusterStatus,
@@ -198,7 +199,25 @@ class SyncPreparedAppends(SyncAppends[LogTwin]):
         self._portal.run(lambda: self._twin.abort(parts))
 
 
-class SyncLog(SyncPreparedAppends[LogTwin]):
+class SyncConsuming(SyncPreparedAppends[LogTwin]):
+    """`awaited.Consuming`, waited for."""
+
+    def consumers(self) -> tuple[ConsumerInfo, ...]:
+        return self._portal.run(lambda: self._twin.consumers())
+
+    def reset_consumer(self, name: str, to: Start) -> int:
+        return self._portal.run(lambda: self._twin.reset_consumer(name, to))
+
+    def delete_consumer(self, name: str) -> None:
+        self._portal.run(lambda: self._twin.delete_consumer(name))
+
+    def change_consumers(
+        self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None
+    ) -> tuple[ConsumerOutcome, ...]:
+        return self._portal.run(lambda: self._twin.change_consumers(commands, timeout=timeout))
+
+
+class SyncLog(SyncConsuming[LogTwin]):
     """`awaited.Log`, waited for."""
 
     def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:

@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from ithaca.client.ahead_records import SyncAheadRecords
+from ithaca.client.ahead_records import AheadRecords, SyncAheadRecords
 from ithaca.client.portal import Portal
 from ithaca.model import interface
 from ithaca.model.interface import Batch, awaited
 from ithaca.model.limits import POLL_RECORDS_MAX
-from ithaca.model.records import Record
+from ithaca.model.records import Record, Start
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.runtime.checks import check_max_records, closed_subscription
 from ithaca.runtime.read_ahead import ReadAhead
@@ -66,6 +66,10 @@ class _Buffered(SyncAheadRecords[_Fetched], Generic[Twin]):
         self._closed = True
         if not self._portal.forked and not self._portal.ended:
             self._portal.run(self._twin.close)
+
+    def _bounds(self) -> tuple[str, int, Start | None]:
+        origin, stop = self._twin.bounds() if isinstance(self._twin, AheadRecords) else ("a cluster", None)
+        return origin, self.position, stop
 
     def _has_more(self) -> bool:
         return self._fill(None)

@@ -12,6 +12,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.errors import ConfigError
 from ithaca.model.health import Health, ServerStatus
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -45,8 +46,8 @@ class Belfast:
 
         return await open_log(bootstrap, settings)
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
-        return await _SCALOG.places(bootstrap)
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
+        return await _SCALOG.places(bootstrap, tls)
 
     def stored_runs(self, disk: Disk, directory: str) -> Iterator[StoredRun]:
         return _SCALOG.stored_runs(disk, directory)

@@ -130,4 +130,4 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     230: Speculated,
 }
 
-register(TYPES)
+register(TYPES, for_servers=(DiskIs, LaneReportIs, LaneSynced))

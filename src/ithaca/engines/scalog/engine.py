@@ -11,6 +11,7 @@ from ithaca.engines.scalog.name import NAME
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.health import Health, ServerStatus
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -50,10 +51,10 @@ class Scalog:
 
         return await open_log(bootstrap, settings)
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
         from ithaca.engines.scalog.client.admin.places import places_of
 
-        return await places_of(bootstrap)
+        return await places_of(bootstrap, tls)
 
     def stored_runs(self, disk: Disk, directory: str) -> Iterator[StoredRun]:
         from ithaca.engines.scalog.storage.stored import stored_runs

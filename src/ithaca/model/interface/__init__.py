@@ -9,6 +9,7 @@ The conformance suite (`tests/conformance`) states the behaviour behind these si
 """
 
 from ithaca.model.interface.blocking.admin import Admin
+from ithaca.model.interface.blocking.consumers import Consumer, Consuming
 from ithaca.model.interface.blocking.log import ClusterLog, Log, Pending, Session
 from ithaca.model.interface.blocking.parts import PartWriter, PreparedAppends
 from ithaca.model.interface.blocking.records import Records, Subscription
@@ -30,6 +31,8 @@ __all__ = [
     "Batch",
     "ClusterLog",
     "ClusterStatus",
+    "Consumer",
+    "Consuming",
     "Log",
     "OrdererInfo",
     "PartWriter",

@@ -132,6 +132,7 @@ class SlotLeader(CutProposer):
     def decide(self, now_us: int, time_us: int) -> list[LeaderEffect]:
         """All that is due now."""
         self._now_us = max(self._now_us, now_us)
+        self._take_in()
         kept = self.keeper.look(now_us)
         effects: list[LeaderEffect] = [each if isinstance(each, StartAgain) else Propose(each) for each in kept]
         cut = self.propose(now_us, time_us) if self.is_free else None

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from ithaca.client.asking import ask_status
+from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
 from ithaca.client.fetched import Bounds, Fetched, FetchingLog, trimmed
 from ithaca.client.intake import Slot
@@ -31,13 +32,16 @@ from ithaca.model.errors import (
     IthacaError,
     NamesFull,
     NotWritten,
+    ProtocolError,
     SessionExpired,
     Unavailable,
+    unknown_copy,
 )
 from ithaca.model.interface import ClusterStatus
 from ithaca.model.records import Durability, Keys, Receipt, Record, Values
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.model.view import Address
+from ithaca.protocol.codec import Message
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_position, check_session_name, too_late
 from ithaca.runtime.futures import within
@@ -46,7 +50,7 @@ from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 
 
-class CorfuLog(FetchingLog):
+class CorfuLog(ClusterConsumers, FetchingLog):
     """A handle: connections to units, sequencers and the Raft group, and what it knows of them."""
 
     def __init__(self, links: Links, driver: Driver, settings: ClientSettings, durability: Durability) -> None:
@@ -58,6 +62,19 @@ class CorfuLog(FetchingLog):
         self._placer = Placer(driver, durability)
         self._rows = RowReader(driver)
         self._gathered: Gathered | None = None
+
+    async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
+        self.check()
+        deadline, pauses = Deadline(self._settings.timeout_s if timeout_s is None else timeout_s), Backoff()
+        is_unknown = False
+        while True:
+            try:
+                return await self._links.ask_leader(message)
+            except (Unavailable, ProtocolError) as error:
+                is_unknown = is_unknown or error.outcome_unknown
+                if deadline.passed:
+                    raise unknown_copy(error) if is_unknown else error from None
+            await pauses.pause(deadline)
 
     # Appending
 
@@ -226,7 +243,7 @@ class CorfuLog(FetchingLog):
         problems = []
         for address in addresses:
             try:
-                servers.append(await ask_status(address))
+                servers.append(await ask_status(address, self._links.tls))
             except IthacaError as error:
                 problems.append(f"{address} does not answer: {error}")
                 servers.append({"address": str(address), "state": "unreachable", "error": str(error)})
@@ -239,7 +256,7 @@ class CorfuLog(FetchingLog):
 
 async def open_log(bootstrap: tuple[Address, ...], settings: ClientSettings) -> CorfuLog:
     """A handle on the cluster that has these servers; `Unavailable` when none of them answers in time."""
-    links = Links(bootstrap)
+    links = Links(bootstrap, settings.tls)
     deadline, pauses = Deadline(settings.timeout_s), Backoff()
     while True:
         try:

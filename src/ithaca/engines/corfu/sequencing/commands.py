@@ -6,9 +6,11 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.engines.corfu.sequencing.calls import Answer, Call, Known
 from ithaca.engines.corfu.sequencing.limits import UNITS_MAX
 from ithaca.engines.corfu.sequencing.projection import Chain, Natural, RowNumber, UnitMember, UnitNumber
+from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.limits import SESSION_NAME_BYTES_MAX
 from ithaca.model.view import Address
 
@@ -113,7 +115,7 @@ class GetSession(Call, frozen=True, array_like=True):
     producer: Natural
 
 
-Command = FoundLog | NextEpoch | Grant | Settled | AddUnit | OpenSession | ExpireSession | TrimLog
+Command = FoundLog | NextEpoch | Grant | Settled | AddUnit | OpenSession | ExpireSession | TrimLog | ConsumerChanges
 
 
 class SessionIs(Answer, frozen=True, array_like=True):
@@ -140,4 +142,10 @@ class Void(Answer, frozen=True, array_like=True):
     known: Known | None = None
 
 
-Outcome = Known | SessionIs | Void
+class ConsumersTold(Answer, frozen=True, array_like=True):
+    """What came of each command of a `ConsumerChanges`."""
+
+    outcomes: tuple[ConsumerOutcome, ...]
+
+
+Outcome = Known | SessionIs | ConsumersTold | Void

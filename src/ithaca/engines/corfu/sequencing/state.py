@@ -1,18 +1,19 @@
-"""What Raft agrees on: the projection of each epoch, the bound, the sessions and the trim point.
+"""What Raft agrees on: the projection of each epoch, the bound, the sessions, the consumers and the trim point.
 
 `apply` is a pure function of the state and the entry. The next projection is computed here, from what was sealed, and
 not by whoever proposes: so whoever seals, and whatever else is decided meanwhile, each projection follows one.
 """
 
 from collections import OrderedDict
-from typing import Any
 
 import msgspec
 
+from ithaca.consumers.table import ConsumerChanges, ConsumerTable, PackedConsumers
 from ithaca.engines.corfu.sequencing.calls import Known
 from ithaca.engines.corfu.sequencing.commands import (
     AddUnit,
     Command,
+    ConsumersTold,
     ExpireSession,
     FoundLog,
     Grant,
@@ -51,6 +52,7 @@ class ProjectionState:
         self._producer_last = 0
         self._sessions: OrderedDict[str, tuple[int, int]] = OrderedDict()
         """Producer and epoch by name, the one that was opened longest ago first."""
+        self.consumers = ConsumerTable()
 
     @property
     def known(self) -> Known | None:
@@ -94,6 +96,8 @@ class ProjectionState:
                 return self._open(name)
             case ExpireSession(name):
                 self._sessions.pop(name, None)
+            case ConsumerChanges():
+                return ConsumersTold(self.consumers.apply(command))
             case _:
                 return self._void(f"epoch {command.epoch} is not {projection.epoch}, which holds now")
         return self._told()
@@ -198,11 +202,12 @@ class ProjectionState:
             self._producer_last,
             [(name, *session) for name, session in self._sessions.items()],
         )
-        return msgspec.msgpack.encode(body)
+        consumers = self.consumers.packed()
+        return msgspec.msgpack.encode((*body, consumers) if consumers else body)
 
     @classmethod
     def restored(cls, data: bytes) -> "ProjectionState":
-        """The state that a snapshot holds."""
+        """The state that a snapshot holds; of versions that knew of no consumers, or had none yet, it is shorter."""
         state = cls()
         sessions: list[tuple[str, int, int]]
         (
@@ -216,13 +221,25 @@ class ProjectionState:
             state.sizes,
             state._producer_last,
             sessions,
-        ) = msgspec.msgpack.decode(data, type=_Body)
+            packed,
+        ) = msgspec.structs.astuple(msgspec.msgpack.decode(data, type=_Body))
+        state.consumers = ConsumerTable(packed)
         state._sessions = OrderedDict((name, (producer, epoch)) for name, producer, epoch in sessions)
         return state
 
 
-_Named: Any = list[tuple[str, int, int]]
-_Body: Any = tuple[int, FoundLog | None, Projection | None, int, int, int, int, tuple[int, ...], int, _Named]
+class _Body(msgspec.Struct, frozen=True, array_like=True):
+    index: int
+    founded: FoundLog | None
+    projection: Projection | None
+    bound: int
+    trim: int
+    time_us: int
+    unit_last: int
+    sizes: tuple[int, ...]
+    producer_last: int
+    sessions: list[tuple[str, int, int]]
+    consumers: PackedConsumers = PackedConsumers()
 
 
 def _objection(projection: Projection, command: NextEpoch, units: tuple[UnitMember, ...]) -> str:

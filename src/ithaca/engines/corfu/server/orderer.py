@@ -5,26 +5,38 @@ only.
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import SEQUENCER_CALLS, Decide
 from ithaca.engines.corfu.sequencing.calls import GetProjection
-from ithaca.engines.corfu.sequencing.commands import Command, FoundLog, GetSession, GetSessions
+from ithaca.engines.corfu.sequencing.commands import (
+    Command,
+    ConsumersTold,
+    FoundLog,
+    GetSession,
+    GetSessions,
+)
 from ithaca.engines.corfu.server.caretaking import Caretaker
 from ithaca.engines.corfu.server.founding import founding
 from ithaca.engines.corfu.server.machine import ProjectionMachine, encoded
 from ithaca.engines.corfu.server.metrics import ORDERER, ORDERER_COUNTS, StatusMetrics, registry_of
 from ithaca.engines.corfu.server.sequencing import Caller, SequencerService
 from ithaca.model.config.cluster import ClusterFile
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.protocol.codec import Message, Received
+from ithaca.protocol.consumers import ChangeConsumers, ConsumersChanged, GetConsumers
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.raft.events import Role, RoleChanged
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.machine import wall_us
 from ithaca.runtime.raft.ports import Waiter
+from ithaca.server.consumers import ConsumerDesk
 from ithaca.server.options import ServerOptions
 from ithaca.server.raft_host.hosting import HostingServer
 from ithaca.server.raft_host.orderers import agreed_orderers
@@ -42,11 +54,17 @@ class OrdererServer(HostingServer, Peer):
     ) -> None:
         super().__init__(file, server, directory, options)
         self._machine = ProjectionMachine()
-        self._links = Links([place.address for place in file.orderers])
+        self._links = Links([place.address for place in file.orderers], self._greeter.hello().tls)
         self._sequencer = SequencerService(server, self._links)
         units = [*(replica.address for shard in file.shards for replica in shard.replicas), *file.spares]
         self._caretaker = Caretaker(self._links, units, lambda: self._machine.state.founded is not None)
         self._founding: asyncio.Task[None] | None = None
+
+    @cached_property
+    def _consumers(self) -> ConsumerDesk:
+        return ConsumerDesk(
+            self._propose_consumers, lambda: self._machine.state.consumers, wall_us, self._file.consumer_idle_s
+        )
 
     # Life
 
@@ -59,6 +77,7 @@ class OrdererServer(HostingServer, Peer):
         """Stop cleanly: what is being written is finished. Idempotent."""
         if self._founding is not None:
             self._founding.cancel()
+        self._consumers.end()
         await self._caretaker.close()
         await self._sequencer.close()
         await self._close_host()
@@ -73,6 +92,10 @@ class OrdererServer(HostingServer, Peer):
             self._founding.cancel()
             self._founding = None
         self._caretaker.lead(change.role is Role.LEADER)
+        if change.role is Role.LEADER:
+            self._consumers.begin()
+        else:
+            self._consumers.end()
         if change.role is Role.LEADER and self._machine.state.projection is None:
             self._founding = asyncio.create_task(self._found())
 
@@ -97,6 +120,12 @@ class OrdererServer(HostingServer, Peer):
                 connection.answer(received, StatusIs(encode_status(self.status())))
             case Decide(FoundLog()):
                 raise ProtocolError("a log is founded by its first leader alone")
+            case Decide(ConsumerChanges()):
+                raise ProtocolError("consumers are changed by ChangeConsumers, with what others ask for")
+            case ChangeConsumers(commands):
+                self._change_consumers(connection, received, commands)
+            case GetConsumers():
+                self._read(connection, received, lambda: self._consumers.listed(message))
             case Decide(command):
                 self._decide(connection, received, command)
             case GetProjection():
@@ -112,6 +141,32 @@ class OrdererServer(HostingServer, Peer):
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         """Whoever is gone needs no answer."""
+
+    def _change_consumers(
+        self, connection: Connection, received: Received, commands: tuple[ConsumerCommand, ...]
+    ) -> None:
+        if not self.host.driver.is_leader:
+            self._redirect(connection, received)
+            return
+        waiter = Waiter(
+            lambda outcomes: connection.answer(received, ConsumersChanged(outcomes)),
+            lambda error: connection.fail(received, error),
+        )
+        self._consumers.change(commands, waiter)
+
+    def _propose_consumers(
+        self,
+        changes: ConsumerChanges,
+        done: Callable[[tuple[ConsumerOutcome, ...]], None],
+        failed: Callable[[IthacaError], None],
+    ) -> None:
+        def applied(outcome: object) -> None:
+            if isinstance(outcome, ConsumersTold):
+                done(outcome.outcomes)
+            else:
+                failed(Unavailable("the log is not founded yet: not all of its units have answered"))
+
+        self._submit(changes, applied, failed)
 
     def _decide(self, connection: Connection, received: Received, command: Command) -> None:
         if self.host.driver.is_leader:

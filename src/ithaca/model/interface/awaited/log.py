@@ -6,6 +6,7 @@ from typing import Any, overload
 
 from ithaca.model.engine import Feature
 from ithaca.model.interface.awaited.admin import Admin
+from ithaca.model.interface.awaited.consumers import Consuming
 from ithaca.model.interface.awaited.parts import PreparedAppends
 from ithaca.model.interface.awaited.records import Closing, Records, Subscription
 from ithaca.model.interface.awaited.speculation import Speculation
@@ -27,6 +28,8 @@ class Pending(ABC):
     >>> asyncio.run(main())
     1
     """
+
+    __slots__ = ()
 
     @abstractmethod
     async def result(self, timeout: Duration | None = None) -> Receipt:
@@ -90,7 +93,7 @@ class Session(ABC):
         """Append one atomic batch whose first record has the number `seq` (default: the next number)."""
 
 
-class Log(PreparedAppends, Closing, NotSequence):
+class Log(PreparedAppends, Consuming, Closing, NotSequence):
     """A totally ordered log of records. `ithaca.aio.open` gives one; `close` is idempotent.
 
     >>> import asyncio, ithaca.aio
@@ -175,7 +178,7 @@ class Log(PreparedAppends, Closing, NotSequence):
 
     def __dir__(self) -> list[str]:
         """Without what this log cannot do."""
-        return [name for name in super().__dir__() if not refuses(type(self), name, (Log, PreparedAppends))]
+        return [name for name in super().__dir__() if not refuses(type(self), name, (Log, PreparedAppends, Consuming))]
 
 
 class ClusterLog(Log):

@@ -9,6 +9,7 @@ from typing import overload
 
 from ithaca.model.engine import Feature
 from ithaca.model.interface.blocking.admin import Admin
+from ithaca.model.interface.blocking.consumers import Consuming
 from ithaca.model.interface.blocking.parts import PreparedAppends
 from ithaca.model.interface.blocking.records import Closing, Records, Subscription
 from ithaca.model.interface.blocking.speculation import Speculation
@@ -28,6 +29,8 @@ class Pending(ABC):
     ...     pending.result().position
     1
     """
+
+    __slots__ = ()
 
     @abstractmethod
     def result(self, timeout: Duration | None = None) -> Receipt:
@@ -86,7 +89,7 @@ class Session(ABC):
         """Append one atomic batch whose first record has the number `seq` (default: the next number)."""
 
 
-class Log(PreparedAppends, Closing, NotSequence):
+class Log(PreparedAppends, Consuming, Closing, NotSequence):
     """A totally ordered log of records. `ithaca.open` gives one; `close` is idempotent.
 
     >>> import ithaca
@@ -167,7 +170,7 @@ class Log(PreparedAppends, Closing, NotSequence):
 
     def __dir__(self) -> list[str]:
         """Without what this log cannot do."""
-        return [name for name in super().__dir__() if not refuses(type(self), name, (Log, PreparedAppends))]
+        return [name for name in super().__dir__() if not refuses(type(self), name, (Log, PreparedAppends, Consuming))]
 
 
 class ClusterLog(Log):

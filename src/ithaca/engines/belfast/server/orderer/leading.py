@@ -20,7 +20,7 @@ from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.limits import ORDERER_RETRY_S
-from ithaca.protocol.greeting import Hello
+from ithaca.runtime.dialling import Said
 from ithaca.runtime.machine import monotonic_ns
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.driver import RaftDriver
@@ -50,7 +50,7 @@ class SlotLeaderService(LeaderService):
         driver: RaftDriver,
         metrics: OrdererMetrics,
         ready: Callable[[], None],
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         clock: OrderTime,
         streams: SlotStreams,
     ) -> None:

@@ -13,8 +13,8 @@ from ithaca.engines.scalog.server.replica.order import Follower, OrderLink
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Said
 
 
 class SlotFollower(Follower, Protocol):
@@ -32,7 +32,7 @@ class SlotOrderLink(OrderLink):
         self,
         orderers: tuple[Address, ...],
         join: Join,
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         follower: SlotFollower,
         sign_every_s: float,
         disk: int,
@@ -62,7 +62,7 @@ class SlotOrderLink(OrderLink):
 class SlotCopies(Copies):
     """Copies of the peers' lanes, whose primaries hear how much of them is synced here."""
 
-    def __init__(self, taker: Taker, hello: Callable[[], Hello], synced: Callable[[LaneId], Ack]) -> None:
+    def __init__(self, taker: Taker, hello: Callable[[], Said], synced: Callable[[LaneId], Ack]) -> None:
         """`synced` says how much of a lane is synced here."""
         super().__init__(taker, hello)
         self._synced = synced

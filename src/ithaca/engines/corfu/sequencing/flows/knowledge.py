@@ -126,7 +126,8 @@ def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
         pause = patience.pause(0)
         if patience.is_over:
             yield from reconfigured(knowledge, projection)
-        yield pause
+        if knowledge.epoch == projection.epoch:
+            yield pause
 
 
 def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCall) -> Steps[UnitAnswer | None]:
@@ -155,8 +156,9 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
         pause = patience.pause(answer.ms if isinstance(answer, Lost) else knowledge.patience_ms)
         if patience.is_over:
             yield from reconfigured(knowledge, projection, without=frozenset({unit}))
-        yield pause
-        yield from fetched(knowledge)
+        if knowledge.epoch == projection.epoch:  # else there is nothing to wait for any more
+            yield pause
+            yield from fetched(knowledge)
     return None
 
 
@@ -179,6 +181,7 @@ def asked_sequencer(knowledge: Knowledge, projection: Projection, call: Sequence
         if patience.is_over:
             successor = knowledge.sequencer_after(projection.sequencer)
             yield from reconfigured(knowledge, projection, sequencer=successor)
-        yield pause
-        yield from fetched(knowledge)
+        if knowledge.epoch == projection.epoch:
+            yield pause
+            yield from fetched(knowledge)
     return None

@@ -13,6 +13,7 @@ from ithaca.engines.scalog.messages.reporting import News, ShardNews
 from ithaca.engines.scalog.ordering.cut_slices import CutPart, shard_vector
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ConsumersTold,
     ExpiredSession,
     FinalizedShard,
     LaneClosed,
@@ -160,6 +161,8 @@ class NewsStreams:
                 case SessionMoved():
                     self._tell(outcome, outcome.session.home.shard, outcome.source.shard)
                 case Configured() | RefusedEntry() | PartsPublished() | PublishConflicts() | PartsUnfit():
+                    pass
+                case ConsumersTold():
                     pass
 
     def flush(self) -> None:

@@ -15,8 +15,9 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.greeting import Failure, Finished, Hello
-from ithaca.runtime.connection import Connection, dial
+from ithaca.protocol.greeting import Failure, Finished
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Said, dial
 from ithaca.wire.batch import Batch, lane_seed, parse
 
 _log = logging.getLogger("ithaca.replica.copies")
@@ -55,7 +56,7 @@ class Wanted:
 class Copies:
     """One task for each lane that is being pulled."""
 
-    def __init__(self, taker: Taker, hello: Callable[[], Hello]) -> None:
+    def __init__(self, taker: Taker, hello: Callable[[], Said]) -> None:
         self._taker = taker
         self._hello = hello
         self._pulling: dict[LaneId, asyncio.Task[None]] = {}

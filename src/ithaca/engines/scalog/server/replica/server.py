@@ -54,9 +54,8 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection
-from ithaca.runtime.descriptors import lanes_open_max
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.runtime.machine import monotonic_ns, monotonic_s
+from ithaca.runtime.machine import lanes_open_max, monotonic_ns, monotonic_s
 from ithaca.runtime.metrics import ReplicaMetrics
 from ithaca.server.greeter import Greeter
 from ithaca.server.life import lock_directory
@@ -105,7 +104,8 @@ class ReplicaServer:
         self._name = f"{shard}/{replica}"
         self._directory = directory
         self._disk = options.disk
-        self._greeter = Greeter(file, "replica", self._name, lambda: self._identity.log)
+        certified = file.spare_name(self._public) if is_spare else None
+        self._greeter = Greeter(file, "replica", self._name, lambda: self._identity.log, certified=certified)
         self._registry = CollectorRegistry()
         self.metrics = ReplicaMetrics(self._registry)
         self._lock: OsFile | None = None
@@ -134,6 +134,8 @@ class ReplicaServer:
                 welcome=self._greeter.welcome,
                 http=self._http,
                 on_refused=self.metrics.refused,
+                guard=self._greeter.guard,
+                audit=self._greeter.audit(),
             )
         except BaseException:
             if self._lock is not None:
@@ -409,7 +411,7 @@ class ReplicaServer:
         if path == "/metrics":
             for lane, _, durable, ordered in self.core.lanes():
                 self.metrics.lane(lane, durable=durable, ordered=ordered)
-        return answer_http(path, self.status, self._registry)
+        return answer_http(path, lambda: self._greeter.told(self.status()), self._registry)
 
 
 def _failure(event: Event, error: Exception) -> Exception:

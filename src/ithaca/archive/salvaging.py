@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ithaca.archive.copying import Copied, digest, pour
-from ithaca.archive.progress import Advance, untold
+from ithaca.archive.progress import Advance
 from ithaca.embedded import directory
 from ithaca.model.errors import Corrupt, FormatTooNew, NoSuchLog
 from ithaca.model.interface import Log
@@ -89,7 +89,7 @@ class Salvage:
         self.left_out.append(LeftOut(start + FIRST, stop + FIRST, file, offset, problem))
 
 
-def salvage(path: AnyPath, target: Log, advance: Advance = untold) -> tuple[Copied, list[LeftOut]]:
+def salvage(path: AnyPath, target: Log, advance: Advance | None = None) -> tuple[Copied, list[LeftOut]]:
     """Append to `target` all that can be read of the log at `path`, and say what cannot."""
     found = Salvage(path)
     name = f"salvage of {digest(directory.lane_directory(local_path(path)))}"
