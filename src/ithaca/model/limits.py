@@ -158,11 +158,11 @@ ZERO_AHEAD_BYTES = MIB
 """How far ahead zeros are written, so that a sync of a small group changes no metadata."""
 ZERO_GROUP_BYTES_MAX = 128 * KIB
 """Groups above this gain nothing from zeros written ahead (docs/performance.md), and skip them."""
-INLINE_GROUP_BYTES_MAX = 32 * KIB
+INLINE_GROUP_BYTES_MAX = 2 * MIB
 INLINE_SYNC_S_MAX = 0.001
 INLINE_AVERAGED_GROUPS = 16
-"""A server writes a small group in its event loop, which spares two changes of threads, as long as the last so many
-took the disk no longer than that on average; else the disk's thread writes."""
+"""A server writes a group up to that size in its event loop, which spares two changes of threads, as long as the last
+so many took the disk no longer than that on average; else the disk's thread writes."""
 RECYCLED_SEGMENTS_MAX = 2
 """Trimmed segments kept to be written over."""
 OPEN_SEGMENTS_MAX = 64

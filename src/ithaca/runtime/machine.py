@@ -42,6 +42,10 @@ class Machine:
         self.random: Random = SystemRandom()
         """For pauses, elections and whom to ask first. It has no state, so that a fork does not share it."""
 
+    def own_random(self) -> Random:
+        """Chance for one owner that asks often: the system is asked once, for its seed."""
+        return Random(self.random.getrandbits(128))
+
     def wall_us(self) -> int:
         """The time of day, in microseconds since 1970."""
         return time.time_ns() // 1000
@@ -124,6 +128,11 @@ def monotonic_s() -> float:
 def rng() -> Random:
     """The machine's source of randomness."""
     return _current.random
+
+
+def own_random() -> Random:
+    """Chance for one owner that asks often."""
+    return _current.own_random()
 
 
 def new_uuid() -> UUID:

@@ -34,6 +34,7 @@ from ithaca.cluster.supervisor import Program
 from ithaca.cluster.temporary import Shape, shaped
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
+from ithaca.model.health import ServerStatus
 from ithaca.model.limits import MIB
 from ithaca.model.security.tls import VARIABLES
 from ithaca.model.server_place import ServerPlace
@@ -191,15 +192,22 @@ class ClusterUnderTest:
             role = self.stand_ins[role]
         if role in self.places:
             return role
-        leader = (await self.status()).leader
-        if leader is None:
-            raise NotHealed("no orderer leads")
+        leader = await self._leader()
         if role == "leader":
             return leader.place.name
         followers = [
             name for name, place in self.places.items() if place.role == "orderer" and name != leader.place.name
         ]
         return followers[int(role.removeprefix("follower-")) - 1]
+
+    async def _leader(self) -> ServerStatus:
+        """The orderer that leads, once one does: another fault may have ended the last one's term a moment ago."""
+        deadline = time.monotonic() + HEAL_S
+        while (leader := (await self.status()).leader) is None:
+            if time.monotonic() > deadline:
+                raise NotHealed(f"no orderer leads for {HEAL_S:.0f} s")
+            await asyncio.sleep(POLL_S)
+        return leader
 
     def name_of(self, address: str) -> str:
         """The server that others know by this address."""

@@ -1,11 +1,11 @@
 """The handle of a cluster."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
-from ithaca.client.intake import Slot
+from ithaca.client.intake import RecordSlot, Slot, refuse
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
@@ -82,6 +82,15 @@ class AsyncClusterLog(ClusterConsumers):
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         self._context.check()
         self._appends.take_record(value, key, slot)
+
+    def take_records(self, run: Sequence[RecordSlot]) -> None:
+        try:
+            self._context.check()
+        except IthacaError as error:
+            for each in run:
+                refuse(each, error)
+        else:
+            self._appends.take_records(run)
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._context.check()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ithaca.client.asking import ask_status
-from ithaca.cluster.autoscale_policy import Sample, ShardLoad
+from ithaca.cluster.autoscaling.policy import Sample, ShardLoad
 from ithaca.cluster.server_metrics import ask_metrics
 from ithaca.cluster.status import cluster_status, places_of
 from ithaca.model.errors import IthacaError, Unavailable

@@ -1,4 +1,4 @@
-"""Adds and finalizes shards of the cluster on this machine: `load_meter` measures, `autoscale_policy` decides.
+"""Adds and finalizes shards of the cluster on this machine: `load_meter` measures, `policy` decides.
 
 Every decision is told as one audit entry, with the loads that it was made from and what came of it.
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import ithaca.aio
-from ithaca.cluster.autoscale_policy import Add, AutoscalePolicy, AutoscaleSettings, Decision, Finalize, Sample
+from ithaca.cluster.autoscaling.load_meter import LoadMeter
+from ithaca.cluster.autoscaling.policy import Add, AutoscalePolicy, AutoscaleSettings, Decision, Finalize, Sample
 from ithaca.cluster.layout import bootstrap_of
-from ithaca.cluster.load_meter import LoadMeter
 from ithaca.cluster.local import cluster_file
 from ithaca.cluster.shards import add_local_shard
 from ithaca.cluster.supervisor import Tell
