@@ -112,12 +112,14 @@ if TYPE_CHECKING:
     )
     from ithaca.model.parts import Part, Published
     from ithaca.model.records import KeyFilter, Receipt, Record, Retention
+    from ithaca.model.security.tls import TLS
     from ithaca.model.speculation import Confirmed, Delivered, Failed
 
 _HOMES = (
     "ithaca.model.errors",
     "ithaca.model.records",
     "ithaca.model.parts",
+    "ithaca.model.security.tls",
     "ithaca.model.consumers",
     "ithaca.model.speculation",
     "ithaca.model.interface",
@@ -126,6 +128,7 @@ _HOMES = (
 )
 
 __all__ = [
+    "TLS",
     "AddressInUse",
     "Admin",
     "AuthenticationFailed",

@@ -48,6 +48,7 @@ from ithaca.model.interface.shared import (
 )
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import KeyFilter, Receipt, Record, Retention
+from ithaca.model.security.tls import TLS
 from ithaca.model.speculation import Confirmed, Delivered, Failed
 from ithaca.version import VERSION as __version__
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.fuzz import ordering_targets, raft_targets, storage_targets, text_targets, wire_targets
+from tests.fuzz import ordering_targets, raft_targets, security_targets, storage_targets, text_targets, wire_targets
 from tests.fuzz.target import Target
 
 TARGETS: dict[str, Target[Any]] = {
@@ -13,5 +13,6 @@ TARGETS: dict[str, Target[Any]] = {
         *raft_targets.TARGETS,
         *storage_targets.TARGETS,
         *text_targets.TARGETS,
+        *security_targets.TARGETS,
     )
 }

@@ -35,7 +35,7 @@ PAGES = [
         "The log",
         "ithaca",
         (
-            *("open", "connect", "Log", "ClusterLog", "Session", "Pending", "Records", "Subscription", "Batch"),
+            *("open", "connect", "TLS", "Log", "ClusterLog", "Session", "Pending", "Records", "Subscription", "Batch"),
             *("Consumer", "Transaction", "Consuming", "ConsumerInfo", "Lag"),
         ),
         "`ithaca` waits, [`ithaca.aio`](aio.md) has the same names, awaited.",

@@ -6,7 +6,20 @@ import typer
 
 from ithaca.cli import consume, consumer, demo, keep, produce, publish, store, upkeep
 from ithaca.cli.bench import bench
-from ithaca.cli.cluster import autoscale, logs, orderer, sequencer, serve, session, shard, status, unit, up, writer
+from ithaca.cli.cluster import (
+    autoscale,
+    certs,
+    logs,
+    orderer,
+    sequencer,
+    serve,
+    session,
+    shard,
+    status,
+    unit,
+    up,
+    writer,
+)
 from ithaca.cli.proving import check_history, sim, torture
 
 app = typer.Typer(
@@ -65,4 +78,5 @@ app.add_typer(unit.app, name="unit")
 app.add_typer(sequencer.app, name="sequencer")
 app.add_typer(session.app, name="session")
 app.add_typer(writer.app, name="writer")
+app.add_typer(certs.app, name="certs")
 app.add_typer(bench.app, name="bench")

@@ -26,5 +26,5 @@ async def _started(directory: Path, count: int, progress: Tell) -> list[str]:
     file = append_text(directory / FILE, "".join(dump_place("spare", Address(LOOPBACK, port)) for port in ports))
     os.kill(pid, RELOAD_SIGNAL)
     places = spares_of(file)[-count:]
-    await listening(places, progress)
+    await listening(places, file.client_tls, progress)
     return [str(place.address) for place in places]

@@ -54,6 +54,18 @@ LINGERING_MAX = 64
 """Connections that are refused and told so; still more are dropped without a word."""
 LISTEN_BACKLOG = 1024
 """Connections that wait to be accepted."""
+PATH_CHARS_MAX = 4096
+"""A path in a cluster's file."""
+AUDIT_FILE_BYTES_MIN = 64 * KIB
+AUDIT_FILE_BYTES_MAX = 16 * GIB
+AUDIT_FILES_MAX = 1000
+"""What is kept of who came and what was changed: the size of a file, and how many there are."""
+AUDIT_TEXT_CHARACTERS_MAX = 4 * KIB
+"""What a line of it quotes of what a peer said; the rest is left out."""
+TLS_LOOK_S = 1.0
+"""How often files of certificates are looked at, at most, while connections are made."""
+TLS_CONTEXTS_MAX = 64
+"""Sets of such files that a process keeps ready."""
 HTTP_REQUEST_BYTES_MAX = 8 * KIB
 """Request line and headers of a request for metrics or health."""
 FAILURE_TEXT_CHARACTERS_MAX = 768
@@ -146,11 +158,11 @@ ZERO_AHEAD_BYTES = MIB
 """How far ahead zeros are written, so that a sync of a small group changes no metadata."""
 ZERO_GROUP_BYTES_MAX = 128 * KIB
 """Groups above this gain nothing from zeros written ahead (docs/performance.md), and skip them."""
-INLINE_GROUP_BYTES_MAX = 32 * KIB
+INLINE_GROUP_BYTES_MAX = 2 * MIB
 INLINE_SYNC_S_MAX = 0.001
 INLINE_AVERAGED_GROUPS = 16
-"""A server writes a small group in its event loop, which spares two changes of threads, as long as the last so many
-took the disk no longer than that on average; else the disk's thread writes."""
+"""A server writes a group up to that size in its event loop, which spares two changes of threads, as long as the last
+so many took the disk no longer than that on average; else the disk's thread writes."""
 RECYCLED_SEGMENTS_MAX = 2
 """Trimmed segments kept to be written over."""
 OPEN_SEGMENTS_MAX = 64

@@ -23,10 +23,10 @@ from ithaca.model.errors import (
     Unavailable,
 )
 from ithaca.protocol.codec import Message, Received
-from ithaca.protocol.greeting import Hello
 from ithaca.protocol.members import RaftMessage
 from ithaca.raft.messages import AppendEntries
-from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import Said, dial
 from ithaca.server.options import ServerOptions
 from ithaca.sim.disk import SimDisk
 from ithaca.wire.batch import Batch
@@ -58,7 +58,7 @@ class Group:
         assert self.leader is not None
         return self.leader
 
-    async def ask(self, number: int, message: Message, payload: bytes = b"", hello: Hello = HELLO) -> Received:
+    async def ask(self, number: int, message: Message, payload: bytes = b"", hello: Said = HELLO) -> Received:
         connection = await dial(self.servers[number].address, hello, OnlyAnswers())
         try:
             return await connection.request(message, [payload] if payload else (), timeout=20)

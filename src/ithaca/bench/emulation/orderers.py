@@ -63,7 +63,7 @@ class OrderingLayer:
     async def await_aggregators(self, leader: Address) -> None:
         """Wait until all of them have attached."""
         async with asyncio.timeout(CLUSTER_START_TIMEOUT_S):
-            while len((await ask_status(leader))["aggregators"]) < len(self.aggregators):  # noqa: ASYNC110
+            while len((await ask_status(leader, None))["aggregators"]) < len(self.aggregators):  # noqa: ASYNC110
                 await asyncio.sleep(ATTACHED_POLL_S)
 
 

@@ -91,7 +91,7 @@ class Servers:
     def _orderers_by_role(self) -> list[str]:
         """Orderers, the one that leads first."""
         orderers = [place for place in self._places.values() if place.role == "orderer"]
-        leader = asyncio.run(cluster_status(orderers)).leader
+        leader = asyncio.run(cluster_status(orderers, None)).leader
         if leader is None:
             raise Unavailable("no orderer leads")
         return sorted((place.name for place in orderers), key=lambda name: name != leader.place.name)
@@ -158,7 +158,7 @@ class Servers:
                 progress(text)
 
         try:
-            asyncio.run(_within(healthy(places, tell), f"the cluster is not healthy: {newest[-1]}"))
+            asyncio.run(_within(healthy(places, None, tell), f"the cluster is not healthy: {newest[-1]}"))
         except DeadlineExceeded as error:
             lines = LogReader(self._directory, None).last(LAST_WORDS)
             last = " | ".join(f"{line.name}: {line.text}" for line in lines)
@@ -194,6 +194,6 @@ async def _listening(places: Sequence[ServerPlace]) -> None:
     for place in places:
         while True:
             with suppress(IthacaError):
-                await ask_status(place.address)
+                await ask_status(place.address, None)
                 break
             await asyncio.sleep(_POLL_S)

@@ -69,9 +69,9 @@ def autoscale(
     The mean over the live shards decides. Each decision is one line of JSON, with
     its reason, the loads, and what came of it.
     """
-    from ithaca.cluster.autoscale import Acting
-    from ithaca.cluster.autoscale import autoscale as run
-    from ithaca.cluster.autoscale_policy import AutoscaleSettings
+    from ithaca.cluster.autoscaling.autoscale import Acting
+    from ithaca.cluster.autoscaling.autoscale import autoscale as run
+    from ithaca.cluster.autoscaling.policy import AutoscaleSettings
     from ithaca.cluster.temporary import terminations_raised
 
     if interval < 0.05:

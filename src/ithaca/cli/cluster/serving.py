@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -76,18 +77,19 @@ def serve(given: Given) -> int:
     if given.directory is None and given.aggregator is None:
         raise WrongUsage("give --dir: where this server keeps its data")
     file = load_cluster(given.config)
-    place = _spare(given.spare) if given.spare is not None else _find(file, given)
+    place = _spare(file, given.spare) if given.spare is not None else _find(file, given)
     listen_at = place.address if given.listen is None else parse_address(given.listen)
-    if not given.insecure:
-        _refuse_exposed(listen_at)
+    file = replace(file, insecure=True) if given.insecure else file
+    _refuse_exposed(file, listen_at)
     return _run(file, place, "" if given.directory is None else str(given.directory.absolute()), listen_at)
 
 
-def _spare(address: str) -> "ServerPlace":
+def _spare(file: "ClusterFile", address: str) -> "ServerPlace":
     from ithaca.model.addresses import parse_address
     from ithaca.model.server_place import ServerPlace
 
-    return ServerPlace("spare", 0, parse_address(address))
+    found = parse_address(address)
+    return ServerPlace("spare", file.spares.index(found) + 1 if found in file.spares else 0, found)
 
 
 def _find(file: "ClusterFile", given: Given) -> "ServerPlace":
@@ -111,14 +113,16 @@ def _find(file: "ClusterFile", given: Given) -> "ServerPlace":
     raise InvalidInput(f"{given.config} has no {wanted}: there are {known}")
 
 
-def _refuse_exposed(address: "Address") -> None:
+def _refuse_exposed(file: "ClusterFile", address: "Address") -> None:
     from ithaca.model.addresses import is_loopback
     from ithaca.model.errors import InvalidInput
 
-    if not is_loopback(address):
+    is_closed = file.tls is not None and file.tls.is_closed
+    if not (is_closed or file.insecure or is_loopback(address)):
         raise InvalidInput(
-            f"{address} can be reached from other machines, and whoever reaches it can read and write the log: "
-            "if you trust that network, say --insecure"
+            f"{address} can be reached from other machines, and whoever reaches it can read and write the log: protect "
+            "it with [tls], where mode is required and clients are known; or, if you trust that network, say "
+            "insecure = true in [cluster], or --insecure"
         )
 
 

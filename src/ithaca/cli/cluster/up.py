@@ -30,6 +30,7 @@ UP_EXAMPLES = examples(
     "ithaca up --detach; ithaca status; ithaca down",
     "ithaca up --dir ./small --shards 1 --orderers 1 --port 7700",
     "ithaca up --dir ./replicated --engine raft --replicas 3",
+    "ithaca up --dir ./private --tls",
     "ithaca up --replicas 3 --masking --retention-age 7d --retention-bytes 100GB",
     "echo hello | ithaca append -b 127.0.0.1:7600   (in another terminal)",
 )
@@ -42,7 +43,7 @@ class WantedOptions:
 
     shards: Annotated[int | None, typer.Option(min=1, max=1000, show_default="2", help="Shards.")] = None
     replicas: Annotated[
-        int | None, typer.Option(min=1, max=63, show_default="2", help="Replicas per shard, or of the log.")
+        int | None, typer.Option(min=1, max=63, show_default="2, or 3", help="Replicas per shard, or of the log.")
     ] = None
     orderers: Annotated[int | None, typer.Option(min=1, max=63, show_default="3", help="Orderers, an odd number.")] = (
         None
@@ -81,12 +82,15 @@ class WantedOptions:
         ),
     ] = None
     engine: FreshEngineOption = None
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Protect every link, with an authority in the directory's folder tls.")
+    ] = False
 
     def wanted(self) -> "Wanted":
         from ithaca.cluster.local import Wanted
 
         given = asdict(self)
-        return Wanted(retention_age_s=given.pop("retention_age"), **given)
+        return Wanted(retention_age_s=given.pop("retention_age"), tls=given.pop("tls") or None, **given)
 
 
 @with_groups
@@ -144,14 +148,18 @@ def _tell(text: str) -> None:
 
 
 def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
-    from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+    from ithaca.cluster.layout import bootstrap_of, servers_of, shard_notes, spares_of
+    from ithaca.model.security.tls import VARIABLES
 
+    tls = file.client_tls
     first = file.orderers[0].address
     where = "" if directory == Path("ithaca-data").absolute() else f" --dir {directory}"
     stop = f"ithaca down{where}" if detached else "Ctrl-C"
     lines = [
         f"The cluster is up: {len(servers_of(file) + spares_of(file))} servers, data in {directory}",
         f"  bootstrap  {bootstrap_of(file)}",
+        *(f"  export {name}={path}" for name, path in zip(VARIABLES, () if tls is None else tls.files, strict=False)),
+        *shard_notes(file),
         "Try, in another terminal:" if not detached else "Try:",
         f"  echo hello | ithaca append -b {first}",
         f"  ithaca follow -b {first} --from earliest",

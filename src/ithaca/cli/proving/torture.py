@@ -62,6 +62,7 @@ def torture(
     orderers: Annotated[int, typer.Option(min=1, max=15, help="Orderers, an odd number.")] = 3,
     masking: MaskingOption = False,
     durability: Annotated[DurabilityName, typer.Option(help="What an acknowledgement means.")] = "fsync",
+    tls: Annotated[bool, typer.Option("--tls", help="Every link is TLS, and everybody has a certificate.")] = False,
     history: HistoryOption = None,
     directory: WhereOption = None,
     soak: SoakOption = False,
@@ -101,7 +102,7 @@ def torture(
     from ithaca.cluster.temporary import Shape
 
     _check_shape(replicas, orderers, masking)
-    shape = Shape(shards, replicas, orderers, durability, masking=masking, engine=engine)
+    shape = Shape(shards, replicas, orderers, durability, masking=masking, engine=engine, tls=tls)
     _torture(_options(seconds, seed, faults, shape), directory, history, as_json)
 
 

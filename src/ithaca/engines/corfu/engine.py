@@ -10,6 +10,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.errors import ConfigError
 from ithaca.model.health import Health, ServerStatus
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -42,10 +43,10 @@ class Corfu(Engine):
 
         return await open_log(bootstrap, settings)
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
         from ithaca.engines.corfu.client.places import places_of
 
-        return await places_of(bootstrap)
+        return await places_of(bootstrap, tls)
 
     def health(self, servers: Sequence[ServerStatus]) -> Health:
         from ithaca.engines.corfu.health import health

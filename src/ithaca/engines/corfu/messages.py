@@ -79,6 +79,8 @@ class Decide(msgspec.Struct, frozen=True, array_like=True):
     command: commands.Command
 
 
+_ADMINISTRATIVE = (commands.AddUnit, commands.ExpireSession, commands.TrimLog)
+
 UNIT_CALLS = (
     calls.Read,
     calls.Seal,
@@ -128,7 +130,9 @@ register(
         190: calls.HighestIs,
         191: calls.TakeRow,
         192: commands.GetSession,
-    }
+    },
+    for_servers=(Renew,),
+    administrative={Decide: lambda message: isinstance(message.command, _ADMINISTRATIVE)},
 )
 
 

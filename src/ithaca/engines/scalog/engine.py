@@ -6,11 +6,12 @@ from typing import get_args
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.emulation import Emulation
-from ithaca.engines.engine import Engine, HeldBatch, StoredRun
+from ithaca.engines.engine import Engine, HeldBatch, StoredRun, UsualShard
 from ithaca.engines.scalog.name import NAME
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.health import Health, ServerStatus
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -24,6 +25,10 @@ class Scalog:
     name: EngineName = NAME
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset(get_args(Role))
+    usual_shard = UsualShard()
+
+    def shard_note(self, replicas: int, *, masking: bool) -> str:
+        return ""
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         match place.role:
@@ -50,10 +55,10 @@ class Scalog:
 
         return await open_log(bootstrap, settings)
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
         from ithaca.engines.scalog.client.admin.places import places_of
 
-        return await places_of(bootstrap)
+        return await places_of(bootstrap, tls)
 
     def stored_runs(self, disk: Disk, directory: str) -> Iterator[StoredRun]:
         from ithaca.engines.scalog.storage.stored import stored_runs

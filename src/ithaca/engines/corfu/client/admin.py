@@ -25,6 +25,7 @@ from ithaca.model.errors import (
 )
 from ithaca.model.interface import UnitInfo
 from ithaca.model.interface.awaited import Admin
+from ithaca.model.security.tls import TLS
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.model.view import Address
 from ithaca.runtime.backoff import Backoff
@@ -43,7 +44,8 @@ class CorfuAdmin(Admin):
         projection = await self._projection()
         orderers = [address for _, address in self._driver.knowledge.known.sequencers]
         addresses = [*orderers, *(unit.address for unit in projection.units)]
-        said = dict(zip(addresses, await asyncio.gather(*map(_status, addresses)), strict=True))
+        answers = await asyncio.gather(*(_status(address, self._links.tls) for address in addresses))
+        said = dict(zip(addresses, answers, strict=True))
         copying: dict[str, Any] = next((found for each in orderers if (found := said[each].get("copying"))), {})
         return tuple(_info(projection, unit, said[unit.address], copying) for unit in projection.units)
 
@@ -173,9 +175,9 @@ def _info(projection: Projection, unit: UnitMember, said: dict[str, Any], copyin
     return UnitInfo(number, str(unit.address), at, place, ranges, str(said["state"]), said.get("rows"), copied)
 
 
-async def _status(address: Address) -> dict[str, Any]:
+async def _status(address: Address, tls: TLS | None) -> dict[str, Any]:
     try:
-        return await ask_status(address)
+        return await ask_status(address, tls)
     except IthacaError as error:
         return {"state": "unreachable", "error": str(error)}
 

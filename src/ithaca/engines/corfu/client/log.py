@@ -243,7 +243,7 @@ class CorfuLog(ClusterConsumers, FetchingLog):
         problems = []
         for address in addresses:
             try:
-                servers.append(await ask_status(address))
+                servers.append(await ask_status(address, self._links.tls))
             except IthacaError as error:
                 problems.append(f"{address} does not answer: {error}")
                 servers.append({"address": str(address), "state": "unreachable", "error": str(error)})
@@ -256,7 +256,7 @@ class CorfuLog(ClusterConsumers, FetchingLog):
 
 async def open_log(bootstrap: tuple[Address, ...], settings: ClientSettings) -> CorfuLog:
     """A handle on the cluster that has these servers; `Unavailable` when none of them answers in time."""
-    links = Links(bootstrap)
+    links = Links(bootstrap, settings.tls)
     deadline, pauses = Deadline(settings.timeout_s), Backoff()
     while True:
         try:

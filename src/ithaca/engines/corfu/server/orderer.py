@@ -54,7 +54,7 @@ class OrdererServer(HostingServer, Peer):
     ) -> None:
         super().__init__(file, server, directory, options)
         self._machine = ProjectionMachine()
-        self._links = Links([place.address for place in file.orderers])
+        self._links = Links([place.address for place in file.orderers], self._greeter.hello().tls)
         self._sequencer = SequencerService(server, self._links)
         units = [*(replica.address for shard in file.shards for replica in shard.replicas), *file.spares]
         self._caretaker = Caretaker(self._links, units, lambda: self._machine.state.founded is not None)

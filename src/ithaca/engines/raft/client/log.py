@@ -40,6 +40,7 @@ from ithaca.model.health import ServerStatus
 from ithaca.model.interface import ClusterStatus
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.records import KeyFilter, Record, Start
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.units import Duration, seconds
 from ithaca.model.view import Address
@@ -233,7 +234,9 @@ class RaftLog(ClusterConsumers):
         self.check()
         with suppress(IthacaError):  # nobody leads: then those that are known are asked
             await self.servers.ask_members(GetMembers(), Deadline(ATTEMPT_TIMEOUT_S))
-        return cluster_status(await asyncio.gather(*map(_asked, self.servers.members)))
+        return cluster_status(
+            await asyncio.gather(*(_asked(each, self.servers.links.tls) for each in self.servers.members))
+        )
 
     # Ending
 
@@ -254,9 +257,9 @@ class RaftLog(ClusterConsumers):
         await self._submitted.flush(None)
 
 
-async def _asked(address: Address) -> ServerStatus:
+async def _asked(address: Address, tls: TLS | None) -> ServerStatus:
     try:
-        status = await ask_status(address)
+        status = await ask_status(address, tls)
     except IthacaError as error:
         return ServerStatus(ServerPlace("orderer", 0, address), None, str(error))
     return ServerStatus(ServerPlace("orderer", int(status.get("server", 0)), address), status)
@@ -264,7 +267,7 @@ async def _asked(address: Address) -> ServerStatus:
 
 async def open_log(bootstrap: tuple[Address, ...], settings: ClientSettings) -> RaftLog:
     """A handle on the cluster that has these servers; `Unavailable` when no leader answers in time."""
-    links = Links()
+    links = Links(settings.tls)
     servers = Servers(bootstrap, links)
     try:
         await servers.log(Deadline(settings.timeout_s))

@@ -17,12 +17,12 @@ from ithaca.model.errors import Corrupt, IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import CALL_TIMEOUT_S, COPY_PAUSE_S, DELIVER_BYTES_MAX
 from ithaca.model.records import Buffer
 from ithaca.model.view import Address
-from ithaca.protocol.greeting import Hello
 from ithaca.raft.events import SnapshotFetched
 from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import ServerId, Snapshot
 from ithaca.raft.pacing import Pace
-from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import Said, dial
 from ithaca.runtime.machine import monotonic_ns, rng
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.storage.reader import Cursor
@@ -40,7 +40,7 @@ class LaneCopier:
         self,
         store: SharedLog,
         driver: RaftDriver,
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         address_of: Callable[[ServerId], Address | None],
     ) -> None:
         self._store = store

@@ -26,10 +26,10 @@ from ithaca.engines.raft.storage.shared_log import SharedLog, SharedLogFiles
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import ConfigError, Corrupt, IthacaError, Unavailable
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import Hello
 from ithaca.raft.events import Role, RoleChanged
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.dialling import Said
 from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.server.consumers import ConsumerDesk
@@ -228,9 +228,10 @@ class RaftServer(HostingServer):
         configuration = self.machine.state.configuration
         return None if configuration is None else configuration.log
 
-    def _client_hello(self) -> Hello:
+    def _client_hello(self) -> Said:
         """For what a server asks another one as a client would."""
-        return replace(self.hello(), role="client")
+        own = self._greeter.hello()
+        return own._replace(hello=replace(own.hello, role="client"))
 
     def _peer_of(self, connection: Connection) -> Peer:
         assert self._requests is not None

@@ -1,12 +1,12 @@
 """The handle of a cluster."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.consuming.known import commits_of
 from ithaca.client.deadline import Deadline
-from ithaca.client.intake import Slot
+from ithaca.client.intake import RecordSlot, Slot, refuse
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
@@ -15,6 +15,7 @@ from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
 from ithaca.engines.scalog.client.append.parts import Parts, checked_ttl
 from ithaca.engines.scalog.client.append.session import AsyncClusterSession, open_session
 from ithaca.engines.scalog.client.context import Context, open_context
+from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
 from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.engines.scalog.messages.reading import Read
@@ -83,6 +84,15 @@ class AsyncClusterLog(ClusterConsumers):
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         self._context.check()
         self._appends.take_record(value, key, slot)
+
+    def take_records(self, run: Sequence[RecordSlot]) -> None:
+        try:
+            self._context.check()
+        except IthacaError as error:
+            for each in run:
+                refuse(each, error)
+        else:
+            self._appends.take_records(run)
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._context.check()
@@ -292,4 +302,4 @@ class AsyncClusterLog(ClusterConsumers):
 
 async def open_log(addresses: tuple[Address, ...], settings: ClientSettings) -> AsyncClusterLog:
     """A handle on the cluster that has these orderers; `Unavailable` when none of them answers in time."""
-    return AsyncClusterLog(await open_context(addresses, settings.timeout_s), settings)
+    return AsyncClusterLog(await open_context(addresses, settings.timeout_s, Links(tls=settings.tls)), settings)

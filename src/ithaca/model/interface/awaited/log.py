@@ -29,6 +29,8 @@ class Pending(ABC):
     1
     """
 
+    __slots__ = ()
+
     @abstractmethod
     async def result(self, timeout: Duration | None = None) -> Receipt:
         """Wait for the receipt; raises what the append raised, or `DeadlineExceeded`."""

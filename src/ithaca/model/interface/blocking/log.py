@@ -30,6 +30,8 @@ class Pending(ABC):
     1
     """
 
+    __slots__ = ()
+
     @abstractmethod
     def result(self, timeout: Duration | None = None) -> Receipt:
         """Wait for the receipt; raises what the append raised, or `DeadlineExceeded`."""

@@ -27,7 +27,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import ORDERER_RETRY_S, RETENTION_CHECK_S, SESSIONS_CHECK_S
-from ithaca.protocol.greeting import Hello
+from ithaca.runtime.dialling import Said
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.driver import RaftDriver
@@ -51,7 +51,7 @@ class LeaderService:
         driver: RaftDriver,
         metrics: OrdererMetrics,
         ready: Callable[[], None],
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         clock: OrderTime,
     ) -> None:
         """`ready` is called when requests can be taken; `hello` is what this server says to others."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ithaca.client.asking import ask_status
-from ithaca.cluster.autoscale_policy import Sample, ShardLoad
+from ithaca.cluster.autoscaling.policy import Sample, ShardLoad
 from ithaca.cluster.server_metrics import ask_metrics
 from ithaca.cluster.status import cluster_status, places_of
 from ithaca.model.errors import IthacaError, Unavailable
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
@@ -38,19 +39,23 @@ class Reading:
 class LoadMeter:
     """Asks again and again; the first sample knows no rates, and so nothing of any shard."""
 
-    def __init__(self, orderers: Iterable[Address]) -> None:
+    def __init__(self, orderers: Iterable[Address], tls: TLS | None) -> None:
         self._orderers = list(orderers)
+        self._tls = tls
         self._before: dict[Address, Reading] = {}
 
     async def sample(self) -> Sample:
         """The load since the last sample; `Unavailable` while nobody leads."""
-        places = await places_of(self._orderers)
-        leader = (await cluster_status([place for place in places if place.role == "orderer"])).leader
+        places = await places_of(self._orderers, self._tls)
+        orderers = [place for place in places if place.role == "orderer"]
+        leader = (await cluster_status(orderers, self._tls)).leader
         if leader is None or leader.status is None:
             raise Unavailable("no orderer leads, so nobody knows which shards are live")
         live = [shard["shard"] for shard in leader.status["shards"] if shard["phase"] == "live"]
         replicas = [place for place in places if place.shard in live]
-        readings = dict(zip(replicas, await asyncio.gather(*map(_read, replicas)), strict=True))
+        readings = dict(
+            zip(replicas, await asyncio.gather(*(_read(place, self._tls) for place in replicas)), strict=True)
+        )
         loads = [
             self._load(shard, {place: readings[place] for place in replicas if place.shard == shard}) for shard in live
         ]
@@ -94,9 +99,9 @@ def load_of(shard: int, pairs: list[tuple[Reading, Reading]]) -> ShardLoad:
     )
 
 
-async def _read(place: ServerPlace) -> Reading | None:
+async def _read(place: ServerPlace, tls: TLS | None) -> Reading | None:
     try:
-        metrics, status = await asyncio.gather(ask_metrics(place.address), ask_status(place.address))
+        metrics, status = await asyncio.gather(ask_metrics(place.address, tls), ask_status(place.address, tls))
         return _reading(metrics, status)
     except IthacaError:
         return None

@@ -1,4 +1,4 @@
-"""Adds and finalizes shards of the cluster on this machine: `load_meter` measures, `autoscale_policy` decides.
+"""Adds and finalizes shards of the cluster on this machine: `load_meter` measures, `policy` decides.
 
 Every decision is told as one audit entry, with the loads that it was made from and what came of it.
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import ithaca.aio
-from ithaca.cluster.autoscale_policy import Add, AutoscalePolicy, AutoscaleSettings, Decision, Finalize, Sample
+from ithaca.cluster.autoscaling.load_meter import LoadMeter
+from ithaca.cluster.autoscaling.policy import Add, AutoscalePolicy, AutoscaleSettings, Decision, Finalize, Sample
 from ithaca.cluster.layout import bootstrap_of
-from ithaca.cluster.load_meter import LoadMeter
 from ithaca.cluster.local import cluster_file
 from ithaca.cluster.shards import add_local_shard
 from ithaca.cluster.supervisor import Tell
@@ -46,7 +46,8 @@ def autoscale(
     samples_max: int | None = None,
 ) -> None:
     """Look after the cluster in the directory, without end or for so many samples."""
-    meter = LoadMeter(place.address for place in cluster_file(directory).orderers)
+    file = cluster_file(directory)
+    meter = LoadMeter((place.address for place in file.orderers), file.client_tls)
     policy = AutoscalePolicy(settings)
     taken = 0
     while samples_max is None or taken < samples_max:
@@ -86,7 +87,8 @@ def _carry_out(directory: Path, decision: Decision, acting: Acting, progress: Te
 
 
 async def _finalize(directory: Path, shard: int, grace_s: float) -> None:
-    async with ithaca.aio.connect(bootstrap_of(cluster_file(directory))) as log:
+    file = cluster_file(directory)
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
         await log.admin.finalize_shard(shard, grace_cuts=GRACE_CUTS, grace=grace_s)
 
 
