@@ -17,8 +17,11 @@ from ithaca.engines.scalog.messages.requests import TrimBefore
 from ithaca.model.config.audit import ClusterAudit
 from ithaca.model.config.cluster import load_cluster
 from ithaca.model.config.text import dump_cluster
+from ithaca.model.consumers import CommitPosition, DeleteConsumer, OpenConsumer
 from ithaca.model.errors import AuthenticationFailed, ConfigError, ProtocolError
 from ithaca.model.limits import AUDIT_FILE_BYTES_MIN, AUDIT_TEXT_CHARACTERS_MAX
+from ithaca.protocol.codec import is_administrative
+from ithaca.protocol.consumers import ChangeConsumers
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.dialling import dial
 from ithaca.server.audit import AuditLog
@@ -69,6 +72,12 @@ async def test_a_line_says_who_asks_for_what(tmp_path: Path) -> None:
     assert (login["event"], login["who"], login["role"], login["from"]) == ("login", None, "client", _name(server))
     assert (asked["event"], asked["request"], asked["fields"]) == ("asked", "TrimBefore", '{"position":7}')
     assert (refused["event"], refused["error"]) == ("refused", "VersionMismatch")
+
+
+def test_a_consumer_that_is_moved_is_written_down_and_one_that_goes_on_is_not() -> None:
+    commit = CommitPosition("billing", 0, 1, 7)
+    assert not is_administrative(ChangeConsumers((OpenConsumer("billing", 1, 1), commit)))
+    assert is_administrative(ChangeConsumers((commit, DeleteConsumer("billing", 1))))
 
 
 def _name(server: Any) -> str:

@@ -12,7 +12,7 @@ from typing import get_args
 from ithaca.cluster import log_files, state
 from ithaca.cluster.certs.local import DIRECTORY as TLS_DIRECTORY
 from ithaca.cluster.certs.local import certify, secured
-from ithaca.cluster.layout import has_shards, local_cluster, serve_command, servers_of, spares_of
+from ithaca.cluster.layout import has_shards, local_cluster, serve_command, servers_of, spares_of, usual_shard
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
@@ -58,7 +58,6 @@ class Wanted:
 
 
 SHARDS = 2
-REPLICAS = 2
 ORDERERS = 3
 PORT = 7600
 DURABILITY: Durability = "fsync"
@@ -130,11 +129,19 @@ def _refuse_foreign(directory: Path) -> None:
 def _new_cluster(wanted: Wanted) -> ClusterFile:
     engine = wanted.engine or DEFAULT_ENGINE
     if has_shards(engine):
-        shards, replicas, orderers = wanted.shards or SHARDS, wanted.replicas or REPLICAS, wanted.orderers or ORDERERS
+        usual = usual_shard(engine)
+        shards, replicas, orderers = (
+            wanted.shards or SHARDS,
+            wanted.replicas or usual.replicas,
+            wanted.orderers or ORDERERS,
+        )
+        is_usual = wanted.replicas is None and wanted.masking is None
+        masking = usual.masking if is_usual else bool(wanted.masking)
     else:
         if wanted.shards is not None or wanted.aggregators is not None:
             raise InvalidInput(f"the engine {engine} has neither shards nor aggregators: leave them out")
         shards, replicas, orderers = 0, 0, wanted.orderers or wanted.replicas or ORDERERS
+        masking = False
     port = wanted.port or PORT
     durability = wanted.durability or DURABILITY
     aggregators = wanted.aggregators or 0
@@ -143,7 +150,7 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
         raise InvalidInput(
             f"{orderers} orderers survive no more failures than {orderers - 1}: use {orderers - 1} or {orderers + 1}"
         )
-    if wanted.masking and (replicas < 3 or replicas % 2 == 0):
+    if masking and (replicas < 3 or replicas % 2 == 0):
         raise InvalidInput(f"masking works by majority, and there are {replicas} replicas: use --replicas 3, 5, 7, ...")
     if durability not in get_args(Durability):
         raise InvalidInput(f"durability is {durability!r}: use one of {', '.join(get_args(Durability))}")
@@ -158,7 +165,7 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
         durability=durability,
         aggregators=aggregators,
         engine=engine,
-        masking=bool(wanted.masking),
+        masking=masking,
         retention=_checked_retention(wanted.retention),
     )
 

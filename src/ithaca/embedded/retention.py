@@ -57,7 +57,7 @@ class LaneRetention:
 
     def _tell(self, announced: Announcement | None) -> None:
         """Say in the log what is announced, once."""
-        if announced is None or announced.records <= 0:
+        if announced is None or announced.positions <= 0:
             self._told = None
         elif self._told is None or announced.since_us != self._told.since_us:
             self._told = announced
@@ -65,7 +65,7 @@ class LaneRetention:
                 "%s: %d records, those before position %d, are too old by this machine's clock, and go in %g s: if the "
                 "clock is wrong, close the log and set it",
                 self._path,
-                announced.records,
+                announced.positions,
                 position_of(announced.before),
                 RETENTION_WAIT_S,
             )

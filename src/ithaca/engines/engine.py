@@ -36,6 +36,13 @@ class StoredRun(NamedTuple):
     position: int
 
 
+class UsualShard(NamedTuple):
+    """A shard of a cluster whose maker has not said how large it is to be."""
+
+    replicas: int = 2
+    masking: bool = False
+
+
 class Engine(Protocol):
     """One engine; `engines.registry` finds it by its name."""
 
@@ -49,6 +56,15 @@ class Engine(Protocol):
     @property
     def roles(self) -> frozenset[Role]:
         """The servers that its clusters have; others that a file names are not run."""
+
+    @property
+    def usual_shard(self) -> UsualShard:
+        """The shards of its clusters, unless somebody says otherwise."""
+        return UsualShard()
+
+    def shard_note(self, replicas: int, *, masking: bool) -> str:
+        """What to know of shards of this size; empty if there is nothing."""
+        return ""
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         """The server at this place of the cluster, not started."""

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from ithaca.model.consumers import DeleteConsumer, ResetConsumer
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import FRAME_HEADER_BYTES_MAX
 from ithaca.model.records import Buffer
+from ithaca.protocol.consumers import ChangeConsumers
 from ithaca.protocol.greeting import GREETINGS, fields_to_say
 from ithaca.protocol.members import AddOrderer, OrderersAre, RaftMessage, RemoveOrderer
 from ithaca.protocol.messages import TYPES
@@ -74,7 +76,16 @@ def is_for_servers(message: msgspec.Struct) -> bool:
     return type(message) in _for_servers
 
 
-register(TYPES, for_servers=(OrderersAre, RaftMessage), administrative={AddOrderer: always, RemoveOrderer: always})
+def _moves_consumers(message: ChangeConsumers) -> bool:
+    """Whether a consumer is put elsewhere, or forgotten, which is not its own doing."""
+    return any(isinstance(command, ResetConsumer | DeleteConsumer) for command in message.commands)
+
+
+register(
+    TYPES,
+    for_servers=(OrderersAre, RaftMessage),
+    administrative={AddOrderer: always, RemoveOrderer: always, ChangeConsumers: _moves_consumers},
+)
 
 
 class Received(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any
 
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
+from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
 from ithaca.model.quorum import shard_f
@@ -136,6 +137,8 @@ class Configuration:
     """Programs of one named consumer (`sim.clients.consumers`)."""
     flood: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
+    slots: SlotSettings = USUAL_SLOTS
+    """How the order is fixed before (`sim.belfast`)."""
 
     @property
     def f(self) -> int:
@@ -155,6 +158,7 @@ class Configuration:
             durability="fsync",
             order_interval_us=self.order_interval_us,
             segment_bytes=self.segment_bytes,
+            slots=self.slots,
             orderers=(
                 *(OrdererPlace(server, place()) for server in range(1, self.orderers + 1)),
                 *(

@@ -66,6 +66,8 @@ class Model:
     """How often a sequencer may be started again, and forget everything."""
     mortal: tuple[Any, ...] = ()
     """Units, and ("sequencer", number), one of which may die."""
+    may_die: Callable[[World], bool] = lambda world: True
+    """When one of them may."""
     cut: frozenset[tuple[int, Any]] = frozenset()
     """Whom a client does not reach."""
     bound: int = 8
@@ -159,7 +161,7 @@ class Model:
                     yield self._hurried(following, number) if number in self.atomic else following
         if world.restarts:
             yield from (self._restarted(world, at) for at in range(len(self.sequencers)))
-        if not world.gone:
+        if self.mortal and not world.gone and self.may_die(world):
             for mortal in self.mortal:
                 died = world.child((mortal, "dies"))
                 died.gone = frozenset({mortal})
@@ -350,12 +352,10 @@ class Model:
                 raise Violation(f"the head of row {row} lacks what others have\n{world.story()}")
 
     def _judge_end(self, world: World) -> None:
-        """Everybody has come to an end: each batch is there once, and what was acknowledged is where it was said to
-        be.
-        """
+        """Everybody has come to an end: each batch is there once, and what was acknowledged is where it was."""
         log = final_log(world)
         for row, entry in world.facts.seen:
-            if log.get(row) != entry:
+            if log.get(row) != entry and not is_trimmed(world, row):
                 raise Violation(f"row {row} ends as {log.get(row)}, and {entry} was seen there\n{world.story()}")
         where: dict[Stamp, int] = {}
         for row, entry in log.items():
@@ -365,10 +365,16 @@ class Model:
                     raise Violation(f"{entry.stamp} is in rows {where[numbered]} and {row}\n{world.story()}")
                 where[numbered] = row
         for stamp, row in world.facts.acked:
-            if log.get(row) != Entry(stamp):
+            if log.get(row) != Entry(stamp) and not is_trimmed(world, row):
                 raise Violation(f"{stamp} was acknowledged in row {row}, which has {log.get(row)}\n{world.story()}")
         if self.judge is not None:
             self.judge(self, world)
+
+
+def is_trimmed(world: World, row: int) -> bool:
+    """Whether somebody has let the row go."""
+    assert world.raft.projection is not None
+    return any(row in world.units[unit].state.trims for unit in world.raft.projection.chain(row))
 
 
 def final_log(world: World) -> dict[int, Entry]:

@@ -73,12 +73,6 @@ CAMPAIGN = {
         [appender(1), filler(0), sealer(), sealer(1)]
     ),
     "two answers get lost while the epoch ends": lambda: Model([appender(1), filler(0), sealer()], losses=2),
-    "a spare copies under fills and trims, then the source is lost": lambda: Model(
-        [appender(1), sealer(2), rebuilder, trimmer(0), filler(0), reader(0)],
-        spares=(3,),
-        staged=2,
-        mortal=(1,),
-    ),
     "a session is opened again while they contend, and a reader fills": lambda: Model(
         [appender(1), opener("s"), filler(0)], sessions=("s",), producers={0: (1, 1)}, contends=True
     ),

@@ -43,7 +43,7 @@ class WantedOptions:
 
     shards: Annotated[int | None, typer.Option(min=1, max=1000, show_default="2", help="Shards.")] = None
     replicas: Annotated[
-        int | None, typer.Option(min=1, max=63, show_default="2", help="Replicas per shard, or of the log.")
+        int | None, typer.Option(min=1, max=63, show_default="2, or 3", help="Replicas per shard, or of the log.")
     ] = None
     orderers: Annotated[int | None, typer.Option(min=1, max=63, show_default="3", help="Orderers, an odd number.")] = (
         None
@@ -148,7 +148,7 @@ def _tell(text: str) -> None:
 
 
 def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
-    from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+    from ithaca.cluster.layout import bootstrap_of, servers_of, shard_notes, spares_of
     from ithaca.model.security.tls import VARIABLES
 
     tls = file.client_tls
@@ -159,6 +159,7 @@ def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> N
         f"The cluster is up: {len(servers_of(file) + spares_of(file))} servers, data in {directory}",
         f"  bootstrap  {bootstrap_of(file)}",
         *(f"  export {name}={path}" for name, path in zip(VARIABLES, () if tls is None else tls.files, strict=False)),
+        *shard_notes(file),
         "Try, in another terminal:" if not detached else "Try:",
         f"  echo hello | ithaca append -b {first}",
         f"  ithaca follow -b {first} --from earliest",

@@ -6,7 +6,7 @@ from ithaca.client.engine_log import EngineLog
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.belfast.name import NAME
 from ithaca.engines.emulation import Emulation
-from ithaca.engines.engine import Engine, HeldBatch, StoredRun
+from ithaca.engines.engine import Engine, HeldBatch, StoredRun, UsualShard
 from ithaca.engines.scalog.engine import Scalog
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
@@ -28,6 +28,15 @@ class Belfast:
     name: EngineName = NAME
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset({"orderer", "replica"})
+    usual_shard = UsualShard(replicas=3, masking=True)
+
+    def shard_note(self, replicas: int, *, masking: bool) -> str:
+        if masking:
+            return f"Shards of {replicas} replicas that mask: whichever is lost, what was delivered keeps its place"
+        return (
+            f"Shards of {replicas} replicas that mask nothing: while one is gone every cut waits, and after "
+            "detection_ms speculation fails; with --replicas 3 --masking the others go on"
+        )
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         if place.role == "orderer":

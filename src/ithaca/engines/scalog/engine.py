@@ -6,7 +6,7 @@ from typing import get_args
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.emulation import Emulation
-from ithaca.engines.engine import Engine, HeldBatch, StoredRun
+from ithaca.engines.engine import Engine, HeldBatch, StoredRun, UsualShard
 from ithaca.engines.scalog.name import NAME
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
@@ -25,6 +25,10 @@ class Scalog:
     name: EngineName = NAME
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset(get_args(Role))
+    usual_shard = UsualShard()
+
+    def shard_note(self, replicas: int, *, masking: bool) -> str:
+        return ""
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         match place.role:

@@ -49,6 +49,10 @@ mode = "required"               # or "preferred", "offered"
 [audit]                         # who came and what was changed is written down (`model.config.audit`)
 path = "audit/{server}.jsonl"
 
+[belfast]                       # of the engine belfast (`model.config.slots`)
+mode = "fixed"                  # or "free", or "auto": whether records can be delivered before they are ordered
+quotas = "wide"                 # or "rate": how many slots a shard has in a cut
+
 [[spare]]                       # a storage server that waits until it is needed
 address = "127.0.0.1:7605"
 
@@ -69,6 +73,7 @@ from ithaca.model.config.failures import (
     NO_ACTION,
     FailurePolicy,
 )
+from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
 from ithaca.model.config.tls import ClusterTls
 from ithaca.model.config.toml_lines import read_toml
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
@@ -143,6 +148,7 @@ class ClusterFile:
     removed: tuple[Address, ...] = ()
     """Servers that are not run any more."""
     engine: EngineName = DEFAULT_ENGINE
+    slots: SlotSettings = USUAL_SLOTS
     tls: ClusterTls | None = None
     """What protects links."""
     audit: ClusterAudit | None = None

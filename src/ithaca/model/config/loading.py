@@ -21,10 +21,12 @@ from ithaca.model.config.idle import idle_s
 from ithaca.model.config.retention import RULES as RETENTION_RULES
 from ithaca.model.config.retention import retention
 from ithaca.model.config.rules import Amount, Choice, Flag, Number, Rule, Text, Texts, Word, meant, shown
+from ithaca.model.config.slots import RULES as SLOT_RULES
+from ithaca.model.config.slots import SLOT_ENGINE, SlotSettings, slot_settings
 from ithaca.model.config.tls import RULES as TLS_RULES
 from ithaca.model.config.tls import ClusterTls, cluster_tls, tls_problem
 from ithaca.model.config.toml_lines import Key, did_you_mean, line_of
-from ithaca.model.engine import DEFAULT_ENGINE
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.limits import (
     AGGREGATOR_LEVEL_MAX,
@@ -76,6 +78,7 @@ _TABLES: Final = {
     "retention": RETENTION_RULES,
     "sessions": IDLE_RULES,
     "writers": IDLE_RULES,
+    SLOT_ENGINE: SLOT_RULES,
     "consumers": IDLE_RULES,
     "tls": TLS_RULES,
     "audit": AUDIT_RULES,
@@ -135,10 +138,20 @@ class Parser:
             consumer_idle_s=idle_s(self._table("consumers")),
             spares=spares,
             removed=removed,
+            slots=self._slots(settings.get("engine", DEFAULT_ENGINE)),
             tls=self._tls(),
             audit=self._audit(),
             insecure=settings.get("insecure", False),
         )
+
+    def _slots(self, engine: EngineName) -> SlotSettings:
+        if SLOT_ENGINE in self._document and engine != SLOT_ENGINE:
+            raise self._error(
+                f"[{SLOT_ENGINE}] is for the engine {SLOT_ENGINE}, and this cluster has {engine}: remove it, or use "
+                f'engine = "{SLOT_ENGINE}"',
+                SLOT_ENGINE,
+            )
+        return slot_settings(self._table(SLOT_ENGINE))
 
     def _table(self, name: str) -> dict[str, Any]:
         table = self._document.get(name, {})

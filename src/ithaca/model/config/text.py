@@ -8,6 +8,7 @@ from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPla
 from ithaca.model.config.failures import NO_ACTION
 from ithaca.model.config.idle import dump_idle
 from ithaca.model.config.retention import dump_retention
+from ithaca.model.config.slots import SLOT_ENGINE, USUAL_SLOTS
 from ithaca.model.config.tls import dump_tls
 from ithaca.model.view import Address
 
@@ -28,6 +29,8 @@ def dump_cluster(file: ClusterFile) -> str:
         lines += ["", "[failures]", f'action = "{failures.action}"', f"detection_ms = {failures.detection_ms}"]
     if file.retention is not None:
         lines += ["", *dump_retention(file.retention)]
+    if file.slots != USUAL_SLOTS:
+        lines += ["", f"[{SLOT_ENGINE}]", f'mode = "{file.slots.mode}"', f'quotas = "{file.slots.quotas}"']
     lines += [*dump_idle("sessions", file.session_idle_s), *dump_idle("writers", file.writer_idle_s)]
     lines += [*dump_tls(file.tls), *dump_audit(file.audit)]
     lines += dump_idle("consumers", file.consumer_idle_s)

@@ -92,6 +92,8 @@ class Invariants:
             returned = [u.number for u in new.units if u.number <= before.unit_last and old.member(u.number) is None]
             if returned:
                 raise Violation("new-units", f"unit {returned[0]} is back in epoch {new.epoch}")
+        if new.is_begun and (old is None or (old.epoch, old.is_begun) != (new.epoch, True)):
+            self._rows.check_settled(new)
         if old is None or new.epoch > old.epoch:
             self._rows.check_projection(new, row_of(after.trim))
             self._world.view = self._view(new)

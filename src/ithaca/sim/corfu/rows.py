@@ -94,6 +94,13 @@ class AllRows:
             if not projection.chain(row) and row >= trimmed:
                 raise Violation("complete-for-ever", f"row {row} was {stamp}, and is empty by the projection now")
 
+    def check_settled(self, projection: Projection) -> None:
+        """An epoch's rows are handed out, or contended for: what precedes them is settled."""
+        for each in projection.ranges[:-1]:
+            for row in range(each.start, projection.stop_of(each) or 0) if each.sets else ():
+                if not self.is_settled(projection, row):
+                    raise Violation("settled", f"epoch {projection.epoch} has begun, and row {row} is open")
+
     def is_complete(self, projection: Projection, row: int) -> bool:
         """Whether a row is, or was, on its whole chain, is empty, or was trimmed."""
         chain = self.chain(projection, row)

@@ -7,8 +7,8 @@ from typing import Any
 from ithaca.engines.corfu.sequencing.calls import TakeRow, TakeTokens, Tokens, UnitSealed, Write
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.sequencer import Asked as SequencerAsked
-from ithaca.engines.corfu.sequencing.sequencer import Began, Sequencer
 from ithaca.engines.corfu.sequencing.sequencer import Reply as SequencerReply
+from ithaca.engines.corfu.sequencing.sequencer import Sequencer
 from ithaca.engines.corfu.sequencing.unit import Asked, Change, EpochChange, Persist, Reply, RowChange, Unit
 from ithaca.engines.corfu.storage.unit_store import UnitStore
 from ithaca.sim.corfu.invariants import Invariants
@@ -81,10 +81,8 @@ class Witness:
     def sequencer_steps(
         self, original: Callable[..., Sequence[Any]], sequencer: Sequencer[Any], event: Any
     ) -> Sequence[Any]:
-        """No row is given twice, and a sequencer begins behind a settled log."""
+        """No row is given twice."""
         effects = original(sequencer, event)
-        if isinstance(event, Began) and sequencer.epoch == event.epoch:
-            self._judged(lambda: self._begins_settled(event))
         for effect in effects:
             match effect, event:
                 case SequencerReply(_, Tokens(tokens)), SequencerAsked(_, TakeTokens(epoch, wants)):
@@ -103,17 +101,6 @@ class Witness:
             self._times.gave(row, time_us)
         elif known != (producer, epoch):
             self._world.accuse("once-given", f"row {row} is given to {known}, and to {(producer, epoch)}")
-
-    def _begins_settled(self, began: Began) -> None:
-        projection = self._invariants.projection
-        if projection is None or projection.epoch != began.epoch:
-            return
-        for each in projection.ranges[:-1]:
-            stop = projection.stop_of(each)
-            assert stop is not None
-            for row in range(each.start, stop) if each.sets else ():
-                if not self._rows.is_settled(projection, row):
-                    raise Violation("settled", f"epoch {began.epoch} begins at {began.start}, and row {row} is open")
 
     def _judged(self, look: Callable[[], None]) -> None:
         """What is wrong ends the run, and not the process that is looked at."""

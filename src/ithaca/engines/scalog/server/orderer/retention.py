@@ -55,9 +55,9 @@ class OrderRetention:
         """What is too old, and waits to be trimmed, if that is worth a warning: the little that each term begins with
         is not."""
         announced = None if self._pace is None else self._pace.announced
-        if announced is None or announced.records <= 0:
+        if announced is None or announced.positions <= 0:
             return None
-        is_large = announced.records * 100 > (self._state.tail - self._state.first) * RETENTION_LARGE_PERCENT
+        is_large = announced.positions * 100 > (self._state.tail - self._state.first) * RETENTION_LARGE_PERCENT
         return announced if is_large or announced.is_stepped else None
 
     def status(self) -> dict[str, int] | None:
@@ -66,7 +66,7 @@ class OrderRetention:
         if notice is None:
             return None
         waits_us = notice.since_us + int(RETENTION_WAIT_S * 1e6) - monotonic_us()
-        return {"before": notice.before, "records": notice.records, "in_s": max(0, waits_us) // 1_000_000}
+        return {"before": notice.before, "positions": notice.positions, "in_s": max(0, waits_us) // 1_000_000}
 
     async def _look(self) -> None:
         shards = list(self._state.shards.by_number.values())
@@ -98,10 +98,10 @@ class OrderRetention:
         announced = self.announced
         if announced is not None and (self._told is None or announced.since_us != self._told.since_us):
             _log.warning(
-                "retention: %d records, those before position %d, are too old by the orderers' clocks, and go in %g s: "
-                "if that is wrong, set the clocks, or stop the leader and correct the cluster's file",
-                announced.records,
+                "retention: what is before position %d (%d positions) is too old by the orderers' clocks, and goes in "
+                "%g s: if that is wrong, set the clocks, or stop the leader and correct the cluster's file",
                 announced.before,
+                announced.positions,
                 RETENTION_WAIT_S,
             )
         elif announced is None and self._told is not None:

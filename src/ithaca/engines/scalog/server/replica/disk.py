@@ -48,11 +48,11 @@ class LaneDisk:
         """Who has found no space, and has not got through since: the disk is full while there is anybody."""
         self._is_closing = False
 
-    def write(self, lane: LaneId, batch: Batch) -> None:
+    def write(self, lane: LaneId, batch: Batch, position: int = 0) -> None:
         writer = self._writers.get(lane)
         if writer is None:
             writer = self._writers[lane] = self._start_writer(lane)
-        writer.write(batch)
+        writer.write(batch, position)
 
     def queued_bytes(self, lane: LaneId) -> int:
         writer = self._writers.get(lane)

@@ -80,6 +80,8 @@ class ReplicaServer:
 
     is_dense = True
     """Whether every position below the tail holds a record, or did."""
+    has_places = False
+    """Whether batches of lanes stand behind entries that say their places."""
 
     def __init__(
         self,
@@ -369,9 +371,9 @@ class ReplicaServer:
     def received(self, lane: LaneId) -> int:
         return self.core.received(lane)
 
-    def replicated(self, lane: LaneId, batch: Batch) -> None:
+    def replicated(self, lane: LaneId, batch: Batch, position: int) -> None:
         self.metrics.accepted(1, batch.count, batch.total_bytes)
-        self.step(Replicated(lane, batch))
+        self.step(Replicated(lane, batch, position))
 
     def queued_bytes(self, lane: LaneId) -> int:
         return self._lane_disk.queued_bytes(lane)
