@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ithaca.cluster.layout import servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
-from ithaca.cluster.local import cluster_file, programs_of
+from ithaca.cluster.local import cluster_file, programs_of, supervisor_pid
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.supervisor import Program, Supervisor, Tell
@@ -98,9 +98,15 @@ def start_detached(directory: Path, progress: Tell) -> ClusterFile:
             said = log.read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
             reason = said[-1] if said else f"status {process.returncode}; {log} says nothing"
             raise Unavailable(f"the supervisor ended: {reason}") from None
-        if not isinstance(error, Unavailable):  # Ctrl-C: leave nothing behind
+        has_begun = supervisor_pid(directory) is not None
+        if not isinstance(error, Unavailable) or not has_begun:  # Ctrl-C, or nobody could stop it: leave nothing behind
             process.terminate()
             process.wait(2 * SERVER_STOP_TIMEOUT_S)
+        if isinstance(error, Unavailable) and not has_begun:
+            raise Unavailable(
+                f"the supervisor had not begun after {CLUSTER_START_TIMEOUT_S:g} s, and was ended: this machine may be "
+                "too busy; try again"
+            ) from None
         raise
     process.returncode = 0  # it goes on alone, and Python must not warn that nobody waits for it
     return file

@@ -29,7 +29,7 @@ class Feature(Enum):
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
     DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS, Feature.UNITS},
-    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS, Feature.POSITIONS, Feature.UNITS},
+    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.POSITIONS, Feature.UNITS},
     "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE, Feature.CONSUMERS}),
     "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS, Feature.UNITS, Feature.CONSUMERS}),
 }

@@ -27,7 +27,7 @@ class Belfast:
 
     name: EngineName = NAME
     features: frozenset[Feature] = FEATURES[NAME]
-    roles: frozenset[Role] = frozenset({"orderer", "replica"})
+    roles: frozenset[Role] = frozenset({"orderer", "replica", "spare"})
     usual_shard = UsualShard(replicas=3, masking=True)
 
     def shard_note(self, replicas: int, *, masking: bool) -> str:
@@ -48,6 +48,10 @@ class Belfast:
 
             assert place.shard is not None
             return SlotReplicaServer(file, place.shard, place.number, directory, options)
+        if place.role == "spare":
+            from ithaca.engines.belfast.server.replica.spare import SlotSpareServer
+
+            return SlotSpareServer(file, place.address, directory, options)
         raise ConfigError(f"the engine {NAME} has no {place.role}s: remove them from the cluster's file")
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:

@@ -9,7 +9,7 @@ somebody counts on it is for people to say.
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 from ithaca.engines.scalog.messages.reporting import Enlist, Enlisted
 from ithaca.engines.scalog.server.limit_uses import aside_uses, disk_uses, process_uses
@@ -38,6 +38,9 @@ _log = logging.getLogger("ithaca.spare")
 
 class SpareServer:
     """A spare, and then the replica that it has become. `start`, then `wait` until it fails, then `stop`."""
+
+    replica_kind: ClassVar[type[ReplicaServer]] = ReplicaServer
+    """What it becomes, of an engine that is built on this one."""
 
     def __init__(
         self, file: ClusterFile, address: Address, directory: str, options: ServerOptions | None = None
@@ -140,7 +143,7 @@ class SpareServer:
                 self._ended.set_exception(error)
 
     async def _become(self, shard: int, replica: int) -> None:
-        self.replica = ReplicaServer(
+        self.replica = self.replica_kind(
             self._file, shard, replica, self._directory, self._options, address=self._address, is_spare=True
         )
         await self.replica.start()
