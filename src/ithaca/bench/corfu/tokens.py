@@ -21,6 +21,7 @@ from ithaca.bench.measure import Latency, Progress, Sample, interleave, summariz
 from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.server_processes import cpu_s
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
+from ithaca.model.errors import Unavailable
 
 WARM_UP_S = 0.3
 
@@ -47,23 +48,27 @@ class TakeTurn:
 
 
 def take(parent: Connection, bootstrap: str, client: int) -> None:
-    """A process that takes rows: does what it is asked until the parent is gone."""
-    parent.send("ready")
-    turns = 0
-    while True:
-        turn: TakeTurn = parent.recv()
-        turns += 1
-        first = (client << 32) + (turns << 20)
-        parent.send(np.asarray(asyncio.run(_take(bootstrap, turn, first))).tobytes())
+    """A process that takes rows: connected before the first turn, it does what it is asked until the parent is gone."""
+    asyncio.run(_take_turns(parent, bootstrap, client))
 
 
-async def _take(bootstrap: str, turn: TakeTurn, first: int) -> list[float]:
+async def _take_turns(parent: Connection, bootstrap: str, client: int) -> None:
+    async with asking(bootstrap) as asked:
+        parent.send("ready")
+        turns = 0
+        while True:
+            turn: TakeTurn = await asyncio.to_thread(parent.recv)
+            turns += 1
+            durations = await _take(asked, turn, (client << 32) + (turns << 20))
+            parent.send(np.asarray(durations).tobytes())
+
+
+async def _take(asked: Asking, turn: TakeTurn, first: int) -> list[float]:
     """How long each request took that was answered within the turn."""
     durations: list[float] = []
-    async with asking(bootstrap) as asked:
-        await asyncio.sleep(max(0.0, turn.start_s - time.monotonic()))
-        each = [first + number * turn.group for number in range(turn.window)]
-        await asyncio.gather(*(_take_in_turn(asked, turn, session, durations) for session in each))
+    await asyncio.sleep(max(0.0, turn.start_s - time.monotonic()))
+    each = [first + number * turn.group for number in range(turn.window)]
+    await asyncio.gather(*(_take_in_turn(asked, turn, session, durations) for session in each))
     return durations
 
 
@@ -91,6 +96,8 @@ class Takers:
         for child in self._children:
             child.ask(TakeTurn(group, window, start_s, start_s + seconds))
         durations = np.concatenate([np.frombuffer(child.answer()) for child in self._children])
+        if not len(durations):
+            raise Unavailable(f"no row was handed out within {seconds:g} s: measure longer with --seconds")
         return Sample(len(durations) * group, 0, seconds, Latency.of(durations))
 
 

@@ -17,7 +17,7 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ModuleNotFoundError as error:
-    raise InvalidInput("making certificates needs a package that is not here: pip install ithaca[certs]") from error
+    raise InvalidInput("making certificates needs a package that is not here: pip install cryptography") from error
 
 AUTHORITY: Final = "ca"
 AUTHORITY_DAYS: Final = 3650
