@@ -7,7 +7,7 @@ each process says in its log, and what befalls it, is the story of a run.
 import hashlib
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from signal import SIGTERM
@@ -112,7 +112,8 @@ class World:
         ledger = Ledger()
         self.consumers = [Consuming(self, number, ledger) for number in range(configuration.consumers)]
         self._roles += self.consumers
-        self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
+        self.clients: list[Host] = []
+        self.have_clients(self._roles)
         self.is_loaded = True
         """Whether producers go on."""
         self.is_healing = False
@@ -124,6 +125,11 @@ class World:
         self._graveyard: list[Process] = []
         self._trace = hashlib.blake2b(digest_size=16)
         self._handler = _Story(self)
+
+    def have_clients(self, roles: Sequence[Client]) -> None:
+        """Have these, and no others; before anybody is started."""
+        self._roles = list(roles)
+        self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(roles, 1)]
 
     def replicas(self) -> list[Host]:
         """The hosts of all servers that keep records, as it is agreed now."""

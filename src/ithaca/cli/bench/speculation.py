@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,6 +134,40 @@ def shards(lab: Lab, numbers: ShardsOption = "1,2,4") -> None:
     from ithaca.bench.speculation.points import run_shards
 
     lab.measure(run_shards, shards=parse_counts(numbers))
+
+
+@app.command(epilog=examples("ithaca bench speculation emulate --numbers 2,4,10,40"))
+def emulate(
+    numbers: ShardsOption = "2,4,10",
+    records_per_s: Annotated[float, typer.Option(min=1, help="The load of each shard.")] = 100.0,
+    seconds: SecondsOption = 1.0,
+    delay_us: Annotated[int, typer.Option(min=1, help="Of a message from one machine to another.")] = 100,
+    interval_us: Annotated[int, typer.Option(min=0, help="The least time between two cuts.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Latencies on simulated machines, a machine for each server: what the order alone costs.
+
+    Real servers and clients on the simulator's network and clocks. Neither
+    computing nor a disk takes time, so these are waits for messages alone,
+    the same on every machine.
+    """
+    from ithaca.sim.latency import LatencySettings, compare_latencies
+
+    settings = LatencySettings(
+        records_per_s=records_per_s, seconds=seconds, delay_us=delay_us, order_interval_us=interval_us
+    )
+    engines = ("belfast", "scalog")
+    points = compare_latencies(engines, settings, parse_counts(numbers))
+    if as_json:
+        emit_json({"bench": "speculation emulate", "points": points, "settings": asdict(settings)})
+        return
+    for point in points:
+        print(f"{point['shards']} shards, means in ms:")
+        for engine, found in point["engines"].items():
+            print(
+                f"  {engine}: append {found['append_ms']:.2f}, delivery {found['delivery_ms']:.2f}, "
+                f"final {found['final_ms']:.2f}, failed {found['failed']}"
+            )
 
 
 @app.command(epilog=examples("ithaca bench speculation bursts --plot bursts.png"))
