@@ -16,7 +16,7 @@ from ithaca.model import errors, records
 
 TWINS = [
     *("Admin", "ClusterLog", "Log", "PartWriter", "Pending", "PreparedAppends", "Records", "Session", "Speculation"),
-    "Subscription",
+    *("Subscription", "Consumer", "Consuming", "Transaction"),
 ]
 # What a class needs to be iterated, entered and awaited is spelled differently, and means the same.
 PROTOCOL = {
@@ -65,7 +65,7 @@ def implementations(kind: type) -> Iterator[type[Any]]:
 
 @pytest.mark.parametrize("kind", [getattr(twin, name) for twin in (ithaca, ithaca.aio) for name in TWINS])
 def test_implementations_have_the_defaults_that_the_interface_says(kind: type) -> None:
-    for module in ("embedded.log", "embedded.aio", "client.sync_log", "engines.belfast.client.log"):
+    for module in ("embedded.log", "embedded.aio", "client.sync.log", "engines.belfast.client.log"):
         importlib.import_module(f"ithaca.{module}")
     found = list(implementations(kind))
     assert found, "somebody implements it"
@@ -81,11 +81,17 @@ def test_implementations_have_the_defaults_that_the_interface_says(kind: type) -
 
 WAITING = {
     "Log": "append append_many submit submit_many flush read first tail trim session close "
-    "prepare open_part publish publish_once renew abort",
+    "prepare open_part publish publish_once renew abort "
+    "consumer consumers reset_consumer delete_consumer change_consumers",
     "Admin": "add_shard finalize_shard shards add_orderer remove_orderer orderers "
-    "add_replica remove_replica replace_replica sessions expire_session writers forget_writer",
+    "add_replica remove_replica replace_replica sessions expire_session writers forget_writer "
+    "units add_unit add_units replace_unit rebuild_units replace_sequencer",
     "ClusterLog": "append append_many submit submit_many flush read first tail trim session close "
-    "prepare open_part publish publish_once renew abort append_to_shard fill trim_position status",
+    "prepare open_part publish publish_once renew abort append_to_shard write fill trim_position status "
+    "consumer consumers reset_consumer delete_consumer change_consumers",
+    "Consumer": "poll commit lag close",
+    "Transaction": "append append_many",
+    "Consuming": "consumer consumers reset_consumer delete_consumer change_consumers",
     "PartWriter": "append_many finish abort",
     "PreparedAppends": "prepare open_part publish publish_once renew abort",
     "Session": "append append_many",

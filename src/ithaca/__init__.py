@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from ithaca import aio
     from ithaca.embedded.opening import open
     from ithaca.engines.connecting import connect
+    from ithaca.model.consumers import ConsumerInfo, Lag
     from ithaca.model.errors import (
         AddressInUse,
         AuthenticationFailed,
         BatchTooLarge,
         ConfigError,
         Conflict,
+        ConsumerFenced,
         Corrupt,
         DeadlineExceeded,
         Diverged,
@@ -47,18 +49,21 @@ if TYPE_CHECKING:
         LogInUse,
         Lost,
         NamesFull,
+        NoSuchConsumer,
         NoSuchLog,
         NoSuchMethod,
         NoSuchOrderer,
         NoSuchReplica,
         NoSuchSession,
         NoSuchShard,
+        NoSuchUnit,
         NoSuchWriter,
         NotEncodable,
         NotWritten,
         Overloaded,
         PartGone,
         PositionError,
+        PositionTaken,
         ProtocolError,
         PublishConflict,
         ReadOnly,
@@ -87,6 +92,8 @@ if TYPE_CHECKING:
         Batch,
         ClusterLog,
         ClusterStatus,
+        Consumer,
+        Consuming,
         Log,
         OrdererInfo,
         PartWriter,
@@ -100,16 +107,20 @@ if TYPE_CHECKING:
         ShardPolicy,
         Speculation,
         Subscription,
+        UnitInfo,
         WriterInfo,
     )
     from ithaca.model.parts import Part, Published
     from ithaca.model.records import KeyFilter, Receipt, Record, Retention
+    from ithaca.model.security.tls import TLS
     from ithaca.model.speculation import Confirmed, Delivered, Failed
 
 _HOMES = (
     "ithaca.model.errors",
     "ithaca.model.records",
     "ithaca.model.parts",
+    "ithaca.model.security.tls",
+    "ithaca.model.consumers",
     "ithaca.model.speculation",
     "ithaca.model.interface",
     "ithaca.embedded.opening",
@@ -117,6 +128,7 @@ _HOMES = (
 )
 
 __all__ = [
+    "TLS",
     "AddressInUse",
     "Admin",
     "AuthenticationFailed",
@@ -127,6 +139,10 @@ __all__ = [
     "ConfigError",
     "Confirmed",
     "Conflict",
+    "Consumer",
+    "ConsumerFenced",
+    "ConsumerInfo",
+    "Consuming",
     "Corrupt",
     "DeadlineExceeded",
     "Delivered",
@@ -140,6 +156,7 @@ __all__ = [
     "InvalidInput",
     "IthacaError",
     "KeyFilter",
+    "Lag",
     "LastOrderer",
     "LastShard",
     "Log",
@@ -148,12 +165,14 @@ __all__ = [
     "LogInUse",
     "Lost",
     "NamesFull",
+    "NoSuchConsumer",
     "NoSuchLog",
     "NoSuchMethod",
     "NoSuchOrderer",
     "NoSuchReplica",
     "NoSuchSession",
     "NoSuchShard",
+    "NoSuchUnit",
     "NoSuchWriter",
     "NotEncodable",
     "NotWritten",
@@ -164,6 +183,7 @@ __all__ = [
     "PartWriter",
     "Pending",
     "PositionError",
+    "PositionTaken",
     "PreparedAppends",
     "ProtocolError",
     "PublishConflict",
@@ -190,9 +210,11 @@ __all__ = [
     "StorageFull",
     "Subscription",
     "TaskFailed",
+    "Transaction",
     "Trimmed",
     "Unavailable",
     "UndoFailed",
+    "UnitInfo",
     "UnknownCompression",
     "Unsupported",
     "VersionMismatch",

@@ -18,10 +18,13 @@ async with ithaca.aio.connect("127.0.0.1:7600") as log:
 from ithaca import __all__ as __all__
 from ithaca.embedded.aio import open
 from ithaca.engines.connecting import connect_awaited as connect
+from ithaca.model.consumers import ConsumerInfo, Lag
 from ithaca.model.errors import *
 from ithaca.model.interface.awaited import (
     Admin,
     ClusterLog,
+    Consumer,
+    Consuming,
     Log,
     PartWriter,
     Pending,
@@ -30,6 +33,7 @@ from ithaca.model.interface.awaited import (
     Session,
     Speculation,
     Subscription,
+    Transaction,
 )
 from ithaca.model.interface.shared import (
     Batch,
@@ -39,10 +43,12 @@ from ithaca.model.interface.shared import (
     SessionInfo,
     ShardInfo,
     ShardPolicy,
+    UnitInfo,
     WriterInfo,
 )
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import KeyFilter, Receipt, Record, Retention
+from ithaca.model.security.tls import TLS
 from ithaca.model.speculation import Confirmed, Delivered, Failed
 from ithaca.version import VERSION as __version__
 

@@ -17,7 +17,9 @@ from ithaca.archive import copying
 from ithaca.archive.backup import Backup, back_up, verify_backup
 from ithaca.archive.copying import Copied, copy_log, restore
 from ithaca.archive.folder import chunks
-from ithaca.archive.salvage import salvage
+from ithaca.archive.places import place_of
+from ithaca.archive.progress import Done
+from ithaca.archive.salvaging import salvage
 from ithaca.engines import registry
 from ithaca.model.engine import Feature
 from ithaca.model.errors import FormatTooNew, InvalidInput, NoSuchLog, Trimmed
@@ -42,11 +44,11 @@ def rows(log: ithaca.Log) -> list[Row]:
     return [(record.position, record.value, record.key) for record in log.read_range("earliest")]
 
 
-def dying(random: Random, calls: int) -> Callable[[int], None]:
+def dying(random: Random, calls: int) -> Callable[[Done], None]:
     """Ends the work at one of the first calls."""
     left = random.randint(1, calls)
 
-    def advance(count: int) -> None:
+    def advance(done: Done) -> None:
         nonlocal left
         left -= 1
         if left == 0:
@@ -75,7 +77,7 @@ def test_a_backup_that_is_ended_again_and_again_is_whole_at_last(tmp_path: Path,
         assert (made.first, made.stop) == (1, log.tail())
         assert list(verify_backup(tmp_path / "backup")) == []
         expected = rows(log)
-    assert chunks(tmp_path / "backup")[0].start == 1
+    assert chunks(place_of(tmp_path / "backup"))[0].start == 1
     with ithaca.open(tmp_path / "again", durability="os") as log:
         assert restore(tmp_path / "backup", log) == Copied(len(expected), len(expected))
         assert rows(log) == expected
@@ -129,25 +131,36 @@ def test_from_a_directory_to_a_cluster_and_back(tmp_path: Path, engine: str) -> 
         assert [row[1:] for row in rows(log)] == [row[1:] for row in expected]
 
 
-def test_a_copy_by_processes_that_are_killed_has_every_record_once(tmp_path: Path) -> None:
-    with ithaca.open(tmp_path / "log", durability="os") as log:
-        for number in range(20):
-            log.append_many([b"%d" % (number * 3000 + row) for row in range(3000)])
-        expected = rows(log)
-    command = [sys.executable, "-m", "ithaca", "copy", str(tmp_path / "log"), str(tmp_path / "copy"), "--json"]
+def killed_and_finished(begun: Path, *arguments: str) -> dict[str, int]:
+    """Run a command of which two runs are killed at a random point after they began; what the last one says."""
+    command = [sys.executable, "-m", "ithaca", *arguments, "--json"]
     random = Random(5)
     for _ in range(2):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        segments = tmp_path / "copy"
-        while not segments.exists() and process.poll() is None:
+        while not begun.exists() and process.poll() is None:
             time.sleep(0.01)
         time.sleep(random.uniform(0, 0.15))
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    done = subprocess.run(command, capture_output=True, check=True)
-    assert json.loads(done.stdout)["records"] == len(expected)
-    with ithaca.open(tmp_path / "copy", mode="r") as log:
-        assert rows(log) == expected
+    said: dict[str, int] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return said
+
+
+def test_work_of_processes_that_are_killed_has_every_record_once(tmp_path: Path) -> None:
+    with ithaca.open(tmp_path / "log", durability="os") as log:
+        for number in range(20):
+            log.append_many([b"%d" % (number * 3000 + row) for row in range(3000)])
+        expected = rows(log)
+    log_at, copy, kept, restored = (str(tmp_path / name) for name in ("log", "copy", "kept", "restored"))
+    assert killed_and_finished(tmp_path / "copy", "copy", log_at, copy)["records"] == len(expected)
+    said = killed_and_finished(tmp_path / "kept", "backup", "-p", log_at, "--to", kept)
+    assert (said["first"], said["stop"]) == (1, len(expected) + 1)
+    assert list(verify_backup(kept)) == []
+    said = killed_and_finished(tmp_path / "restored", "restore", "--from", kept, "-p", restored)
+    assert said["records"] == len(expected)
+    for path in (copy, restored):
+        with ithaca.open(path, mode="r") as log:
+            assert rows(log) == expected
 
 
 def test_what_cannot_be_is_refused_and_named(tmp_path: Path) -> None:
@@ -185,18 +198,18 @@ def test_damage_to_a_backup_is_found_wherever_it_is(tmp_path: Path) -> None:
     with ithaca.open(tmp_path / "log", durability="os") as log:
         fill(log, 3)
         back_up(log, tmp_path / "backup", chunk_bytes=400)
-    found = chunks(tmp_path / "backup")
+    found = chunks(place_of(tmp_path / "backup"))
     random = Random(1)
     for _ in range(20):
         chunk = random.choice(found)
-        data = chunk.path.read_bytes()
+        data, file = chunk.read(), Path(chunk.file)
         at = random.randrange(len(data))
-        chunk.path.write_bytes(data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :])
-        assert [fault.file for fault in verify_backup(tmp_path / "backup")] == [str(chunk.path)]
-        chunk.path.write_bytes(data[: random.randrange(1, len(data))])
+        file.write_bytes(data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :])
+        assert [fault.file for fault in verify_backup(tmp_path / "backup")] == [str(file)]
+        file.write_bytes(data[: random.randrange(1, len(data))])
         assert list(verify_backup(tmp_path / "backup"))
-        chunk.path.write_bytes(data)
-    found[1].path.rename(found[1].path.with_name("elsewhere"))
+        file.write_bytes(data)
+    Path(found[1].file).rename(tmp_path / "backup" / "elsewhere")
     (fault,) = verify_backup(tmp_path / "backup")
     assert "are missing" in fault.problem
 
@@ -246,10 +259,13 @@ def test_the_commands_keep_move_and_check(tmp_path: Path) -> None:
     )
     with ithaca.open(tmp_path / "again", mode="r") as log:
         assert rows(log) == expected
-    (chunk,) = chunks(Path(kept))
-    chunk.path.write_bytes(chunk.path.read_bytes()[:-1])
+    (chunk,) = chunks(place_of(kept))
+    Path(chunk.file).write_bytes(chunk.read()[:-1])
     damaged = run("verify", "-p", kept)
     assert damaged.returncode == 3
     assert "ends in the middle of a batch" in damaged.stdout
+    for arguments in (["restore", "--from", "nothing", "-p"], ["salvage", "nothing"], ["copy", "nothing"]):
+        assert "ithaca: there is no " in run(*arguments, str(tmp_path / "not made")).stderr
+        assert not (tmp_path / "not made").exists()
     saved = run("salvage", str(tmp_path / "log"), str(tmp_path / "saved"))
     assert (saved.returncode, saved.stdout) == (0, "2 records are there, 2 of them new\n")

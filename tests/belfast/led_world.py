@@ -14,8 +14,9 @@ from ithaca.engines.belfast.leading.lane_slots import LaneSlots, lane_slots, pla
 from ithaca.engines.belfast.leading.leader import LeaderSettings, Propose, SlotLeader
 from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, decode_entry, encode_entry
-from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered, SpeculationFailed
+from ithaca.engines.belfast.speculation.outcomes import LaneEnded, SlotsOrdered, SpeculationFailed
 from ithaca.engines.belfast.speculation.placement import Placement
+from ithaca.engines.belfast.speculation.places import Placed, Places
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
@@ -23,16 +24,18 @@ from ithaca.engines.belfast.speculation.placing_events import (
     Offered,
     Place,
     PlacingEvent,
+    Watermark,
 )
 from ithaca.engines.belfast.speculation.progress import AskPass
 from ithaca.engines.belfast.speculation.state import BelfastState
+from ithaca.engines.belfast.speculation.takeover import AskPromise, Copied, CopyLane, Promised
 from ithaca.engines.scalog.ordering.entries import Configure, Finalize, RegisterShard
 from ithaca.engines.scalog.ordering.outcomes import LaneOpened, OrderedCut
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.model.cut import lane_of
 from ithaca.model.positions import LaneId
 
-DETECTION_US = 50_000
+DETECTION_US = 100_000
 
 
 class Replica:
@@ -43,9 +46,13 @@ class Replica:
         self.boot = self.disk = 1
         self.is_up = True
         self.synced: dict[LaneId, int] = {}
+        self.promised: set[LaneId] = set()
+        self.is_cut_off = False
+        """From the orderers alone."""
 
     def wipe(self) -> None:
         self.synced.clear()
+        self.promised.clear()
         self.disk = self.boot + 1
 
 
@@ -57,6 +64,8 @@ class Lane:
         self.core: Placement = placement_of(told)
         self.log: list[tuple[int, int, int]] = []
         """LSN, records and position of each batch that was written."""
+        self.delivered = 0
+        """So much of it speculators may have."""
 
     def step(self, event: PlacingEvent | LaneSlots) -> None:
         effects = tell(self.core, event) if isinstance(event, LaneSlots) else self.core.step(event)
@@ -64,6 +73,8 @@ class Lane:
             if isinstance(effect, Place):
                 assert isinstance(effect.batch, int)
                 self.log.append((effect.lsn, effect.batch, effect.position))
+            elif isinstance(effect, Watermark):
+                self.delivered = effect.durable
 
 
 class LedWorld:
@@ -75,13 +86,16 @@ class LedWorld:
         self.settings = LeaderSettings(rounds=rounds, detection_us=DETECTION_US)
         self.replicas = {(shard, number): Replica(shard, number) for shard in range(shards) for number in range(3)}
         self.lanes: dict[LaneId, Lane] = {}
+        self.all_lanes: dict[LaneId, Lane] = {}
+        self.asked: deque[AskPromise | CopyLane] = deque()
         self.inbox: deque[tuple[LaneId, PlacingEvent | LaneSlots]] = deque()
         self.raft: deque[tuple[int, BelfastEntry]] = deque()
         self.term = 1
         self.now_us = 0
         self.index = 0
         self.ordered: dict[int, tuple[LaneId, int]] = {}
-        self.failed = 0
+        self.failed: set[LaneId] = set()
+        self.taken = 0
         self.faults = 0
         self.wanted: Finalize | None = None
         self._apply(Configure(CONFIGURATION))
@@ -100,7 +114,7 @@ class LedWorld:
         self.leader = SlotLeader(self.state, self.settings)
         self.leader.changes = int(self.wanted is not None)
         for replica in self.replicas.values():
-            if replica.is_up:
+            if replica.is_up and not replica.is_cut_off:
                 self._join(replica)
 
     def _join(self, replica: Replica) -> None:
@@ -123,6 +137,8 @@ class LedWorld:
                     self.raft.append((self.term, entry))
                 case AskPass(lane=lane, cut=cut):
                     self.inbox.append((lane, AskedToPass(cut)))
+                case AskPromise() | CopyLane():
+                    self.asked.append(effect)
                 case StartAgain(shard=shard, replica=number):
                     self.restart(self.replicas[shard, number])
         if self.wanted is not None and self.leader.is_free:
@@ -147,8 +163,10 @@ class LedWorld:
                     self._see(outcome, tail, is_range=is_range)
                 case LaneOpened(lane=lane, boot=boot):
                     self._opened(lane, boot)
-                case SpeculationFailed():
-                    self.failed += 1
+                case SpeculationFailed(lane=lane):
+                    self.failed.add(lane)
+                case LaneEnded():
+                    self.taken += 1
         for shard in self.state.shards.by_number.values():
             assert len(shard.open_lanes()) <= 1, "a shard has one lane"
         if self.index > 1 + len(self.state.shards.by_number) and hasattr(self, "leader"):
@@ -166,7 +184,7 @@ class LedWorld:
         told = lane_slots(self.state, lane)
         assert told is not None
         if replica.is_up and replica.boot == boot and lane not in self.lanes:
-            self.lanes[lane] = Lane(lane, told)
+            self.lanes[lane] = self.all_lanes[lane] = Lane(lane, told)
 
     def _see(self, cut: OrderedCut, tail: int, *, is_range: bool) -> None:
         """What is ordered is durable, and where it was placed."""
@@ -176,8 +194,8 @@ class LedWorld:
             has = sum(each.synced.get(lane, 0) >= lsn + count for each in holders)
             assert has >= 2 or self.faults, f"{lane} is ordered to {lsn + count} on {has} disks"
             assert position >= tail, "positions rise"
-            if is_range and lane in self.lanes:
-                batches = [each for each in self.lanes[lane].log if lsn <= each[0] < lsn + count]
+            if is_range:
+                batches = [each for each in self.all_lanes[lane].log if lsn <= each[0] < lsn + count]
                 assert sum(records for _, records, _ in batches) == count
                 assert all(at == position + start - lsn for start, _, at in batches), "ordered where it was placed"
             for offset in range(count):
@@ -190,14 +208,16 @@ class LedWorld:
         return [lane for name, lane in self.lanes.items() if self.replicas[name.shard, name.replica].is_up]
 
     def offer(self, lane: Lane, records: int) -> None:
-        lane.step(Offered(records, records, records))
+        if not self.is_promised(lane.lane):
+            lane.step(Offered(records, records, records))
 
     def hand(self, lane: Lane) -> None:
-        lane.step(GroupHanded())
+        if not self.is_promised(lane.lane):
+            lane.step(GroupHanded())
 
     def sync(self, lane: Lane, replica: Replica) -> None:
         """A copy of the lane grows, and its primary hears of it."""
-        if not replica.is_up or replica.shard != lane.lane.shard:
+        if not replica.is_up or replica.shard != lane.lane.shard or lane.lane in replica.promised:
             return
         later = [lsn + records for lsn, records, _ in lane.log if lsn + records > replica.synced.get(lane.lane, 0)]
         if later:
@@ -205,7 +225,35 @@ class LedWorld:
             ack = Ack(replica.number, replica.disk, replica.synced[lane.lane])
             self.inbox.append((lane.lane, Acked(lane.lane, ack)))
 
+    def is_promised(self, lane: LaneId) -> bool:
+        return lane in self.replicas[lane.shard, lane.replica].promised
+
+    def answer(self) -> None:
+        """A replica does what a takeover asks of it."""
+        if not self.asked:
+            return
+        ask = self.asked.popleft()
+        replica = self.replicas[ask.lane.shard, ask.replica if isinstance(ask, AskPromise) else ask.target]
+        if not replica.is_up or replica.is_cut_off or not self.state.lanes.is_open(ask.lane):
+            return
+        if isinstance(ask, AskPromise):
+            replica.promised.add(ask.lane)
+            promise = Promised(replica.number, replica.synced.get(ask.lane, 0), replica.disk)
+            self.leader.takeovers.promised(ask.lane, promise)
+            return
+        source = self.replicas[ask.lane.shard, ask.source]
+        if source.is_up and source.synced.get(ask.lane, 0) >= ask.length:
+            replica.synced[ask.lane] = max(ask.length, replica.synced.get(ask.lane, 0))
+            log = self.all_lanes[ask.lane].log if ask.lane in self.all_lanes else []
+            placed = [
+                Placed(lsn, at, count) for lsn, count, at in log if at and lsn + count <= replica.synced[ask.lane]
+            ]
+            copied = Copied(replica.number, replica.synced[ask.lane], Places(placed).all())
+            self.leader.takeovers.copied(ask.lane, replica.disk, copied)
+
     def report(self, lane: Lane) -> None:
+        if self.is_promised(lane.lane) or self.replicas[lane.lane.shard, lane.lane.replica].is_cut_off:
+            return
         self.leader.lane_reported(lane.core.report())
         shard = self.state.shards.by_number[lane.lane.shard]
         for replica in self.replicas.values():
@@ -216,7 +264,9 @@ class LedWorld:
     def hear(self) -> None:
         if self.inbox:
             name, event = self.inbox.popleft()
-            if name in self.lanes and self.replicas[name.shard, name.replica].is_up:
+            if self.replicas[name.shard, name.replica].is_cut_off and not isinstance(event, Acked):
+                return
+            if name in self.lanes and self.replicas[name.shard, name.replica].is_up and not self.is_promised(name):
                 self.lanes[name].step(event)
 
     def kill(self, replica: Replica) -> None:
@@ -225,6 +275,14 @@ class LedWorld:
         for lane in [each for each in self.lanes if (each.shard, each.replica) == (replica.shard, replica.number)]:
             del self.lanes[lane]
         self.leader.keeper.went(replica.shard, replica.number)
+
+    def cut_off(self, replica: Replica) -> None:
+        replica.is_cut_off = True
+        self.leader.keeper.went(replica.shard, replica.number)
+
+    def heal(self, replica: Replica) -> None:
+        replica.is_cut_off = False
+        self._join(replica)
 
     def restart(self, replica: Replica) -> None:
         if replica.is_up:
@@ -246,9 +304,18 @@ class LedWorld:
                 self.restart(replica)
         for _ in range(300):
             if self._is_over():
+                self._judge()
                 return
             self.round()
         raise AssertionError("it does not come to rest")
+
+    def _judge(self) -> None:
+        """What was delivered is where it was, unless its lane has failed."""
+        for lane in self.all_lanes.values():
+            for lsn, records, position in lane.log:
+                if position and lsn + records <= lane.delivered and lane.lane not in self.failed:
+                    for offset in range(records):
+                        assert self.ordered.get(position + offset) == (lane.lane, lsn + offset)
 
     def round(self) -> None:
         self.now_us += DETECTION_US
@@ -256,7 +323,7 @@ class LedWorld:
             self.hand(lane)
             for replica in self.replicas.values():
                 while lane.log and replica.shard == lane.lane.shard and replica.is_up:
-                    if replica.synced.get(lane.lane, 0) >= lane.core.length:
+                    if replica.synced.get(lane.lane, 0) >= lane.core.length or lane.lane in replica.promised:
                         break
                     self.sync(lane, replica)
         while self.inbox:
@@ -264,12 +331,14 @@ class LedWorld:
         for lane in self.up():
             self.report(lane)
         self.decide()
+        while self.asked:
+            self.answer()
         while self.raft:
             self.commit()
 
     def _is_over(self) -> bool:
         live = [shard for shard in self.state.shards.by_number.values() if shard.phase == "live"]
-        if self.raft or self.inbox or self.wanted or any(not shard.open_lanes() for shard in live):
+        if self.raft or self.inbox or self.asked or self.wanted or any(not shard.open_lanes() for shard in live):
             return False
         if live and self.state.slots.mode != "fixed":
             return False

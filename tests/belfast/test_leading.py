@@ -7,26 +7,27 @@ from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.disks import Disks
 from ithaca.engines.belfast.speculation.entries import CutRange, EndFree, OpenWindow
 from ithaca.engines.belfast.speculation.mode import ModeChoice
+from ithaca.engines.belfast.speculation.places import Placed, Places
 from ithaca.engines.belfast.speculation.planning import Plan, Planner
 from ithaca.engines.belfast.speculation.progress import AskPass, Progress
 from ithaca.engines.belfast.speculation.quotas import RateQuotas, Stragglers, groups_of, wide_quota
 from ithaca.engines.belfast.speculation.reports import LaneReport
 from ithaca.engines.belfast.speculation.takeover import (
     AnswerPromise,
+    AskPromise,
     CloseTaken,
     Copied,
     CopyLane,
     Moved,
     OrderPlaces,
-    Placed,
     PromiseAsked,
     Promised,
     Promises,
     PromiseSynced,
     SyncPromise,
     Takeover,
+    final_ends,
 )
-from ithaca.engines.belfast.speculation.watch import Fail, PrimaryWatch, TakeOver
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard
 
@@ -145,10 +146,12 @@ def test_a_straggler_is_left_out_and_probed() -> None:
     assert stragglers.look([], 20_000, 3) == []
     assert stragglers.look([FIRST], 40_000, 3) == []
     assert stragglers.look([FIRST], 90_000, 3) == [FIRST]
-    out = [window for window in range(4, 12) if stragglers.is_out(FIRST, window)]
+    out = [window for window in range(4, 12) if stragglers.is_out(FIRST, window, 90_000)]
     assert out == list(range(4, 4 + STRAGGLER_WINDOWS))
+    assert stragglers.next_look_us(90_000) == 1_090_000
+    assert not stragglers.is_out(FIRST, 4, 1_090_000), "windows may take long: it is probed after a while all the same"
     stragglers.closed(FIRST)
-    assert not stragglers.is_out(FIRST, 4)
+    assert not stragglers.is_out(FIRST, 4, 90_000)
 
 
 def test_auto_goes_by_speculators_and_lateness() -> None:
@@ -163,24 +166,6 @@ def test_auto_goes_by_speculators_and_lateness() -> None:
     assert choice.choose(1, 79_000_000) == "free"
     assert choice.choose(1, 80_000_000) == "fixed"
     assert ModeChoice("free").choose(5, 0) == "free"
-
-
-def test_a_primary_is_taken_over_soon_and_failed_late() -> None:
-    watch = PrimaryWatch(shards(0, 1), 3_000_000)
-    watch.broke(FIRST, 0)
-    watch.broke(SECOND, 0)
-    two = frozenset({(0, 1), (0, 2), (1, 1)})
-    assert watch.look(two, 49_999) == []
-    assert watch.next_look_us() == 50_000
-    assert watch.look(two, 50_000) == [TakeOver(FIRST)]
-    watch.back(SECOND)
-    watch.back(FIRST)
-    assert watch.look(two, 2_999_999) == []
-    watch.broke(SECOND, 0)
-    assert watch.look(two, 3_000_000) == [Fail(SECOND)]
-    watch.closed(FIRST)
-    watch.closed(SECOND)
-    assert watch.next_look_us() is None
 
 
 def test_a_promise_is_synced_before_it_is_answered() -> None:
@@ -209,7 +194,7 @@ def test_the_longest_copy_is_ordered_before_the_lane_closes() -> None:
     orders = Orders(FIRST)
     orders.begin(FIRST, rounds=3, q=1)
     takeover = taken(orders, 2)
-    places = (Placed(1, 1), Placed(2, 3))
+    places = (Placed(0, 1, 1), Placed(1, 3, 1))
     assert takeover.step(Copied(1, 2, places), 0) == [OrderPlaces(FIRST, ((0, 1), (2, 2)), 2)]
     assert takeover.step(Moved(), 1) == []
     (closing,) = takeover.step(Moved(), 2)
@@ -223,9 +208,40 @@ def test_a_takeover_goes_without_what_cuts_on_their_way_left_out() -> None:
     orders = Orders(FIRST)
     orders.begin(FIRST, rounds=3, q=1)
     takeover = taken(orders, 2)
-    takeover.step(Copied(1, 2, (Placed(1, 1), Placed(2, 2))), 0)
+    takeover.step(Copied(1, 2, (Placed(0, 1, 2),)), 0)
     orders.apply(orders.cuts(2, (0, {FIRST: 1})))
-    places, closing = takeover.step(Moved(), 1)
-    assert places == OrderPlaces(FIRST, (), 1)
+    order_places, closing = takeover.step(Moved(), 1)
+    assert order_places == OrderPlaces(FIRST, (), 1)
     assert isinstance(closing, CloseTaken)
     assert closing.entry.length == 1
+
+
+def test_a_takeover_whose_longest_copy_is_gone_starts_over_with_those_that_promised() -> None:
+    orders = Orders(FIRST)
+    orders.begin(FIRST, rounds=3, q=1)
+    takeover = Takeover(FIRST, {0: 1, 1: 1, 2: 1}, 2, orders.order)
+    takeover.step(Promised(0, 2, 1), 0)
+    assert takeover.step(Promised(1, 1, 1), 0) == [CopyLane(FIRST, 0, 0, 2), CopyLane(FIRST, 0, 1, 2)]
+    takeover.step(Copied(0, 2), 0)
+    assert takeover.went(0) == []
+    assert takeover.phase == "promising"
+    assert takeover.step(Copied(1, 2), 0) == []
+    assert takeover.step(Promised(2, 0, 1), 0) == [CopyLane(FIRST, 1, 1, 1), CopyLane(FIRST, 1, 2, 1)]
+    assert takeover.came(0) == [AskPromise(0, FIRST)]
+    assert takeover.step(Promised(0, 2, 1), 0) == [CopyLane(FIRST, 0, 0, 1)]
+
+
+def test_what_has_no_place_is_left_out_with_all_behind_it() -> None:
+    orders = Orders(FIRST)
+    orders.begin(FIRST, rounds=3, q=2)
+    assert final_ends(orders.order, [Placed(0, 1, 3), Placed(4, 5, 1)], 0, 5) == ({0: 2, 1: 3}, 3)
+    assert final_ends(orders.order, [Placed(0, 1, 6)], 1, 4) == ({0: 2, 1: 4}, 4)
+
+
+def test_places_next_to_each_other_are_one_stretch() -> None:
+    places = Places([Placed(0, 1, 2), Placed(2, 3, 1), Placed(3, 9, 1)])
+    assert places.all() == (Placed(0, 1, 3), Placed(3, 9, 1))
+    places.ordered(2)
+    assert places.all() == (Placed(0, 1, 3), Placed(3, 9, 1))
+    places.ordered(3)
+    assert places.all() == (Placed(3, 9, 1),)

@@ -10,7 +10,6 @@ from ithaca.engines.belfast.replica.core import AnyEffect, SlotCore
 from ithaca.engines.belfast.replica.events import (
     PassAsked,
     PeerSynced,
-    Placed,
     SendAck,
     SendLaneReport,
     SlotsTold,
@@ -35,6 +34,7 @@ from ithaca.engines.scalog.replica.events import (
     Synced,
     Tick,
     Truncate,
+    Write,
 )
 from ithaca.model.errors import Overloaded, WrongLane
 from ithaca.model.positions import LaneId
@@ -94,10 +94,10 @@ def test_a_batch_is_written_when_it_has_its_slots() -> None:
     driven = Driven()
     assert driven.append() == [], "nobody has told yet how the order is"
     effects = driven.fix()
-    assert [effect for effect in effects if isinstance(effect, Placed)] == [Placed(1, 1)]
+    assert [effect.position for effect in effects if isinstance(effect, Write)] == [1]
     assert "Write" in kinds(effects)
     again = driven.append(2)
-    assert [effect for effect in again if isinstance(effect, Placed)] == [Placed(3, 2)]
+    assert [effect.position for effect in again if isinstance(effect, Write)] == [2]
     too_large = driven.append(Q + 1)
     assert "Write" not in kinds(too_large)
     reports = [effect.report for effect in too_large if isinstance(effect, SendLaneReport)]

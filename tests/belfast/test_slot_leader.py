@@ -6,7 +6,9 @@ import pytest
 from tests.belfast.led_world import DETECTION_US, LedWorld
 
 from ithaca.engines.belfast.leading.keeping import Here
+from ithaca.engines.belfast.limits import TAKEOVER_AFTER_S
 from ithaca.engines.belfast.speculation.entries import FailLane
+from ithaca.engines.belfast.speculation.takeover import Promised
 from ithaca.engines.scalog.ordering.entries import OpenLane
 
 
@@ -40,6 +42,8 @@ def run(seed: int, *, shards: int, steps: int, faults: bool) -> LedWorld:
                 world.lead()
             case 29 if faults and random.random() < 0.05:
                 world.finalize(random.randrange(shards))
+            case 25:
+                world.answer()
             case 30:
                 world.now_us += random.choice([1000, DETECTION_US])
             case _:
@@ -109,16 +113,17 @@ def test_a_primary_that_started_again_is_gone_at_once_and_an_emptied_disk_does_n
     for _ in range(8):
         world.round()
     (lane,) = world.lanes
-    keeper = world.leader.keeper
-    keeper.came(0, 0, Here(2, 1))
-    assert keeper.look(0) == [FailLane(lane)]
-    keeper.settled(FailLane(lane), 7)
-    assert keeper.look(0) == []
-    keeper.came(0, 0, Here(1, 1))
+    keeper, takeovers = world.leader.keeper, world.leader.takeovers
     keeper.came(0, 1, Here(9, 9))
     keeper.went(0, 2)
+    keeper.came(0, 0, Here(2, 1))
     assert keeper.look(8) == []
+    assert lane not in takeovers, "one disk is too few"
+    assert keeper.next_look_us() == 8 + DETECTION_US
     assert keeper.look(8 + DETECTION_US) == [FailLane(lane)]
+    keeper.came(0, 2, Here(1, 1))
+    assert keeper.look(8 + DETECTION_US) == []
+    assert lane in takeovers
 
 
 def test_replicas_that_have_all_had_their_lane_start_again() -> None:
@@ -137,3 +142,66 @@ def test_replicas_that_have_all_had_their_lane_start_again() -> None:
     world.settle()
     assert world.replicas[0, 0].boot == 2
     assert [lane.replica for lane in world.lanes] == [0]
+
+
+def test_a_primary_that_is_gone_is_taken_over_soon_and_nothing_fails() -> None:
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    (lane,) = world.lanes
+    world.offer(world.lanes[lane], 3)
+    world.hand(world.lanes[lane])
+    world.replicas[0, 0].synced[lane] = world.replicas[0, 1].synced[lane] = 3
+    world.kill(world.replicas[0, 0])
+    keeper, takeovers = world.leader.keeper, world.leader.takeovers
+    assert keeper.look(world.now_us) == []
+    assert lane not in takeovers
+    assert keeper.next_look_us() == world.now_us + int(TAKEOVER_AFTER_S * 1e6)
+    assert keeper.look(world.now_us + int(TAKEOVER_AFTER_S * 1e6)) == []
+    assert lane in takeovers
+    world.settle()
+    assert not world.failed
+    assert {at for at in world.ordered.values() if at[0] == lane} == {(lane, lsn) for lsn in range(3)}
+
+
+def test_a_new_leader_waits_longer_for_a_primary_that_it_has_not_met() -> None:
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    (lane,) = world.lanes
+    world.kill(world.replicas[0, 0])
+    world.lead()
+    keeper, takeovers = world.leader.keeper, world.leader.takeovers
+    keeper.look(0)
+    assert keeper.next_look_us() == DETECTION_US
+    keeper.look(DETECTION_US - 1)
+    assert lane not in takeovers
+    keeper.look(DETECTION_US)
+    assert lane in takeovers
+
+
+def test_a_promise_to_an_earlier_leader_has_the_lane_taken_over() -> None:
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    (lane,) = world.lanes
+    world.replicas[0, 1].promised.add(lane)
+    world.lead()
+    world.leader.takeovers.promised(lane, Promised(1, 0, 1))
+    assert lane in world.leader.takeovers
+    world.settle()
+    assert lane not in world.lanes
+    assert not world.failed
+
+
+def test_reports_free_kept_cuts_while_windows_are_fixed() -> None:
+    """Else nothing is ordered any more once as many are kept as may be."""
+    world = LedWorld(Random(1), 1, 2)
+    for _ in range(8):
+        world.round()
+    world.lead()
+    assert world.leader._retention._synced == {}
+    for _ in range(2):
+        world.round()
+    assert world.state.slots.mode == "fixed"
+    assert world.leader._retention._synced == {0: 1 << 40}

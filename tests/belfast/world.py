@@ -33,6 +33,7 @@ from ithaca.engines.belfast.speculation.outcomes import (
     WindowOpened,
 )
 from ithaca.engines.belfast.speculation.placement import Placement
+from ithaca.engines.belfast.speculation.places import Placed
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
@@ -49,20 +50,19 @@ from ithaca.engines.belfast.speculation.placing_events import (
 )
 from ithaca.engines.belfast.speculation.planning import Planner
 from ithaca.engines.belfast.speculation.progress import Progress
-from ithaca.engines.belfast.speculation.quotas import QuotaPolicy
 from ithaca.engines.belfast.speculation.takeover import (
     CloseTaken,
     Copied,
     CopyLane,
     Moved,
     OrderPlaces,
-    Placed,
     Promised,
     Takeover,
     TakeoverEffect,
 )
 from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.engines.scalog.ordering.lanes import LaneTable
+from ithaca.model.config.slots import SlotQuotas
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Replica, Shard
 
@@ -183,7 +183,7 @@ class Client:
 class World:
     """Everything together; `random` draws what happens next."""
 
-    def __init__(self, random: Random, shards: int, quotas: QuotaPolicy = "wide", rounds: int = 4) -> None:
+    def __init__(self, random: Random, shards: int, quotas: SlotQuotas = "wide", rounds: int = 4) -> None:
         self.random = random
         self.table = LaneTable()
         self.order = SlotOrder(self.table)
@@ -194,7 +194,7 @@ class World:
         self.windows: list[Window] = []
         self.ordered: dict[int, object] = {}
         self.published: list[tuple[int, int]] = []
-        self._quotas: QuotaPolicy = quotas
+        self._quotas: SlotQuotas = quotas
         self._rounds = rounds
         self.raft: deque[SlotEntry] = deque()
         self.now_us = 0
@@ -299,7 +299,9 @@ class World:
                 case CopyLane():
                     target = effect.target
                     primary.synced[target] = max(effect.length, primary.synced[target])
-                    placed = tuple(Placed(batch.stop, batch.position) for batch in primary.log)
+                    placed = tuple(
+                        Placed(batch.stop - batch.records, batch.position, batch.records) for batch in primary.log
+                    )
                     copied = Copied(target, primary.synced[target], placed)
                     self._taken(primary, takeover.step(copied, self._length(primary)))
                 case OrderPlaces():

@@ -15,6 +15,7 @@ from ithaca.bench.cluster.memory import ClusterMemorySettings, run_cluster_memor
 from ithaca.bench.cluster.read import ReadSettings, run_read, run_subscribe
 from ithaca.bench.cluster.shards import run_compare_shards
 from ithaca.bench.cluster.target import measured_cluster
+from ithaca.bench.cluster.tls import run_compare_tls
 from ithaca.bench.profiles import find_py_spy
 from ithaca.cluster.temporary import Shape, temporary_cluster
 from ithaca.model.limits import KIB, MIB
@@ -99,6 +100,14 @@ def test_two_shards_are_compared_with_one(parent: Path) -> None:
     report = run_compare_shards(parent, settings, quiet)
     assert set(report["contenders"]) == {"1 shard", "2 shards"}
     assert len(report["compared"]["2 shards"]["1 shard"]["rounds"]["rate"]) == 1
+
+
+@pytest.mark.campaign
+def test_tls_is_compared_with_none(parent: Path) -> None:
+    settings = AppendSettings(SMALL, record_bytes=500, batch=8, seconds=0.3, rounds=1)
+    report = run_compare_tls(parent, settings, quiet)
+    assert set(report["contenders"]) == {"without TLS", "with TLS"}
+    assert len(report["compared"]["with TLS"]["without TLS"]["rounds"]["rate"]) == 1
 
 
 def test_a_running_cluster_has_no_ceiling_and_every_shard_is_loaded(parent: Path, running: str) -> None:

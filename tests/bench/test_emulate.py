@@ -12,8 +12,8 @@ import typer
 
 from ithaca.bench.emulation.emulate import EmulateSettings, run_emulate
 from ithaca.bench.emulation.links import split_frames
-from ithaca.bench.emulation.orderers import cpu_s
 from ithaca.bench.emulation.shards import Durations, EmulatedShard, Growth
+from ithaca.bench.server_processes import cpu_s
 from ithaca.cli.bench.emulate import parse_counts
 from ithaca.engines.scalog.messages.reporting import Join, News, ReportIs
 from ithaca.engines.scalog.ordering.reports import Report

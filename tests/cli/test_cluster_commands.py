@@ -202,6 +202,28 @@ def test_serve_refuses_to_be_reached_from_elsewhere(tmp_path: Path) -> None:
     assert "--insecure" in done.stderr.decode()
 
 
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('[tls]\nclients = "anybody"\n', "can be reached from other machines"),
+        ('[tls]\nmode = "preferred"\n', "can be reached from other machines"),
+        ("[tls]\n", "tls/ca.pem cannot be read"),
+        ("[cluster]\ninsecure = true\n", "cannot listen at 192.0.2.7:7600"),
+    ],
+)
+def test_serve_is_reached_from_elsewhere_if_the_cluster_is_closed_or_said_to_be_insecure(
+    tmp_path: Path, table: str, said: str
+) -> None:
+    """The address is of no machine, so that none of them goes far; which mistake is told says how far."""
+    file = tmp_path / "cluster.toml"
+    file.write_text(
+        f'{table}[[orderer]]\nserver = 1\naddress = "192.0.2.7:7600"\n'
+        '[[shard]]\nshard = 0\nreplicas = ["127.0.0.1:7601"]\n'
+    )
+    done = ithaca("serve", "--config", file, "--dir", tmp_path / "x", "--orderer", "1", status=1)
+    assert said in done.stderr.decode()
+
+
 def test_serve_listens_where_it_is_told_and_no_further(directory: Path, tmp_path: Path) -> None:
     told: list[str | Path] = [
         "serve",

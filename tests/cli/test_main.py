@@ -9,7 +9,7 @@ import pytest
 import typer
 from tests.cli.command import COMMAND, environment, ithaca
 
-from ithaca.cli.main import app
+from ithaca.cli.app import app
 from ithaca.version import VERSION
 
 RECORD_COMMANDS = ["append", "read", "follow", "tail", "trim", "stats", "verify"]

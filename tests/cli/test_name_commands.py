@@ -1,4 +1,6 @@
-"""`ithaca session` and `ithaca writer`: names are listed, and go."""
+"""`ithaca session`, `ithaca writer` and `ithaca consumer`: names are listed, and go."""
+
+from pathlib import Path
 
 from tests.cli.command import ithaca as run
 from tests.cli.command import json_lines
@@ -36,3 +38,29 @@ def test_writers_are_listed_and_forgotten() -> None:
         assert run("writer", "forget", "nightly", *where).stdout == b"writer nightly is forgotten\n"
         assert "no writer 'nightly'" in run("writer", "forget", "nightly", *where, status=1).stderr.decode()
         assert log.admin.writers() == ()
+
+
+def test_consumers_of_a_directory_are_listed_moved_and_deleted(tmp_path: Path) -> None:
+    where = ("-p", str(tmp_path / "log"))
+    with ithaca.open(tmp_path / "log") as log:
+        log.append_many([b"a", b"b", b"c"])
+        log.consumer("billing")
+        (listed,) = json_lines(run("consumer", "list", *where, "--json").stdout)
+        assert (listed["name"], listed["position"], listed["lag_records"]) == ("billing", 1, 3)
+    assert "3 records" in run("consumer", "list", *where).stdout.decode()
+    assert run("follow", *where, "--consumer", "billing", "-n", "2", "--raw").stdout == b"ab"
+    assert "position 3, 1 records" in run("consumer", "show", "billing", *where).stdout.decode()
+    assert run("consumer", "reset", "billing", "2", *where).stdout == b"consumer billing goes on at 2\n"
+    assert run("follow", *where, "--consumer", "billing", "--timeout", "0", "--raw").stdout == b"bc"
+    assert "the tail is 4" in run("consumer", "reset", "billing", "9", *where, status=1).stderr.decode()
+    assert run("consumer", "delete", "billing", *where).stdout == b"consumer billing is deleted\n"
+    for command in (("show", "billing"), ("delete", "billing"), ("reset", "billing", "earliest")):
+        assert "no consumer 'billing'" in run("consumer", *command, *where, status=1).stderr.decode()
+
+
+def test_consumers_of_a_cluster_are_listed() -> None:
+    with Cluster(replicas=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"a")
+        log.consumer("billing")
+        (listed,) = json_lines(run("consumer", "list", "-b", cluster.bootstrap, "--json").stdout)
+        assert (listed["name"], listed["position"], listed["lag_records"]) == ("billing", 1, 1)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from tests.conformance.engines import Deployment
 
 import ithaca.aio
 from ithaca.client.inflight import InflightBytes
-from ithaca.client.intake import Slot
+from ithaca.client.intake import RecordSlot, Slot, take_each
 from ithaca.client.portal import portal
-from ithaca.client.sync_log import SyncLog
+from ithaca.client.sync.log import SyncLog
 from ithaca.embedded.aio import AsyncEmbeddedLog
 from ithaca.model.errors import IthacaError
 from ithaca.model.interface import Log, awaited
@@ -34,6 +34,9 @@ class EmbeddedIntake:
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         self._take(Ticket(value=value, key=key), record_bytes(value, key), slot)
+
+    def take_records(self, run: Sequence[RecordSlot]) -> None:
+        take_each(run, lambda each: self.take_record(each.value, each.key, each))
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._take(Ticket(batch=batch), batch.total_bytes, slot)
@@ -65,6 +68,9 @@ class SilentIntake:
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         self.values.append(value)
         self._take(record_bytes(value, key), slot)
+
+    def take_records(self, run: Sequence[RecordSlot]) -> None:
+        take_each(run, lambda each: self.take_record(each.value, each.key, each))
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._take(batch.total_bytes, slot)

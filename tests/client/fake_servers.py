@@ -18,6 +18,7 @@ from ithaca.engines.scalog.ordering.entries import (
     decode_entry,
 )
 from ithaca.engines.scalog.ordering.outcomes import (
+    ConsumersTold,
     EngineOutcome,
     OrderedCut,
 )
@@ -151,7 +152,8 @@ class FakeOrderer(Server):
                 if self.losing_answers:
                     self.losing_answers -= 1
                     connection.abort()
-                applied = tuple(outcome for outcome in outcomes if not isinstance(outcome, OrderedCut | EngineOutcome))
+                unsaid = OrderedCut | ConsumersTold | EngineOutcome
+                applied = tuple(outcome for outcome in outcomes if not isinstance(outcome, unsaid))
                 connection.answer(received, order.Applied(applied))
             case _:
                 raise ProtocolError(f"an orderer does not take {type(message).__name__}")

@@ -16,7 +16,7 @@ from tests.embedded.children import ROOT, Child, acknowledge, outcome, say, uses
 from tests.embedded.numbered import Numbered, encode, encode_batch
 
 from ithaca.client.portal import portal
-from ithaca.client.sync_log import SyncLog
+from ithaca.client.sync.log import SyncLog
 
 
 @contextmanager

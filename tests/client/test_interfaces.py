@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ithaca.client.sync_log import SyncAdmin, SyncClusterLog, SyncPartWriter, SyncSession
-from ithaca.client.sync_records import SyncRecords, SyncSubscription
+from ithaca.client.sync.log import SyncAdmin, SyncClusterLog, SyncPartWriter, SyncSession
+from ithaca.client.sync.records import SyncRecords, SyncSubscription
 from ithaca.embedded.aio import AsyncEmbeddedLog, AsyncEmbeddedSession
 from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
 from ithaca.embedded.log import EmbeddedLog, EmbeddedSession

@@ -14,9 +14,10 @@ from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.read import local
 from ithaca.engines.scalog.client.read.local import LocalRange, _asked
 from ithaca.engines.scalog.messages.places import LocateRecords, RecordLocations
+from ithaca.engines.scalog.storage.limits import PACK_LANES_MIN
 from ithaca.engines.tasks import Scan
 from ithaca.model.errors import ProtocolError
-from ithaca.model.limits import PACK_LANES_MIN, SEGMENT_BYTES_MIN
+from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.view import Address
 from ithaca.testing import Cluster
 

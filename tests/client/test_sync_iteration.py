@@ -9,7 +9,7 @@ import pytest
 from tests.client.embedded_twin import open_sync
 
 from ithaca.client.portal import Portal, portal
-from ithaca.client.sync_records import SyncRecords, SyncSubscription
+from ithaca.client.sync.records import SyncRecords, SyncSubscription
 from ithaca.model.errors import Lost
 from ithaca.model.interface import Batch, Log, awaited
 from ithaca.model.limits import POLL_RECORDS_MAX, READ_CHUNK_BYTES

@@ -30,7 +30,7 @@ from tests.embedded.numbered import Numbered, decode
 
 from ithaca.client.intake import Slot
 from ithaca.client.portal import portal
-from ithaca.client.sync_log import SyncLog
+from ithaca.client.sync.log import SyncLog
 from ithaca.model.engine import EMBEDDED_FEATURES
 from ithaca.model.errors import DeadlineExceeded, Fenced, InvalidInput, LogClosed, Overloaded, StorageFull
 from ithaca.model.interface import Log, Pending
@@ -284,7 +284,9 @@ def test_bytes_are_counted_once(tmp_path: Path) -> None:
         unanswered.await_taken(3)
         portal().call(lambda: None)  # what hands over has ended
         assert unanswered.log._outbox._waiting_bytes == 0
-        assert portal().call(lambda: unanswered.intake.inflight.bytes) == sum(pending.size for pending in pendings)
+        assert portal().call(lambda: unanswered.intake.inflight.bytes) == sum(
+            pending.size_bytes for pending in pendings
+        )
 
 
 def test_what_an_intake_raises_fails_that_append_alone(unanswered: Unanswered, monkeypatch: pytest.MonkeyPatch) -> None:

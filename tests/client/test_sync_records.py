@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ithaca.client.sync_records import SyncRecords
+from ithaca.client.sync.records import SyncRecords
 
 
 @pytest.mark.parametrize(("forked", "ended", "asked"), [(False, False, 1), (True, False, 0), (False, True, 0)])

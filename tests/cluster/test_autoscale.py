@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import ithaca
-from ithaca.cluster.autoscale import Acting, autoscale
-from ithaca.cluster.autoscale_policy import AutoscaleSettings, ShardLoad
-from ithaca.cluster.load_meter import Reading, load_of
+from ithaca.cluster.autoscaling.autoscale import Acting, autoscale
+from ithaca.cluster.autoscaling.load_meter import Reading, load_of
+from ithaca.cluster.autoscaling.policy import AutoscaleSettings, ShardLoad
 from ithaca.cluster.temporary import Shape, temporary_cluster
 
 SHAPE = Shape(shards=1, replicas=2, orderers=1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ithaca.cluster.autoscale_policy import (
+from ithaca.cluster.autoscaling.policy import (
     Add,
     AutoscalePolicy,
     AutoscaleSettings,

@@ -82,3 +82,19 @@ def test_without_retention_nothing_goes() -> None:
         log.append(b"a")
         time.sleep(10 * LOOK_S)
         assert log.first() == 1
+
+
+def test_what_a_consumer_has_not_processed_stays() -> None:
+    kept = Retention(age=timedelta(seconds=1), keep_for_consumers=True)
+    with cluster_that_keeps(kept, shards=1) as cluster, ithaca.connect(cluster.bootstrap) as log:
+        for number in range(4):
+            log.append(b"%d" % number)
+        consumer = log.consumer("slow")
+        consumer.poll(timeout=10, max_records=2)
+        consumer.commit()
+        until(lambda: log.first() == consumer.committed, "what it has processed is too old some time")
+        consumer.poll(timeout=10)
+        time.sleep(10 * LOOK_S)
+        assert log.first() == consumer.committed < consumer.position, "it has not committed that"
+        consumer.commit()
+        until(lambda: log.first() == log.tail(), "nobody needs the rest")

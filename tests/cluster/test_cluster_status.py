@@ -128,11 +128,11 @@ def test_without_a_leader_nothing_is_known_of_the_tail() -> None:
 async def test_servers_that_are_not_there() -> None:
     (port,) = free_ports(1)
     address = Address("127.0.0.1", port)
-    status = await cluster_status([ServerPlace("orderer", 1, address)])
+    status = await cluster_status([ServerPlace("orderer", 1, address)], None)
     assert status.servers[0].state == "unreachable"
     assert f"nobody answers at {address}" in status.problems()[0]
     with pytest.raises(Unavailable, match=f"nobody answers at {address} within .*: nobody answers at {address}"):
-        await places_of([address])
+        await places_of([address], None)
 
 
 def test_warnings_of_clocks_and_of_what_retention_is_about_to_trim() -> None:
@@ -140,12 +140,12 @@ def test_warnings_of_clocks_and_of_what_retention_is_about_to_trim() -> None:
         "order_ahead_s": -11.2,
         "voters": [{"server": 1, "ahead_s": 0.0}, {"server": 2, "ahead_s": 90_000.0}, {"server": 3, "ahead_s": 9.0}],
     }
-    trims = {"before": 501, "records": 500, "in_s": 42}
+    trims = {"before": 501, "positions": 500, "in_s": 42}
     status = ClusterStatus([orderer(1, state="leader", clocks=clocks, retention=trims), *HEALTHY[1:]])
     assert status.problems() == [], "nothing is wrong yet"
     assert status.health.warnings == [
-        "retention trims 500 records, those before position 501, from 42 s on: "
-        "they are too old by the orderers' clocks",
+        "retention trims what is before position 501 (500 positions) from 42 s on: "
+        "it is too old by the orderers' clocks",
         "the clock of orderer 2 is 90000 s ahead of the time that most orderers agree on",
         "the order's time is 11 s behind the time that most orderers agree on",
     ]

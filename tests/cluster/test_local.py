@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.free_base import free_base
 
-from ithaca.cluster.layout import bootstrap_of, local_cluster, serve_command, servers_of
+from ithaca.cluster.layout import bootstrap_of, local_cluster, serve_command, servers_of, shard_notes
 from ithaca.cluster.local import Wanted, cluster_file, locked_cluster, programs_of, supervisor_pid, take_down
 from ithaca.cluster.ports import free_ports, refuse_taken
 from ithaca.model.config.cluster import ClusterFile, load_cluster
@@ -183,3 +183,20 @@ def test_masking_and_retention_are_written_into_the_file(tmp_path: Path) -> None
     ]:
         with pytest.raises(InvalidInput, match=said):
             make(tmp_path / "other", wrong)
+
+
+def test_shards_are_as_large_as_their_engine_needs(tmp_path: Path) -> None:
+    def shapes(number: int, wanted: Wanted) -> set[tuple[int, bool]]:
+        with locked_cluster(tmp_path / str(number), wanted) as file:
+            return {(len(shard.replicas), shard.masking) for shard in file.shards}
+
+    port = free_base(12)
+    assert shapes(1, Wanted(port=port, engine="scalog")) == {(2, False)}
+    assert shapes(2, Wanted(port=port, engine="belfast")) == {(3, True)}
+    assert shapes(3, Wanted(port=port, engine="belfast", replicas=2)) == {(2, False)}
+    with locked_cluster(tmp_path / "2", Wanted()) as file:
+        assert shard_notes(file) == [
+            "Shards of 3 replicas that mask: whichever is lost, what was delivered keeps its place"
+        ]
+    with locked_cluster(tmp_path / "3", Wanted()) as file:
+        assert "with --replicas 3 --masking the others go on" in shard_notes(file)[0]

@@ -6,11 +6,14 @@ as `async with` would enter them, which is when the twin settles where they star
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from types import TracebackType
 from typing import Any, TypeVar
 
 from ithaca.model import interface
+from ithaca.model.consumers import ConsumerCommand, ConsumerInfo, ConsumerOutcome, Lag
 from ithaca.model.interface import Batch, awaited
+from ithaca.model.interface.shared import Consumed
 from ithaca.model.limits import PART_TTL_S, POLL_RECORDS_MAX
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Receipt, Record, Start
@@ -184,6 +187,81 @@ class AdaptedPartWriter(interface.PartWriter):
         self._thread.run(self._twin.abort())
 
 
+class AdaptedConsumer(interface.Consumer):
+    def __init__(self, thread: LoopThread, twin: awaited.Consumer) -> None:
+        self._thread = thread
+        self.twin = twin
+        self.name = twin.name
+
+    def __repr__(self) -> str:
+        return repr(self.twin)
+
+    def __next__(self) -> Record:
+        async def step() -> list[Record]:
+            try:
+                return [await anext(self.twin)]
+            except StopAsyncIteration:
+                return []
+
+        found = self._thread.run(step())
+        if not found:
+            raise StopIteration
+        return found[0]
+
+    @property
+    def position(self) -> int:
+        return self._thread.call(lambda: self.twin.position)
+
+    @property
+    def committed(self) -> int:
+        return self._thread.call(lambda: self.twin.committed)
+
+    def poll(self, timeout: Duration | None = 0, max_records: int = POLL_RECORDS_MAX) -> list[Record]:
+        return self._thread.run(self.twin.poll(timeout, max_records))
+
+    def commit(self, position: int | None = None, *, timeout: Duration | None = None) -> int:
+        return self._thread.run(self.twin.commit(position, timeout=timeout))
+
+    @property
+    def epoch(self) -> int:
+        return self._thread.call(lambda: self.twin.epoch)
+
+    def transaction(self) -> "AdaptedTransaction":
+        return AdaptedTransaction(self._thread, self.twin.transaction())
+
+    def lag(self) -> Lag:
+        return self._thread.run(self.twin.lag())
+
+    def close(self) -> None:
+        self._thread.run(self.twin.close())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._thread.run(self.twin.__aexit__(kind, error, tb))
+
+
+def twins_of(consumed: Consumed | None) -> Consumed | None:
+    """What the twin knows of consumers that were handed out here."""
+    if consumed is None:
+        return None
+    return {each.twin if isinstance(each, AdaptedConsumer) else each: position for each, position in consumed.items()}
+
+
+class AdaptedTransaction(interface.Transaction):
+    def __init__(self, thread: LoopThread, twin: awaited.Transaction) -> None:
+        self._thread = thread
+        self._twin = twin
+
+    def append_many(self, values: Iterable[Buffer], *, keys: Iterable[Buffer | None] | None = None) -> None:
+        self._thread.run(self._twin.append_many(values, keys=keys))
+
+    def __enter__(self) -> "AdaptedTransaction":
+        self._thread.run(self._twin.__aenter__())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._thread.run(self._twin.__aexit__(kind, error, tb))
+
+
 class AdaptedLog(interface.Log):
     """A synchronous face for `twin`, which was opened in `thread`'s loop."""
 
@@ -240,6 +318,32 @@ class AdaptedLog(interface.Log):
     def session(self, name: str) -> interface.Session:
         return AdaptedSession(self._thread, self._thread.run(self._twin.session(name)))
 
+    def consumer(
+        self,
+        name: str,
+        *,
+        start: Start = "earliest",
+        where: KeyFilter | None = None,
+        commit_records: int | None = None,
+        commit_s: Duration | None = None,
+    ) -> AdaptedConsumer:
+        twin = self._twin.consumer(name, start=start, where=where, commit_records=commit_records, commit_s=commit_s)
+        return AdaptedConsumer(self._thread, self._thread.run(twin))
+
+    def consumers(self) -> tuple[ConsumerInfo, ...]:
+        return self._thread.run(self._twin.consumers())
+
+    def reset_consumer(self, name: str, to: Start) -> int:
+        return self._thread.run(self._twin.reset_consumer(name, to))
+
+    def delete_consumer(self, name: str) -> None:
+        self._thread.run(self._twin.delete_consumer(name))
+
+    def change_consumers(
+        self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None
+    ) -> tuple[ConsumerOutcome, ...]:
+        return self._thread.run(self._twin.change_consumers(commands, timeout=timeout))
+
     def prepare(
         self,
         values: Iterable[Buffer],
@@ -258,12 +362,23 @@ class AdaptedLog(interface.Log):
         return AdaptedPartWriter(self._thread, twin)
 
     def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
+        self,
+        key: int,
+        parts: Iterable[Part],
+        *,
+        writer: str,
+        owner: str = "",
+        consumed: Consumed | None = None,
+        timeout: Duration | None = None,
     ) -> Published:
-        return self._thread.run(self._twin.publish(key, parts, writer=writer, owner=owner, timeout=timeout))
+        return self._thread.run(
+            self._twin.publish(key, parts, writer=writer, owner=owner, consumed=twins_of(consumed), timeout=timeout)
+        )
 
-    def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
-        return self._thread.run(self._twin.publish_once(parts, timeout=timeout))
+    def publish_once(
+        self, parts: Iterable[Part], *, consumed: Consumed | None = None, timeout: Duration | None = None
+    ) -> Published:
+        return self._thread.run(self._twin.publish_once(parts, consumed=twins_of(consumed), timeout=timeout))
 
     def renew(self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None) -> None:
         self._thread.run(self._twin.renew(parts, ttl=ttl, timeout=timeout))

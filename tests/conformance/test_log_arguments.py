@@ -12,7 +12,7 @@ from ithaca.model.interface import Log
 from tests.conformance.engines import Engine
 
 WRONG: dict[str, Callable[[Log], Any]] = {
-    "timeout is 'soon' is not a duration": lambda log: log.append(b"x", timeout="soon"),
+    "timeout is 'soon': write it as": lambda log: log.append(b"x", timeout="soon"),
     "timeout is -1": lambda log: log.append_many([b"x"], timeout=-1),
     "timeout is b'1s'": lambda log: log.flush(timeout=b"1s"),  # type: ignore[arg-type]
     "wait is 'later'": lambda log: log.read(1, wait="later"),

@@ -59,11 +59,11 @@ def test_everything_shows_itself(deployment: Deployment) -> None:
     pending.result()
     assert "Pending" in repr(pending)
     assert "object at" not in repr(pending)
-    assert f"at position {at}" in repr(subscription)
-    assert "Subscription" in repr(subscription)
+    origin = repr(log).partition(",")[0].rpartition(" ")[2]
+    assert f"Subscription of {origin}, at position {at}" in repr(subscription)
     (batch,) = records.take_batches()
     assert repr(batch) == f"<ithaca.Batch of 1 records from position {at}, shard {batch.shard}>"
-    assert f"Records at position {records.position}" in repr(records)
+    assert f"Records of {origin}, at position {records.position}" in repr(records)
     assert records.position > at
     subscription.close()
     assert repr(subscription).endswith(", closed>")

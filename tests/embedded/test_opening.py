@@ -75,10 +75,10 @@ def test_the_home_directory_is_filled_in(
     [
         (None, {}, "bootstrap is None: name the address of an orderer"),
         (7600, {}, "bootstrap is 7600"),
-        ("127.0.0.1:7600", {"timeout": "soon"}, "timeout is 'soon' is not a duration"),
+        ("127.0.0.1:7600", {"timeout": "soon"}, "timeout is 'soon': write it as"),
         ("127.0.0.1:7600", {"timeout": 0}, "use a positive number of seconds"),
         ("127.0.0.1:7600", {"timeout": None}, "timeout is None"),
-        ("127.0.0.1:7600", {"inflight_bytes_max": "1X"}, "inflight_bytes_max is '1X' is not a size"),
+        ("127.0.0.1:7600", {"inflight_bytes_max": "1X"}, "inflight_bytes_max is '1X': write it as"),
         ("127.0.0.1:7600", {"compression": ["lz4"]}, "lz4"),
         ("127.0.0.1:7600", {"shard_policy": 7}, "shard policy 7 is not known"),
     ],

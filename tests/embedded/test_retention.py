@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,3 +189,26 @@ def test_what_grew_old_while_nobody_was_there_goes_after_a_while(tmp_path: Path,
         for _ in range(RETENTION_STEPS + 1):  # a trim goes with the next commit
             log.append(b"newer")
         assert log.first() > 2 * RECORDS
+
+
+def test_it_waits_for_consumers_that_are_behind(tmp_path: Path) -> None:
+    kept = Retention(bytes=2 * SEGMENT_BYTES, keep_for_consumers=["slow"])
+    with ithaca.open(tmp_path / "log", segment_bytes=SEGMENT_BYTES, retention=kept) as log:
+        consumer = log.consumer("slow")
+        log.consumer("nobody waits for it")
+        for n in range(RECORDS):
+            log.append(b"%05d" % n + bytes(RECORD_BYTES))
+        assert log.first() == 1
+        consumer.poll(max_records=20)
+        consumer.commit()
+        log.append(b"one more")
+        assert log.first() == 21
+        log.delete_consumer("slow")
+        log.append(b"one more")
+        assert log.first() > RECORDS // 2
+
+
+@pytest.mark.parametrize("wrong", ["billing", 7, [b"billing"], None])
+def test_whom_it_waits_for_is_checked(wrong: Any) -> None:
+    with pytest.raises(InvalidInput, match="keep_for_consumers"):
+        Retention("1h", keep_for_consumers=wrong)

@@ -62,7 +62,7 @@ def test_a_subscription_of_a_log_that_is_closed_says_so(tmp_path: Path) -> None:
 def test_closing_raises_what_failed_since_the_last_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = ithaca.open(tmp_path / "log")
     assert isinstance(log, EmbeddedLog)
-    log._failure = ithaca.StorageFull("no room")
+    log._failure.note(ithaca.StorageFull("no room"))
     with pytest.raises(ithaca.StorageFull):
         log.close()
     log.close()

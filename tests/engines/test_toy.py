@@ -79,11 +79,11 @@ def test_tasks_read_and_append_through_it(cluster: Cluster) -> None:
 
 
 def test_the_verdict_on_it_is_its_own(cluster: Cluster) -> None:
-    places = asyncio.run(places_of([parse_address(cluster.bootstrap)]))
-    found = asyncio.run(cluster_status(places))
+    places = asyncio.run(places_of([parse_address(cluster.bootstrap)], None))
+    found = asyncio.run(cluster_status(places, None))
     assert (found.engine, found.problems(), found.health.tail) == ("toy", [], 1)
     cluster.stop_server("orderer-1")
-    silent = asyncio.run(cluster_status(places))
+    silent = asyncio.run(cluster_status(places, None))
     assert "does not answer" in silent.problems()[0]
 
 

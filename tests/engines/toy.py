@@ -24,7 +24,8 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, register
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello
 from ithaca.runtime.checks import check_position
-from ithaca.runtime.connection import Connection, OnlyAnswers, dial
+from ithaca.runtime.connection import Connection, OnlyAnswers
+from ithaca.runtime.dialling import dial
 from ithaca.server.answering import Answer, AnsweringServer
 from ithaca.server.options import ServerOptions
 from ithaca.wire.batch import Batch, parse

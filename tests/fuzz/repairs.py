@@ -8,7 +8,8 @@ from tests.storage.lanes import LANE
 from tests.wire.batches import resealed
 
 from ithaca.engines.scalog.storage import pack as packs
-from ithaca.model.limits import FRAME_HEADER_BYTES_MAX, RUNS_FILE_PAGES
+from ithaca.engines.scalog.storage.limits import RUNS_FILE_PAGES
+from ithaca.model.limits import FRAME_HEADER_BYTES_MAX
 from ithaca.storage import checked_file
 from ithaca.wire import batch as batches
 from ithaca.wire.batch import HEAD_BYTES, lane_seed

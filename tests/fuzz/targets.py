@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.fuzz import ordering_targets, storage_targets, text_targets, wire_targets
+from tests.fuzz import ordering_targets, raft_targets, security_targets, storage_targets, text_targets, wire_targets
 from tests.fuzz.target import Target
 
 TARGETS: dict[str, Target[Any]] = {
@@ -10,7 +10,9 @@ TARGETS: dict[str, Target[Any]] = {
     for target in (
         *wire_targets.TARGETS,
         *ordering_targets.TARGETS,
+        *raft_targets.TARGETS,
         *storage_targets.TARGETS,
         *text_targets.TARGETS,
+        *security_targets.TARGETS,
     )
 }

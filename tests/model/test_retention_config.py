@@ -20,6 +20,11 @@ from ithaca.model.records import Retention
         ("[retention]\nage_s = 3600\n", Retention(age=timedelta(hours=1))),
         ("[retention]\nshard_bytes = 10_000_000\n", Retention(bytes=10_000_000)),
         ("[retention]\nage_s = 1\nshard_bytes = 10_000_000\n", Retention(timedelta(seconds=1), 10_000_000)),
+        ("[retention]\nage_s = 60\nkeep_for_consumers = true\n", Retention(60, keep_for_consumers=True)),
+        (
+            '[retention]\nage_s = 60\nkeep_for_consumers = ["a \\"b\\"", "c"]\nkeep_for_consumers_s = "2h"\n',
+            Retention(60, keep_for_consumers=['a "b"', "c"], keep_for="2h"),
+        ),
     ],
 )
 def test_what_is_written_is_read_again(tmp_path: Path, text: str, kept: Retention | None) -> None:
@@ -37,6 +42,8 @@ def test_what_is_written_is_read_again(tmp_path: Path, text: str, kept: Retentio
         ("shard_bytes = 100", "shard_bytes is 100: use a whole number from"),
         ("age = 60", r"age is not known \(did you mean age_s\?\)"),
         ("bytes = 1000000", "bytes is not known"),
+        ("keep_for_consumers = 7", "keep_for_consumers is 7: use true, false, or a list of names"),
+        ("keep_for_consumers_s = 0", "keep_for_consumers_s is 0"),
     ],
 )
 def test_a_mistake_is_named_by_its_line(tmp_path: Path, text: str, said: str) -> None:

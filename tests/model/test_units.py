@@ -71,7 +71,7 @@ def test_what_is_not_a_size_is_refused(value: object) -> None:
 def test_retention_takes_all_of_them() -> None:
     expected = Retention(timedelta(days=7), 10 << 30)
     assert Retention(age="7d", bytes="10GB") == Retention(age=7 * 86_400, bytes=10 << 30) == expected
-    with pytest.raises(InvalidInput, match="retention age is 'a week' is not a duration"):
+    with pytest.raises(InvalidInput, match="retention age is 'a week': write it as"):
         Retention(age="a week")
     with pytest.raises(InvalidInput, match="retention bytes"):
         Retention(bytes=1 << 70)

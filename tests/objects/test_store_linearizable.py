@@ -11,6 +11,7 @@ import pytest
 from tests.objects.linearizable import Operation, Recorder, explained
 
 import ithaca
+from ithaca.engines import registry
 from ithaca.model.interface import Batch, Log
 from ithaca.objects import Store
 from ithaca.testing import Cluster
@@ -145,18 +146,20 @@ def kills(cluster: Cluster, rounds: int) -> None:
         cluster.wait_healthy()
 
 
-def on_a_cluster(tmp_path: Path, seed: int, *, count: int, rounds: int) -> None:
-    with Cluster(tmp_path / "cluster", shards=2, orderers=3) as cluster, ExitStack() as stack:
+def on_a_cluster(tmp_path: Path, engine: str, seed: int, *, count: int, rounds: int) -> None:
+    with Cluster(tmp_path / "cluster", engine=engine, shards=2, orderers=3) as cluster, ExitStack() as stack:
         logs: list[Log] = [stack.enter_context(ithaca.connect(cluster.bootstrap)) for _ in range(3)]
         with opened(logs) as stores:
             judge(run(stores, seed, count=count, meanwhile=lambda: kills(cluster, rounds)), tmp_path)
 
 
-def test_on_a_cluster_whose_servers_are_killed(tmp_path: Path) -> None:
-    on_a_cluster(tmp_path, 1, count=25, rounds=3)
+@pytest.mark.parametrize("engine", registry.names())
+def test_on_a_cluster_whose_servers_are_killed(tmp_path: Path, engine: str) -> None:
+    on_a_cluster(tmp_path, engine, 1, count=25, rounds=3)
 
 
 @pytest.mark.campaign
+@pytest.mark.parametrize("engine", registry.names())
 @pytest.mark.parametrize("seed", range(20))
-def test_on_clusters_whose_servers_are_all_killed(tmp_path: Path, seed: int) -> None:
-    on_a_cluster(tmp_path, seed, count=60, rounds=14)
+def test_on_clusters_whose_servers_are_all_killed(tmp_path: Path, engine: str, seed: int) -> None:
+    on_a_cluster(tmp_path, engine, seed, count=60, rounds=14)

@@ -51,7 +51,7 @@ def test_a_clock_that_is_ahead_for_a_moment_trims_nothing(ahead_us: int) -> None
     log.offset_us = ahead_us
     assert log.look() == 6, "what grew old meanwhile, and no more than the slew"
     assert log.pace.announced is not None
-    assert log.pace.announced.records >= 3600
+    assert log.pace.announced.positions >= 3600
     log.offset_us = 0
     assert log.look() == 4
     assert log.pace.announced is None
@@ -95,7 +95,7 @@ def test_much_at_once_is_announced_by_who_begins_to_look() -> None:
     log = Log(10 * 86_400, is_known=False)
     assert log.look() == 0
     assert log.pace.announced is not None
-    assert log.pace.announced.records == 9 * 86_400 + 5
+    assert log.pace.announced.positions == 9 * 86_400 + 5
     log.look(WAIT)
     steps = [log.look() for _ in range(RETENTION_STEPS - 1)]
     assert log.first == pytest.approx(9 * 86_400, rel=0.01)

@@ -1,8 +1,15 @@
 """Planted bugs of the engine `belfast`: its rules, one by one."""
 
+from ithaca.sim.configuration import Configuration
 from tests.planted.bug import Bug
 
 _SPECULATION = "ithaca.engines.belfast.speculation"
+_CORE = "ithaca.engines.belfast.replica.core"
+
+
+def _masks(drawn: Configuration) -> bool:
+    return drawn.masking and drawn.slots.mode == "fixed"
+
 
 BELFAST = (
     Bug(
@@ -76,10 +83,10 @@ BELFAST = (
     ),
     Bug(
         "slots-lane-goes-on",
-        "a lane whose primary started again is not ended",
+        "a lane whose primary started again is neither taken over nor ended",
         "ithaca.engines.belfast.leading.keeping",
-        "        if not is_gone and now_us - since_us < self._detection_us:\n            return []\n",
-        "        return []\n",
+        "            is_due = has_waited and not is_short\n",
+        "            is_due = False\n",
         engine="belfast",
     ),
     Bug(
@@ -104,6 +111,165 @@ BELFAST = (
         "ithaca.engines.belfast.client.reading",
         "        if answer.shard is not None and await self._lacks(answer.shard, position, deadline):\n",
         "        if answer.shard is not None:\n",
+        engine="belfast",
+    ),
+    Bug(
+        "takeover-shortest-copy",
+        "the shortest copy among those that promised wins",
+        f"{_SPECULATION}.takeover",
+        "    return min(promised, key=lambda replica: (-promised[replica], replica))",
+        "    return min(promised, key=lambda replica: (promised[replica], replica))",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-not-ordered",
+        "a lane that is taken over is closed where it is, and not ordered first",
+        f"{_SPECULATION}.takeover",
+        "            reached = ends[cut] = min(each.stop, length, reached + left)\n",
+        "            return {}, ordered\n",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-one-promise",
+        "one promise is enough for a takeover",
+        f"{_SPECULATION}.takeover",
+        "                if len(self._promised) >= self._copies:\n                    return self._copy()",
+        "                if self._promised:\n                    return self._copy()",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-promised-acks",
+        "a follower that has promised acknowledges on",
+        _CORE,
+        "        return self._ack(lane) if self._promises.may_acknowledge(lane) else None",
+        "        return self._ack(lane)",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-promised-primary",
+        "a primary that has promised reports and delivers on",
+        _CORE,
+        "        return self.own_lane is not None and not self._promises.may_acknowledge(self.own_lane)",
+        "        return False",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-promise-forgotten",
+        "a replica that starts again does not know what it has promised",
+        "ithaca.engines.belfast.server.replica.promises",
+        "    return checked_file.load_value(disk, path, _Promises).lanes if disk.exists(path) else ()",
+        "    return ()",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-promise-unsynced",
+        "a promise is answered before it is on the disk",
+        f"{_SPECULATION}.takeover",
+        "        self._syncing.add(lane)\n        return [SyncPromise(lane)]",
+        "        self._syncing.add(lane)\n        return [AnswerPromise(lane)]",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-places-not-copied",
+        "a follower writes batches without their places",
+        "ithaca.engines.scalog.replica.settling",
+        "        self._effects.append(Write(copy.lane, batch, position))",
+        "        self._effects.append(Write(copy.lane, batch))",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-places-not-read",
+        "a replica that starts again does not know where its copies are placed",
+        "ithaca.engines.belfast.server.replica.promises",
+        "held.items() if found.runs_end < found.length}",
+        "held.items() if False}",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-places-not-written",
+        "a batch goes to the disk without its place",
+        "ithaca.runtime.lane_writer",
+        "        self._put((place(position, 0), batch) if position else (batch,))",
+        "        self._put((batch,))",
+        engine="belfast",
+        needs=_masks,
+    ),
+    Bug(
+        "takeover-other-disk",
+        "what is synced on a disk that was emptied counts",
+        f"{_SPECULATION}.acks",
+        "if disks.get(ack.replica) == ack.disk), reverse=True)",
+        "if ack.replica in disks), reverse=True)",
+        engine="belfast",
+    ),
+    Bug(
+        "slots-passed-too-short",
+        "a cut that is passed ends with what is durable, and not with what is placed in it",
+        f"{_SPECULATION}.placement",
+        "                self._used.append((self._cut, self.length))",
+        "                self._used.append((self._cut, max(self.durable, self.length - 1)))",
+        engine="belfast",
+    ),
+    Bug(
+        "slots-silent-lane-done",
+        "a new leader counts every cut as done for a lane of which it has not heard",
+        f"{_SPECULATION}.progress",
+        "        return 0 if known is None else known.done",
+        "        return 1 << 62 if known is None else known.done",
+        engine="belfast",
+    ),
+    Bug(
+        "slots-second-lane",
+        "a shard gets another lane while one is open",
+        f"{_SPECULATION}.state",
+        """        if any(lane.replica != entry.replica for lane in shard.open_lanes()):
+            return "another lane of the shard is open"
+        return "the lane is to be taken over first" if self.slots.has_open_lane(entry.shard) else None
+""",
+        "        return None\n",
+        engine="belfast",
+    ),
+    Bug(
+        "slots-publication-overtakes",
+        "a publication is ordered before the windows that are before it",
+        f"{_SPECULATION}.order",
+        "        while self.reserved and self.reserved[0][0] == self.tail:",
+        "        while self.reserved:",
+        engine="belfast",
+    ),
+    Bug(
+        "slots-free-not-over",
+        "slots begin while something that was written without them is not ordered",
+        f"{_SPECULATION}.planning",
+        "        if report is None or report.stopped is None or report.stopped != self._progress.ordered(lane):\n"
+        "            return None\n"
+        "        return report.stopped",
+        "        return self._progress.ordered(lane)",
+        engine="belfast",
+    ),
+    Bug(
+        "slots-delivered-unsynced",
+        "speculators are sent what is written, durable or not",
+        "ithaca.engines.belfast.server.replica.speculators",
+        "            if batch.end_lsn <= durable:\n                due.append((batch, position))",
+        "            due.append((batch, position))",
+        engine="belfast",
+    ),
+    Bug(
+        "slots-failed-records-stay",
+        "a client keeps what a failed lane had behind the failure",
+        f"{_SPECULATION}.delivery",
+        "            self.held -= self._lane(failure.lane).fail_from(limit)",
+        "            pass",
         engine="belfast",
     ),
 )

@@ -5,7 +5,9 @@ from tests.planted.bug import Bug
 from tests.planted.client import CLIENT
 from tests.planted.clocks import CLOCKS
 from tests.planted.connections import CONNECTIONS
+from tests.planted.consumers import CONSUMERS
 from tests.planted.corfu import CORFU
+from tests.planted.corfu_changes import CORFU_CHANGES
 from tests.planted.corfu_flows import CORFU_FLOWS
 from tests.planted.lanes import LANES
 from tests.planted.names import NAMES
@@ -27,5 +29,7 @@ BUGS: tuple[Bug, ...] = (
     *RAFT_LOG,
     *CORFU,
     *CORFU_FLOWS,
+    *CORFU_CHANGES,
     *BELFAST,
+    *CONSUMERS,
 )

@@ -85,8 +85,8 @@ RAFT_LOG = (
         "log-point-too-long",
         "a compaction point claims a record more than there is",
         "ithaca.engines.raft.replog.state",
-        "    yield _LENGTH.pack(length) + _piece(rest)",
-        "    yield _LENGTH.pack(length + 1) + _piece(rest)",
+        "    yield _LENGTH.pack(length) + _piece(",
+        "    yield _LENGTH.pack(length + 1) + _piece(",
         engine="raft",
     ),
     Bug(

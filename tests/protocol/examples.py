@@ -37,12 +37,24 @@ from ithaca.engines.scalog.ordering.prepared.outcomes import (
 )
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import ShardSummary
+from ithaca.model.consumers import (
+    CommitPosition,
+    ConsumerGone,
+    ConsumerPart,
+    ConsumerRefused,
+    ConsumerState,
+    DeleteConsumer,
+    ExpireConsumer,
+    OpenConsumer,
+    PartStands,
+    ResetConsumer,
+)
 from ithaca.model.cut import LaneRun, ShardCut, lane_key, pack
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, Orderers, Replica, Shard, View
-from ithaca.protocol import greeting, members
+from ithaca.protocol import consumers, greeting, members
 from ithaca.protocol.filters import Filter
 from ithaca.raft import messages as raft
 
@@ -103,6 +115,22 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     greeting.Redirect(AT),
     greeting.Redirect(None, Orderers(7, (AT,))),
     members.AddOrderer(4, AT),
+    consumers.ChangeConsumers(
+        (
+            OpenConsumer("billing", 7, 1),
+            CommitPosition("billing", 0, 2, 9),
+            ResetConsumer("billing", 8, 3, 1),
+            DeleteConsumer("billing", 1),
+            ExpireConsumer("billing", 3),
+        )
+    ),
+    consumers.ConsumersChanged(
+        (PartStands("billing", 0, 2, 9), ConsumerGone("billing"), ConsumerRefused("billing", "fenced", 2))
+    ),
+    consumers.GetConsumers("billing"),
+    consumers.ConsumersAre(
+        1_700_000_000_000_000, (ConsumerState("billing", 1, 3, 1_700_000_000_000_000, (ConsumerPart(2, 7, 9),)),)
+    ),
     members.RemoveOrderer(4),
     members.GetMembers(),
     members.MembersAre((members.Member(1, AT, True, True), members.Member(4, AT, False, False)), 4),

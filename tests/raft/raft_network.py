@@ -52,6 +52,7 @@ def draw(random: Random, chunk_bytes: int, *, fetches: bool) -> Swarm:
         uncommitted_entries_max=random.choice((10, 1000)),
         learner_lag_entries_max=random.choice((0, 5, 100)),
         snapshot_chunk_bytes=chunk_bytes,
+        paces=fetches,
         fetches=fetches,
     )
     conditions = Conditions(

@@ -11,6 +11,7 @@ from ithaca.engines.scalog.ordering.entries import OpenLane, OrderingEntry
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ConsumersTold,
     EngineOutcome,
     ExpiredSession,
     FinalizedShard,
@@ -27,6 +28,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
+    ConsumptionRefused,
     PartDropped,
     PartOpened,
     PartSealed,
@@ -169,5 +171,5 @@ def news_of(outcome: Outcome, shard: int) -> object | None:
             return outcome if part.lane.shard == shard else None
         case RefusedEntry() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit() | PartsRenewed():
             return None
-        case WriterForgotten() | EngineOutcome():
+        case WriterForgotten() | ConsumersTold() | ConsumptionRefused() | EngineOutcome():
             return None

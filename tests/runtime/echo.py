@@ -14,7 +14,8 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Finished, GetStatus, Hello, StatusIs, Welcome
-from ithaca.runtime.connection import Connection, Peer, dial
+from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.dialling import dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 
 LOG = UUID(int=7)
@@ -93,12 +94,12 @@ class EchoServer:
 
 
 @contextlib.asynccontextmanager
-async def echo_server(**bounds: Any) -> AsyncIterator[EchoServer]:
+async def echo_server(*, welcome_name: str = "echo", **bounds: Any) -> AsyncIterator[EchoServer]:
     server = EchoServer()
     server.listener = await listen(
         Address("127.0.0.1", 0),
         accept=server.accept,
-        welcome=lambda: Welcome(VERSION_MAX, "replica", name="echo", log=LOG),
+        welcome=lambda: Welcome(VERSION_MAX, "replica", name=welcome_name, log=LOG),
         http=server.http,
         on_refused=server.refused.append,
         **bounds,

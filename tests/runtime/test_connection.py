@@ -29,7 +29,8 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import encode_message
 from ithaca.protocol.failures import failure_of
 from ithaca.protocol.greeting import Finished, GetStatus, Hello, StatusIs, Welcome
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import dial
 
 
 @contextlib.asynccontextmanager

@@ -16,7 +16,8 @@ from ithaca.model.limits import CONNECTIONS_MAX
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.runtime.admission import capacity_of
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import dial
 from ithaca.runtime.machine import descriptors_max
 
 

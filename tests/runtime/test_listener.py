@@ -35,7 +35,7 @@ from ithaca.protocol.greeting import (
     Welcome,
 )
 from ithaca.runtime.admission import Capacity, limited
-from ithaca.runtime.connection import dial
+from ithaca.runtime.dialling import dial
 from ithaca.runtime.frame_budget import FrameBudget
 from ithaca.runtime.listener import listen
 

@@ -26,7 +26,8 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Redirect, Role
 from ithaca.raft.events import Settings
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import dial
 from ithaca.server.options import ServerOptions
 
 SETTINGS = Settings(election_timeout_ms=300, heartbeat_ms=50)

@@ -15,7 +15,8 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Failure, Hello
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import dial
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build
 

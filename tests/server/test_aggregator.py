@@ -35,7 +35,7 @@ from ithaca.model.errors import ConfigError, ProtocolError, Unavailable
 from ithaca.model.view import Address
 from ithaca.protocol.codec import encode_message
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello
-from ithaca.runtime.connection import dial
+from ithaca.runtime.dialling import dial
 
 # Placing
 

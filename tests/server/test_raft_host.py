@@ -22,7 +22,8 @@ from ithaca.model.view import Address
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.protocol.members import Clocks, MembersAre
 from ithaca.raft.events import RoleChanged, Settings
-from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import dial
 from ithaca.runtime.listener import Listener, listen
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.runtime.raft.ports import Waiter

@@ -25,7 +25,7 @@ class Gathering:
         assert lane == LANE
         return self.length
 
-    def replicated(self, lane: LaneId, batch: Batch) -> None:
+    def replicated(self, lane: LaneId, batch: Batch, position: int) -> None:
         raise AssertionError("there is nobody who could send anything")
 
     def queued_bytes(self, lane: LaneId) -> int:

@@ -7,6 +7,7 @@ import pytest
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import BATCH_BYTES_MAX
 from ithaca.model.records import KeyFilter
+from ithaca.model.security.tls import TLS
 from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_PART_TTL_S
 from ithaca.spark.options import Options, Target, read_options, write_options
 
@@ -28,6 +29,16 @@ def test_a_table_reads_everything_by_default() -> None:
 def test_files_of_this_machine_are_read_unless_told_otherwise() -> None:
     assert read_options(given(), "stream").target.local_reads
     assert not read_options(given(localReads="false"), "table").target.local_reads
+
+
+def test_files_say_whom_to_trust_and_who_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read_options(given(), "table").target.tls is None
+    said = given(tlsAuthority="ca.pem", tlsCertificate="spark.pem", tlsKey="spark.key")
+    assert write_options(said).target.tls == TLS("ca.pem", "spark.pem", "spark.key")
+    with pytest.raises(InvalidInput, match="option tlsAuthority is missing"):
+        read_options(given(tlsKey="spark.key"), "stream")
+    monkeypatch.setenv("ITHACA_TLS_AUTHORITY", "driver.pem")
+    assert read_options(given(), "stream").target.tls == TLS("driver.pem")
 
 
 def test_a_stream_begins_at_the_tail_by_default() -> None:

@@ -31,7 +31,7 @@ def stage(spark: SparkSession, cluster: Cluster, home: Path, said: list[str]) ->
 @pytest.mark.parametrize("name", RECORDS)
 def test_spark_and_plain_python_agree(spark: SparkSession, tmp_path: Path, name: str) -> None:
     said: list[str] = []
-    with Cluster(shards=2) as cluster:
+    with Cluster(shards=2, engine="belfast" if name == "alerts" else "scalog") as cluster:
         place = stage(spark, cluster, tmp_path, said)
         figures = import_module(f"ithaca.apps.{name}.pipeline").run(place, SEED, FEW)
     claims = [line for line in said if line.startswith("   checked: ")]

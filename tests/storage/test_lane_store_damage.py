@@ -9,8 +9,8 @@ from tests.storage.lanes import read_rows
 from tests.storage.stores import OLD, OWN, new_store, note, opened
 
 from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.limits import RUNS_PAGE_ENTRIES
 from ithaca.model.errors import Corrupt, StorageFull
-from ithaca.model.limits import RUNS_PAGE_ENTRIES
 from ithaca.model.positions import LaneId
 from ithaca.sim.disk import PowerLoss, SimDisk
 

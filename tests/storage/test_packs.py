@@ -12,10 +12,11 @@ from tests.storage.lanes import Row, read_rows
 from ithaca.engines.scalog.storage import lane_store, pack, packing, packs
 from ithaca.engines.scalog.storage import settled as settled_lanes
 from ithaca.engines.scalog.storage.lane_store import LaneStore
+from ithaca.engines.scalog.storage.limits import PACKS_MERGED
 from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, FormatTooNew, IthacaError, StorageFull, WrongLane
-from ithaca.model.limits import DESCRIPTORS_PER_LANE, PACKS_MERGED, SEGMENT_BYTES_MIN
+from ithaca.model.limits import DESCRIPTORS_PER_LANE, SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
 from ithaca.runtime.machine import descriptors_open
 from ithaca.sim.disk import PowerLoss, SimDisk

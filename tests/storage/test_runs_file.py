@@ -2,10 +2,10 @@
 
 import pytest
 
+from ithaca.engines.scalog.storage.limits import RUNS_FILE_PAGES
 from ithaca.engines.scalog.storage.runs_file import RunsFile
 from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.model.errors import Corrupt
-from ithaca.model.limits import RUNS_FILE_PAGES
 from ithaca.sim.disk import SimDisk
 
 PAGE = 2

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from ithaca.cluster.layout import servers_of
+from ithaca.cluster.status import ClusterStatus
 from ithaca.cluster.temporary import Shape
 from ithaca.model.config.cluster import load_cluster
 from ithaca.model.errors import InvalidInput
+from ithaca.model.health import ServerStatus
 from ithaca.torture.cluster_under_test import ClusterUnderTest, is_running, process_state, server_names
 from ithaca.torture.faults.catalogue import INJECTORS, chosen
 from ithaca.torture.faults.process import Clock
@@ -96,3 +98,22 @@ def test_faketime_takes_the_jumps(jump: str) -> None:
 
 def test_faults_are_chosen_once() -> None:
     assert chosen(["kill", "pause", "kill"]) == ["kill", "pause"]
+
+
+async def test_a_target_that_leads_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another fault may have ended the last leader's term a moment ago."""
+    monkeypatch.setattr("ithaca.torture.cluster_under_test.POLL_S", 0.0)
+    cluster = made(tmp_path, Shape(engine="raft", shards=0, replicas=0))
+    asked = 0
+
+    async def status() -> ClusterStatus:
+        nonlocal asked
+        asked += 1
+        leads = {"state": "leader", "engine": "raft"}
+        servers = [ServerStatus(place, leads if asked > 2 else None) for place in cluster.places.values()]
+        return ClusterStatus(servers[1:2])
+
+    monkeypatch.setattr(cluster, "status", status)
+    assert await cluster.resolved("leader") == "orderer-2"
+    assert asked == 3
+    assert await cluster.resolved("follower-1") == "orderer-1"

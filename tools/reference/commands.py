@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from ithaca.cli.main import app
+from ithaca.cli.app import app
 
 HEAD = """# Commands
 

@@ -34,7 +34,10 @@ PAGES = [
         "log.md",
         "The log",
         "ithaca",
-        ("open", "connect", "Log", "ClusterLog", "Session", "Pending", "Records", "Subscription", "Batch"),
+        (
+            *("open", "connect", "TLS", "Log", "ClusterLog", "Session", "Pending", "Records", "Subscription", "Batch"),
+            *("Consumer", "Transaction", "Consuming", "ConsumerInfo", "Lag"),
+        ),
         "`ithaca` waits, [`ithaca.aio`](aio.md) has the same names, awaited.",
     ),
     Page(
@@ -74,6 +77,13 @@ PAGES = [
         "spark.md", "ithaca.spark", "ithaca.spark", said="[Spark](../spark.md) has the options of the format `ithaca`."
     ),
     Page("speculation.md", "ithaca.speculation", "ithaca.speculation"),
+    Page(
+        "archive.md",
+        "ithaca.archive",
+        "ithaca.archive",
+        said="[Keeping and moving data](../operations.md#keeping-and-moving-data) has the commands, too.",
+        aliases=(("Advance", "ithaca.archive.progress"),),
+    ),
 ]
 NOT_HERE = {"aio", "__version__"}
 

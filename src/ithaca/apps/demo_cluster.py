@@ -144,7 +144,11 @@ class ClusterStory:
         if victim.restarts != 1 or victim.phase != "running":
             raise DemoFailed(f"{victim.name} was started again {victim.restarts} times, and is {victim.phase}")
         try:
-            asyncio.run(asyncio.wait_for(healthy(servers_of(cluster.file), lambda text: None), HEALTHY_TIMEOUT_S))
+            asyncio.run(
+                asyncio.wait_for(
+                    healthy(servers_of(cluster.file), cluster.file.client_tls, lambda text: None), HEALTHY_TIMEOUT_S
+                )
+            )
         except TimeoutError:
             raise DemoFailed(f"the cluster is not healthy {HEALTHY_TIMEOUT_S:.0f} s after the last append") from None
         self._display.say(f"5. {victim.name} was started again by the supervisor; every server is well")

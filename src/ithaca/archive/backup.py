@@ -6,24 +6,24 @@ on.
 """
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-from ithaca.archive.folder import SEED, Chunk, check_version, chunks, prepare, write_chunk
+from ithaca.archive.folder import SEED, Chunk, check_version, chunks, is_chunk, prepare, write_chunk
+from ithaca.archive.pacing import Pacing
+from ithaca.archive.places import Place, place_of
+from ithaca.archive.progress import Advance, Done
 from ithaca.model.errors import Corrupt, InvalidInput, Trimmed
 from ithaca.model.interface import Batch as BatchOfLog
 from ithaca.model.interface import Log
 from ithaca.model.limits import MIB
-from ithaca.model.paths import AnyPath, local_path
+from ithaca.model.paths import AnyPath
 from ithaca.model.records import Record
+from ithaca.model.units import Size, byte_count
 from ithaca.wire.build import build
 from ithaca.wire.positioned import PositionedBatch
 
 CHUNK_BYTES = 64 * MIB
 """About how large a chunk becomes, and how much a run that is killed has to do again at most."""
-
-Advance = Callable[[int], object]
-"""Called with the number of bytes done since the last call."""
 
 
 class Backup(NamedTuple):
@@ -43,9 +43,17 @@ class Fault(NamedTuple):
 
 
 def back_up(
-    log: Log, directory: AnyPath, advance: Advance = lambda count: None, *, chunk_bytes: int = CHUNK_BYTES
+    log: Log,
+    to: AnyPath,
+    advance: Advance | None = None,
+    *,
+    pace: Size | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
 ) -> Backup:
-    """Add to the backup in this directory, which is made if need be, all that the log holds by now.
+    """Add to the backup in this directory, or at this URL of an object store, all that the log holds by now.
+
+    It is made if need be. A URL, such as `s3://bucket/events`, needs fsspec, and what fsspec needs for that store. With
+    `pace`, such as `"20MB"`, no more than that is taken in a second, so that others have the rest of disks and network.
 
     >>> import ithaca, tempfile
     >>> with tempfile.TemporaryDirectory() as place, ithaca.open(f"{place}/log") as log:
@@ -53,19 +61,22 @@ def back_up(
     ...     back_up(log, f"{place}/backup")
     Backup(first=1, stop=3, added=2)
     """
-    folder = Path(local_path(directory))
-    prepare(folder)
-    there = chunks(folder)
+    place, pacing = place_of(to), Pacing(None if pace is None else byte_count(pace, "pace"))
+    prepare(place)
+    there = chunks(place)
     tail, first = log.tail(), log.first()
     start = there[-1].stop if there else first
     if there:
-        _check_same(log, there, first, tail, folder)
-    writing = _Writing(folder, start, chunk_bytes)
+        _check_same(log, there, first, tail, place)
+    writing = _Writing(place, start, chunk_bytes)
     if start < tail:
         with log.read_range(start, tail) as records:
             for batch in records.batches():
-                writing.add(batch)
-                advance(writing.take_bytes())
+                before = writing.position
+                size = writing.add(batch)
+                if advance is not None:
+                    advance(Done(writing.position - before, size, tail - start))
+                pacing.took(size)
         writing.finish(tail)
     return Backup(there[0].start if there else first, max(start, tail), max(0, tail - start))
 
@@ -73,29 +84,28 @@ def back_up(
 class _Writing:
     """The chunk that is being filled."""
 
-    def __init__(self, folder: Path, start: int, chunk_bytes: int) -> None:
-        self._folder = folder
-        self._start = self._position = start
+    def __init__(self, place: Place, start: int, chunk_bytes: int) -> None:
+        self._place = place
+        self._start = self.position = start
         self._chunk_bytes = chunk_bytes
         self._pieces: list[bytes] = []
-        self._size = self._new_bytes = 0
+        self._size = 0
 
-    def add(self, batch: BatchOfLog) -> None:
+    def add(self, batch: BatchOfLog) -> int:
+        """Returns the bytes that this took."""
+        taken = 0
         for stop, pieces in _encoded(batch):
             self._pieces += pieces
             size = sum(map(len, pieces))
-            self._size, self._new_bytes, self._position = self._size + size, self._new_bytes + size, stop
+            taken, self._size, self.position = taken + size, self._size + size, stop
             if self._size >= self._chunk_bytes:
                 self.finish(stop)
-
-    def take_bytes(self) -> int:
-        count, self._new_bytes = self._new_bytes, 0
-        return count
+        return taken
 
     def finish(self, stop: int) -> None:
         """What is there becomes a chunk that ends here."""
         if stop > self._start:
-            write_chunk(self._folder, self._start, stop, self._pieces)
+            write_chunk(self._place, self._start, stop, self._pieces)
         self._start, self._pieces, self._size = stop, [], 0
 
 
@@ -123,35 +133,39 @@ def _encoded(batch: BatchOfLog) -> Iterator[tuple[int, list[bytes]]]:
             run.append(record)
 
 
-def _check_same(log: Log, there: list[Chunk], first: int, tail: int, folder: Path) -> None:
+def _check_same(log: Log, there: list[Chunk], first: int, tail: int, place: Place) -> None:
     """Refuse to add to the backup of another log, or behind a gap."""
     stop = there[-1].stop
     if first > stop:
         raise Trimmed(
-            f"the log begins at {first}, and the backup in {folder} ends at {stop}: what is between was trimmed. Begin "
+            f"the log begins at {first}, and the backup in {place} ends at {stop}: what is between was trimmed. Begin "
             "another backup, in another directory",
             first=first,
         )
     last = next(reversed(list(there[-1].batches())), None)
     if tail < stop:
-        raise InvalidInput(f"the log ends at {tail}, and the backup in {folder} at {stop}: it is of another log")
+        raise InvalidInput(f"the log ends at {tail}, and the backup in {place} at {stop}: it is of another log")
     if last is None or last.base_lsn + last.count < first:
         return
     position = last.base_lsn + last.count
     kept = last.records(last.base_lsn + 1, 0)[-1]
     found = log.read(position)
     if (found.value, found.key, found.timestamp_us) != (kept.value, kept.key, kept.timestamp_us):
-        raise InvalidInput(
-            f"position {position} holds another record than the backup in {folder}: it is of another log"
-        )
+        raise InvalidInput(f"position {position} holds another record than the backup in {place}: it is of another log")
 
 
-def verify_backup(directory: AnyPath, advance: Advance = lambda count: None) -> Iterator[Fault]:
-    """Everything that is wrong with a backup; nothing when it is sound."""
-    folder = Path(local_path(directory))
-    check_version(folder)
+def backup_bytes(at: AnyPath) -> int:
+    """How much `verify_backup` reads."""
+    place = place_of(at)
+    return sum(place.size(name) for name in place.names() if is_chunk(name))
+
+
+def verify_backup(at: AnyPath, advance: Callable[[int], object] | None = None) -> Iterator[Fault]:
+    """Everything that is wrong with a backup; nothing when it is sound. `advance` is told the bytes that were read."""
+    place = place_of(at)
+    check_version(place)
     try:
-        found = chunks(folder)
+        found = chunks(place)
     except Corrupt as error:
         yield Fault(error.file, error.offset, str(error).partition(": ")[2])
         return
@@ -159,6 +173,7 @@ def verify_backup(directory: AnyPath, advance: Advance = lambda count: None) -> 
         try:
             for batch in chunk.batches():
                 batch.records(1, 0)
-                advance(batch.total_bytes)
+                if advance is not None:
+                    advance(batch.total_bytes)
         except Corrupt as error:
             yield Fault(error.file, error.offset, str(error).partition(": ")[2])

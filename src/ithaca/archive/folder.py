@@ -1,4 +1,4 @@
-"""A backup: a directory of chunks, each the batches of a range of positions.
+"""A backup: files with chunks, each the batches of a range of positions.
 
 | file                        | content                                                                        |
 |-----------------------------|--------------------------------------------------------------------------------|
@@ -8,16 +8,16 @@
 
 Positions in names have 20 digits. A batch has the position of its first record, less one, where a lane has the LSN, and
 a checksum over that: so no batch is taken for another, and a file that was renamed is found. A chunk has its name only
-once it is whole and synced. Chunks follow each other without a gap; positions without a record lie inside them.
+once it is whole and synced (`places`). Chunks follow each other without a gap; positions without a record lie inside
+them.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
+from ithaca.archive.places import PART, Place
 from ithaca.model.errors import Corrupt, FormatTooNew, InvalidInput, NoSuchLog
 from ithaca.model.positions import LaneId
 from ithaca.wire.batch import HEAD_BYTES, Batch, lane_seed, parse, stored_bytes
@@ -33,11 +33,22 @@ class Chunk(NamedTuple):
 
     start: int
     stop: int
-    path: Path
+    place: Place
+
+    @property
+    def name(self) -> str:
+        return f"{self.start:020d}-{self.stop:020d}.chunk"
+
+    @property
+    def file(self) -> str:
+        return self.place.file(self.name)
+
+    def read(self) -> bytes:
+        return self.place.read(self.name)
 
     def batches(self) -> Iterator[Batch]:
         """All of it, checked; `Corrupt` names the file and the byte."""
-        data = self.path.read_bytes()
+        data = self.read()
         at, position = 0, self.start
         while at < len(data):
             if len(data) - at < HEAD_BYTES or len(data) - at < stored_bytes(data, at):
@@ -52,66 +63,55 @@ class Chunk(NamedTuple):
             at, position = at + batch.total_bytes, batch.base_lsn + 1 + batch.count
 
     def _damage(self, at: int, problem: str) -> Corrupt:
-        return Corrupt(problem, file=str(self.path), offset=at)
+        return Corrupt(problem, file=self.file, offset=at)
 
 
-def is_backup(path: Path) -> bool:
-    """Whether the directory is a backup."""
-    return (path / NAME).is_file()
+def is_chunk(name: str) -> bool:
+    """Whether a file with this name is a chunk."""
+    return _CHUNK.fullmatch(name) is not None
 
 
-def prepare(path: Path) -> None:
-    """Make the directory a backup, unless it is one; what an earlier run left half written goes."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not is_backup(path):
-        found = [each.name for each in path.iterdir() if each.name != f"{NAME}.part"]
+def is_backup(place: Place) -> bool:
+    """Whether there is a backup."""
+    return NAME in place.names()
+
+
+def prepare(place: Place) -> None:
+    """Make it a backup, unless it is one; what an earlier run left half written goes."""
+    found = [name for name in place.names() if name != f"{NAME}{PART}"]
+    if NAME not in found:
         if found:
-            raise InvalidInput(f"{path} is not empty, and no backup (it has {found[0]}): name another directory")
-        _write(path / NAME, [f"ithaca backup {VERSION}\n".encode()])
-    check_version(path)
-    for left in path.glob("*.part"):
-        left.unlink()
+            raise InvalidInput(f"{place} is not empty, and no backup (it has {found[0]}): name another directory")
+        place.write(NAME, [f"ithaca backup {VERSION}\n".encode()])
+    check_version(place)
+    for name in place.names():
+        if name.endswith(PART):
+            place.remove(name)
 
 
-def check_version(path: Path) -> None:
+def check_version(place: Place) -> None:
     """`NoSuchLog` when there is no backup, `FormatTooNew` when it is of a later version."""
-    if not is_backup(path):
-        raise NoSuchLog(f"there is no backup at {path}: make one with ithaca backup")
-    title = re.fullmatch(r"ithaca backup (\d{1,9})\n", (path / NAME).read_text(encoding="utf-8", errors="replace"))
+    if not is_backup(place):
+        raise NoSuchLog(f"there is no backup at {place}: make one with ithaca backup")
+    title = re.fullmatch(r"ithaca backup (\d{1,9})\n", place.read(NAME).decode("utf-8", errors="replace"))
     if title is None:
-        raise Corrupt("it does not say that this is a backup", file=str(path / NAME), offset=0)
+        raise Corrupt("it does not say that this is a backup", file=place.file(NAME), offset=0)
     if int(title[1]) != VERSION:
-        message = f"the backup in {path} has format {title[1]}, and this version reads {VERSION}: use a newer one"
+        message = f"the backup in {place} has format {title[1]}, and this version reads {VERSION}: use a newer one"
         raise FormatTooNew(message, found=int(title[1]), supported=VERSION)
 
 
-def chunks(path: Path) -> list[Chunk]:
+def chunks(place: Place) -> list[Chunk]:
     """The chunks of a backup in their order; `Corrupt` where one is missing between others."""
-    check_version(path)
-    names = [(match, path / match[0]) for match in map(_CHUNK.fullmatch, sorted(os.listdir(path))) if match]
-    found = [Chunk(int(match[1]), int(match[2]), file) for match, file in names]
+    check_version(place)
+    names = [match for match in map(_CHUNK.fullmatch, place.names()) if match]
+    found = [Chunk(int(match[1]), int(match[2]), place) for match in names]
     for before, after in pairwise(found):
         if before.stop != after.start:
-            raise Corrupt(f"positions {before.stop} to {after.start} are missing", file=str(after.path), offset=0)
+            raise Corrupt(f"positions {before.stop} to {after.start} are missing", file=after.file, offset=0)
     return found
 
 
-def write_chunk(path: Path, start: int, stop: int, pieces: list[bytes]) -> Chunk:
+def write_chunk(place: Place, start: int, stop: int, pieces: list[bytes]) -> None:
     """Add a chunk, durably and at once: a reader sees it whole or not at all."""
-    file = path / f"{start:020d}-{stop:020d}.chunk"
-    _write(file, pieces)
-    return Chunk(start, stop, file)
-
-
-def _write(file: Path, pieces: list[bytes]) -> None:
-    part = file.with_name(f"{file.name}.part")
-    with part.open("wb") as output:
-        output.writelines(pieces)
-        output.flush()
-        os.fsync(output.fileno())
-    part.replace(file)
-    directory = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    place.write(Chunk(start, stop, place).name, pieces)

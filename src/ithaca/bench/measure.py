@@ -13,6 +13,7 @@ import numpy as np
 from rich.table import Table
 
 Result = TypeVar("Result", covariant=True)
+Measured = TypeVar("Measured")
 Progress = Callable[[str], object]
 """Told what is being measured, before each measurement."""
 
@@ -147,11 +148,11 @@ def in_threads(count: int, measure: Callable[[], Sample]) -> Sample:
 
 
 def interleave(
-    contenders: Mapping[str, Callable[[], Sample]], rounds: int, progress: Progress
-) -> dict[str, list[Sample]]:
+    contenders: Mapping[str, Callable[[], Measured]], rounds: int, progress: Progress
+) -> dict[str, list[Measured]]:
     """Measure every contender once per round; every second round runs backwards, so that none is favoured."""
     names = list(contenders)
-    samples: dict[str, list[Sample]] = {name: [] for name in names}
+    samples: dict[str, list[Measured]] = {name: [] for name in names}
     for turn in range(rounds):
         for name in reversed(names) if turn % 2 else names:
             progress(f"round {turn + 1} of {rounds}: {name}")

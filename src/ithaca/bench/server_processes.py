@@ -13,6 +13,7 @@ from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import SUPERVISOR
 
 ServerProcess = subprocess.Popen[bytes]
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def start_server(
@@ -42,3 +43,27 @@ def stop_servers(processes: Sequence[ServerProcess]) -> None:
             process.wait(SERVER_STOP_TIMEOUT_S)
         process.kill()
         process.wait()
+
+
+def cpu_s(pid: int) -> float:
+    """The user and system time that a process has used so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+
+def written_bytes(process: ServerProcess) -> int:
+    """What a server has had the kernel write to the disk."""
+    return _counted(process, "write_bytes")
+
+
+def writes(process: ServerProcess) -> int:
+    """How often a server has written to anything: a file, a connection, a pipe."""
+    return _counted(process, "syscw")
+
+
+def _counted(process: ServerProcess, wanted: str) -> int:
+    for line in Path(f"/proc/{process.pid}/io").read_text().splitlines():
+        name, _, count = line.partition(": ")
+        if name == wanted:
+            return int(count)
+    raise AssertionError("the kernel does not count what processes write")

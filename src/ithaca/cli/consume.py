@@ -44,6 +44,7 @@ FOLLOW_EXAMPLES = examples(
     "ithaca follow -p ./events --from 2026-01-31T12:00:00+01:00 --key user-7",
     "ithaca follow -p ./events -n 1 --timeout 5",
     "ithaca follow -b 127.0.0.1:7600 --from earliest   (a cluster)",
+    "ithaca follow -p ./events --consumer billing --from earliest",
     "ithaca follow -b 127.0.0.1:7600 --speculate       (one with the engine belfast)",
 )
 
@@ -98,8 +99,8 @@ def read(
     Each is a line of position, time, key and value, with bytes that are not text escaped.
     """
     target, render, where = selection.target(timeout), selection.render, selection.where
-    begin = _parse_start(start)
-    end = None if stop is None else _parse_start(stop, "--to")
+    begin = parse_start(start)
+    end = None if stop is None else parse_start(stop, "--to")
     with target.reader() as log:
         if isinstance(begin, int):
             _refuse_unwritten(begin, log.tail())
@@ -134,6 +135,13 @@ def follow(
             help="Stop when nothing has come for so long; nor wait longer for a cluster that does not answer.",
         ),
     ] = None,
+    consumer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Go on as this named consumer, and commit what was printed; a new one begins at --from.",
+        ),
+    ] = None,
     speculate: Annotated[
         bool,
         typer.Option(
@@ -148,8 +156,13 @@ def follow(
     A time without an offset is local time; it selects by the order's own clock.
     """
     target, render, where = selection.target(timeout or None), selection.render, selection.where
-    begin = _parse_start(start)
+    begin = parse_start(start)
     left = selection.limit
+    if consumer is not None:
+        if speculate:
+            raise typer.BadParameter("--consumer commits, and speculative records may change: leave one of them out")
+        _consume(selection, consumer, begin, timeout)
+        return
     if speculate:
         _speculate(selection, begin, timeout)
         return
@@ -161,6 +174,23 @@ def follow(
                 break
             emit(b"".join(map(render, records)))
             sys.stdout.flush()
+            if left is not None:
+                left -= len(records)
+
+
+def _consume(selection: Selection, name: str, begin: "Start", timeout: float | None) -> None:
+    """Print what a named consumer has not committed yet, and commit it once it is written out."""
+    left, render = selection.limit, selection.render
+    target = selection.target(timeout or None)
+    with target.writer(create=False) as log, log.consumer(name, start=begin, where=selection.where) as consumer:
+        while left is None or left > 0:
+            wanted = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
+            records = consumer.poll(timeout, max_records=wanted)
+            if not records:
+                break
+            emit(b"".join(map(render, records)))
+            sys.stdout.flush()
+            consumer.commit()
             if left is not None:
                 left -= len(records)
 
@@ -201,7 +231,8 @@ def _said(selection: Selection, sign: str, name: str, position: int) -> bytes:
     return f'{{"{name}": {position}}}\n'.encode() if selection.as_json else f"{sign} {position}\n".encode()
 
 
-def _parse_start(text: str, option: str = "--from") -> "Start":
+def parse_start(text: str, option: str = "--from") -> "Start":
+    """Where to begin, or to end."""
     if text == "latest":
         return "latest"
     if text == "earliest":

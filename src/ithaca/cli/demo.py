@@ -6,17 +6,22 @@ from typing import Annotated, Literal
 import typer
 
 from ithaca.cli.options import FreshEngineOption, examples
-from ithaca.model.engine import DEFAULT_ENGINE, EngineName
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName, Feature, engines_with
 
 DEMO_EXAMPLES = examples(
     "ithaca demo",
     "ithaca demo --records 20000 --seed 7 --plot payments.png",
     "ithaca demo cluster --records 50000 --dir ./demo-data --keep",
     "ithaca demo marketplace",
+    "ithaca demo speculation --records 2000",
 )
-RECORDS = {"pipeline": 60_000, "cluster": 800_000, "embedded": 800_000}
+RECORDS = {"speculation": 6_000, "pipeline": 60_000, "cluster": 800_000, "embedded": 800_000}
+SPECULATIVE_ENGINE = engines_with(Feature.SPECULATION)[0]
+SPECULATIVE = ("alerts", "speculation")
 
-Name = Literal["pipeline", "cluster", "embedded", "marketplace", "intrusion", "fraud", "trading"]
+Name = Literal[
+    "pipeline", "cluster", "embedded", "marketplace", "intrusion", "fraud", "trading", "alerts", "speculation"
+]
 
 
 def demo(
@@ -47,11 +52,18 @@ def demo(
     marketplace, intrusion, fraud, trading: one Spark job each, small enough to
     read; its result is compared with plain Python.
 
+    alerts: Spark judges payments before their order is final, on the engine
+    belfast, and tells what is final.
+
+    speculation: intrusion, fraud and trading on the engine belfast, with
+    databases that are written before the order is final; a shard is killed.
+
     A claim that does not hold ends the demo with status 1.
     """
     if name == "embedded" and engine is not None:
         raise typer.BadParameter("the log in a directory has no engine; leave --engine out")
-    if not _run(name, records, seed, None if no_plot else plot, directory, keep, engine or DEFAULT_ENGINE):
+    usual = SPECULATIVE_ENGINE if name in SPECULATIVE else DEFAULT_ENGINE
+    if not _run(name, records, seed, None if no_plot else plot, directory, keep, engine or usual):
         raise typer.Exit(1)
 
 
@@ -76,6 +88,10 @@ def _run(
         from ithaca.apps.demo_pipeline import run_pipeline_demo
 
         return run_pipeline_demo(records or RECORDS[name], seed, directory, keep, plot, engine)
+    if name == "speculation":
+        from ithaca.apps.speculative.run import run_speculation_demo
+
+        return run_speculation_demo(records or RECORDS[name], seed, directory, keep, engine)
     from ithaca.apps.pipelines import run
 
     return run.run_pipeline(name, records or run.RECORDS[name], seed, directory, keep, engine)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ithaca.cli.options import BootstrapOption, JsonOption, PathOption, TimeoutOption, examples
+from ithaca.cli.options import BootstrapOption, JsonOption, PathOption, TimeoutOption, examples, parse_size
 from ithaca.cli.output import emit, emit_json, note
-from ithaca.cli.progress import byte_progress
+from ithaca.cli.progress import archive_progress
 from ithaca.cli.target import Cluster, Embedded, chosen_target, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BACKUP_EXAMPLES = examples(
     "ithaca backup -p ./events --to /backups/events",
     "ithaca backup -b 127.0.0.1:7600 --to /backups/events   (again, each night: it adds what is new)",
+    "ithaca backup -b 127.0.0.1:7600 --to s3://bucket/events",
 )
 RESTORE_EXAMPLES = examples(
     "ithaca restore --from /backups/events -p ./events",
@@ -26,6 +27,7 @@ RESTORE_EXAMPLES = examples(
 COPY_EXAMPLES = examples("ithaca copy ./events 127.0.0.1:7600", "ithaca copy 127.0.0.1:7600 ./events")
 SALVAGE_EXAMPLES = examples("ithaca salvage ./damaged ./saved")
 
+LOWEST_PRIORITY = 19
 LEFT_OUT = 3
 """The exit status of `salvage` when something could not be read."""
 
@@ -34,20 +36,27 @@ _ADDRESSES = re.compile(r"[^/\s]+:\d+(,[^/\s]+:\d+)*")
 
 def backup(
     context: typer.Context,
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="The backup: made if missing, else added to.")],
+    to: Annotated[str, typer.Option("--to", metavar="DIR|URL", help="The backup: made if missing, else added to.")],
     path: PathOption = None,
     bootstrap: BootstrapOption = None,
+    pace: Annotated[
+        int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Take at most so much a second: 20MB.")
+    ] = None,
     timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep all that a log holds by now in a directory, or add what came since the last time.
+    """Keep all that a log holds by now in a directory or an object store, or add what came since the last time.
 
-    Appends go on meanwhile. Killed at any point, it goes on where it was. Check it with ithaca verify -p DIR.
+    Appends go on meanwhile: it runs at the lowest priority, so that others have this machine's processors first;
+    --pace spares disks and network, too. Killed at any point, it goes on where it was. Check it with
+    ithaca verify -p DIR. URLs of object stores, such as s3://bucket/events, need the package fsspec and what it
+    needs for that store.
     """
     from ithaca.archive.backup import back_up
 
-    with chosen_target(context, path, bootstrap, timeout).reader() as log, byte_progress(None) as advance:
-        made = back_up(log, to, advance)
+    os.nice(LOWEST_PRIORITY)
+    with chosen_target(context, path, bootstrap, timeout).reader() as log, archive_progress() as advance:
+        made = back_up(log, to, advance, pace=pace)
     if as_json:
         emit_json(made._asdict())
     else:
@@ -56,7 +65,7 @@ def backup(
 
 def restore(
     context: typer.Context,
-    source: Annotated[Path, typer.Option("--from", metavar="DIR", help="The backup.")],
+    source: Annotated[str, typer.Option("--from", metavar="DIR|URL", help="The backup.")],
     path: PathOption = None,
     bootstrap: BootstrapOption = None,
     renumber: Annotated[
@@ -70,9 +79,12 @@ def restore(
     Times of records are those of the restore.
     """
     from ithaca.archive.copying import restore as restored
+    from ithaca.archive.folder import check_version
+    from ithaca.archive.places import place_of
 
     target = chosen_target(context, path, bootstrap, timeout)
-    with target.writer(create=True) as log, byte_progress(None) as advance:
+    check_version(place_of(source))  # before anything is made
+    with target.writer(create=True) as log, archive_progress() as advance:
         _say(restored(source, log, advance, renumber=renumber), as_json)
 
 
@@ -95,7 +107,7 @@ def copy(
     with (
         _place(source, timeout).reader() as one,
         _place(target, timeout).writer(create=True) as other,
-        byte_progress(None) as advance,
+        archive_progress() as advance,
     ):
         _say(copy_log(one, other, _name(source), advance, start=start), as_json)
 
@@ -110,11 +122,13 @@ def salvage(
     The damaged one is not changed. Exit status 0 when everything could be read, 3 when something was left out.
     """
     import ithaca
-    from ithaca.archive.salvage import salvage as salvaged
+    from ithaca.archive.salvaging import Salvage
+    from ithaca.archive.salvaging import salvage as salvaged
 
     if source.absolute() == target.absolute():
         raise typer.BadParameter("FROM and TO are the same directory")
-    with ithaca.open(target) as log, byte_progress(None) as advance:
+    Salvage(source)  # before anything is made
+    with ithaca.open(target) as log, archive_progress() as advance:
         copied, left_out = salvaged(source, log, advance)
     for each in left_out:
         if as_json:

@@ -1,77 +1,20 @@
-"""Puts the commands together; `run` is what the installed `ithaca` calls."""
+"""What the installed `ithaca` calls: runs a command, and turns errors into exit statuses.
+
+A server that is started as the supervisor does goes past `typer`, whose half second is most of what such a start costs.
+"""
 
 import os
 import sys
-from typing import Annotated
+from contextlib import suppress
 
-import typer
-
-from ithaca.cli import check_history, consume, demo, keep, produce, publish, sim, store, torture, upkeep
-from ithaca.cli.bench import bench
-from ithaca.cli.cluster import autoscale, logs, orderer, serve, session, shard, status, up, writer
 from ithaca.model.errors import IthacaError
-
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: ithaca demo. Then: echo hello | ithaca append -p ./events; ithaca read -p ./events. "
-    "A cluster: ithaca up",
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from ithaca.version import VERSION
-
-        print(f"ithaca {VERSION}")
-        raise typer.Exit
-
-
-@app.callback()
-def ithaca(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """A shared log: append records, read them back in one order, follow them as they arrive."""
-
-
-app.command(epilog=produce.APPEND_EXAMPLES)(produce.append)
-app.command(epilog=publish.PUBLISH_EXAMPLES)(publish.publish)
-app.command(epilog=consume.READ_EXAMPLES)(consume.read)
-app.command(epilog=consume.FOLLOW_EXAMPLES)(consume.follow)
-app.command(epilog=upkeep.TAIL_EXAMPLES)(upkeep.tail)
-app.command(epilog=upkeep.TRIM_EXAMPLES)(upkeep.trim)
-app.command(epilog=upkeep.STATS_EXAMPLES)(upkeep.stats)
-app.command(epilog=upkeep.VERIFY_EXAMPLES)(upkeep.verify)
-app.command(epilog=keep.BACKUP_EXAMPLES)(keep.backup)
-app.command(epilog=keep.RESTORE_EXAMPLES)(keep.restore)
-app.command(epilog=keep.COPY_EXAMPLES)(keep.copy)
-app.command(epilog=keep.SALVAGE_EXAMPLES)(keep.salvage)
-app.command(epilog=up.UP_EXAMPLES)(up.up)
-app.command(epilog=up.DOWN_EXAMPLES)(up.down)
-app.command(epilog=status.STATUS_EXAMPLES)(status.status)
-app.command(epilog=logs.LOGS_EXAMPLES)(logs.logs)
-app.command(epilog=autoscale.AUTOSCALE_EXAMPLES)(autoscale.autoscale)
-app.command(epilog=serve.SERVE_EXAMPLES)(serve.serve)
-app.command(epilog=demo.DEMO_EXAMPLES)(demo.demo)
-app.command(epilog=sim.SIM_EXAMPLES)(sim.sim)
-app.command(epilog=torture.TORTURE_EXAMPLES)(torture.torture)
-app.command(epilog=check_history.CHECK_HISTORY_EXAMPLES)(check_history.check_history)
-app.add_typer(store.app, name="store")
-app.add_typer(shard.app, name="shard")
-app.add_typer(orderer.app, name="orderer")
-app.add_typer(session.app, name="session")
-app.add_typer(writer.app, name="writer")
-app.add_typer(bench.app, name="bench")
 
 
 def run() -> None:
     """Run the command line; the exit statuses are listed in the package's docstring."""
     try:
         try:
-            app(prog_name="ithaca")
+            _command()
         finally:
             sys.stdout.flush()
     except IthacaError as error:
@@ -83,6 +26,18 @@ def run() -> None:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _command() -> None:
+    if sys.argv[1:2] == ["serve"]:
+        from ithaca.cli.cluster.serving import WrongUsage, plainly_given, serve
+
+        if (given := plainly_given(sys.argv[2:])) is not None:
+            with suppress(WrongUsage):  # then the whole command line says what is wrong, as for all commands
+                sys.exit(serve(given))
+    from ithaca.cli.app import app
+
+    app(prog_name="ithaca")
 
 
 def _fail(message: str, status: int) -> None:

@@ -41,6 +41,12 @@ def _path_option(what: str) -> Any:
     return typer.Option("--path", "-p", parser=parse_path, envvar="ITHACA_PATH", metavar="DIR", help=what)
 
 
+KeptPathOption = Annotated[
+    str,
+    typer.Option(
+        "--path", "-p", envvar="ITHACA_PATH", metavar="DIR|URL", help="The directory of the log, or a backup of one."
+    ),
+]
 EmbeddedPathOption = Annotated[Path, _path_option("The directory of the log; embedded logs only.")]
 PathOption = Annotated[Path | None, _path_option("The directory of an embedded log.")]
 BootstrapOption = Annotated[

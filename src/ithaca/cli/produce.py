@@ -73,10 +73,7 @@ def append(
     target = chosen_target(context, path, bootstrap, timeout)
     if values and files:
         raise typer.BadParameter("values and --file exclude each other; give one of them")
-    if key is not None and key_separator is not None:
-        raise typer.BadParameter("--key and --key-separator exclude each other; give one of them")
-    if key_separator == "":
-        raise typer.BadParameter("the separator is empty", param_hint="'--key-separator'")
+    _check_keys(key, key_separator)
     with ExitStack() as stack:
         sources: list[BinaryIO] = [] if values else [stack.enter_context(file.open("rb")) for file in files or []]
         if not values and not files:
@@ -96,6 +93,13 @@ def append(
             producer.settle()
         else:
             _append_streams(producer, sources, lines)
+
+
+def _check_keys(key: str | None, key_separator: str | None) -> None:
+    if key is not None and key_separator is not None:
+        raise typer.BadParameter("--key and --key-separator exclude each other; give one of them")
+    if key_separator == "":
+        raise typer.BadParameter("the separator is empty", param_hint="'--key-separator'")
 
 
 def _append_streams(producer: Producer, sources: list[BinaryIO], lines: bool) -> None:

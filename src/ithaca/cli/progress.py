@@ -3,6 +3,10 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ithaca.archive.progress import Done
 
 Advance = Callable[[int], object]
 """To be told the bytes done since the last time."""
@@ -21,6 +25,30 @@ def byte_progress(total_bytes: int | None, *, wanted: bool = True) -> Iterator[A
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total_bytes)
         yield lambda count: progress.advance(task, count)
+
+
+@contextmanager
+def archive_progress() -> Iterator["Callable[[Done], object]"]:
+    """A bar of positions out of all, as soon as those are known, with the bytes and what is left of the time."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ithaca.cli.output import size_text
+
+    columns = BarColumn(), MofNCompleteColumn(), TextColumn("positions, {task.description}"), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(size_text(0), total=None)
+        size = 0
+
+        def advance(done: "Done") -> None:
+            nonlocal size
+            size += done.bytes
+            progress.update(task, advance=done.positions, total=done.of, description=size_text(size))
+
+        yield advance
 
 
 @contextmanager

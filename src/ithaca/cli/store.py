@@ -2,11 +2,13 @@
 
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import (
     BootstrapOption,
     JsonOption,
@@ -17,10 +19,11 @@ from ithaca.cli.options import (
     parse_position,
 )
 from ithaca.cli.output import RawOption, emit, emit_json, json_bytes, note, printable
-from ithaca.cli.target import chosen_target
+from ithaca.cli.target import Cluster, Embedded, chosen_target
 from ithaca.cli.template import iso_time
 
 if TYPE_CHECKING:
+    from ithaca.model.interface import Log
     from ithaca.objects import Store
 
 app = typer.Typer(
@@ -52,18 +55,36 @@ MIRROR_EXAMPLES = examples(
 
 NameOption = Annotated[str, typer.Option("--name", metavar="STORE", help="Which store of the log.")]
 DeleteOption = Annotated[list[str] | None, typer.Option(metavar="KEY", help="Have no such key; may be repeated.")]
+PairsArgument = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="What to put.")]
+
+
+@dataclass(frozen=True, slots=True)
+class WhichStore:
+    """Which store of which log."""
+
+    path: PathOption = None
+    bootstrap: BootstrapOption = None
+    timeout: TimeoutOption = None
+    name: NameOption = "store"
+
+    def target(self, context: typer.Context) -> Embedded | Cluster:
+        return chosen_target(context, self.path, self.bootstrap, self.timeout)
+
+    def opened(self, log: "Log", *, read_only: bool = True) -> "Store":
+        from ithaca.objects import Store
+
+        return Store(log, self.name, read_only=read_only, checks="off")
 
 
 @app.command(epilog=GET_EXAMPLES)
+@with_groups
 def get(
+    *,
     context: typer.Context,
     keys: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys, all read at one position.")
     ] = None,
-    path: PathOption = None,
-    bootstrap: BootstrapOption = None,
-    timeout: TimeoutOption = None,
-    name: NameOption = "store",
+    which: WhichStore,
     prefix: Annotated[str | None, typer.Option(help="All keys that begin so, in order.")] = None,
     as_of: Annotated[
         str | None, typer.Option(metavar="POSITION", help="As it was behind the record at this position.")
@@ -81,7 +102,7 @@ def get(
         raise typer.BadParameter("--json and --raw exclude each other; give one of them")
     position = None if as_of is None else parse_position(as_of)
     wanted = [os.fsencode(key) for key in keys or []]
-    with chosen_target(context, path, bootstrap, timeout).reader() as log, _store(log, name) as store:
+    with which.target(context).reader() as log, which.opened(log) as store:
         view = None if position is None else store.as_of(position)
         if prefix is not None:
             found: dict[bytes, bytes | None] = dict((view or store).scan(os.fsencode(prefix)))
@@ -106,13 +127,12 @@ def _print(key: bytes, value: bytes, as_json: bool, raw: bool) -> None:
 
 
 @app.command(epilog=PUT_EXAMPLES)
+@with_groups
 def put(
+    *,
     context: typer.Context,
-    pairs: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="What to put.")] = None,
-    path: PathOption = None,
-    bootstrap: BootstrapOption = None,
-    timeout: TimeoutOption = None,
-    name: NameOption = "store",
+    pairs: PairsArgument = None,
+    which: WhichStore,
     delete: DeleteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -121,9 +141,9 @@ def put(
     A value @FILE is the bytes of that file, and @@ begins one with an @.
     An embedded log is made if there is none.
     """
-    target = chosen_target(context, path, bootstrap, timeout)
+    target = which.target(context)
     writes = _writes(pairs, delete)
-    with target.writer(create=True) as log, _store(log, name, read_only=False) as store:
+    with target.writer(create=True) as log, which.opened(log, read_only=False) as store:
         position = store.put_many(writes)
     if as_json:
         emit_json({"position": position, "keys": len(writes)})
@@ -132,13 +152,12 @@ def put(
 
 
 @app.command(epilog=CAS_EXAMPLES)
+@with_groups
 def cas(
+    *,
     context: typer.Context,
-    pairs: Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="What to put.")] = None,
-    path: PathOption = None,
-    bootstrap: BootstrapOption = None,
-    timeout: TimeoutOption = None,
-    name: NameOption = "store",
+    pairs: PairsArgument = None,
+    which: WhichStore,
     expect: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only if this key has this value; may be repeated.")
     ] = None,
@@ -152,12 +171,12 @@ def cas(
 
     Exit status 1, and nothing is put, if one of them is not.
     """
-    target = chosen_target(context, path, bootstrap, timeout)
+    target = which.target(context)
     if not expect and not absent:
         raise typer.BadParameter("what is expected? Give --expect KEY=VALUE or --absent KEY, or use ithaca store put")
     expected = _expected(expect, absent)
     writes = _writes(pairs, delete)
-    with target.writer(create=True) as log, _store(log, name, read_only=False) as store:
+    with target.writer(create=True) as log, which.opened(log, read_only=False) as store:
         done = store.test_and_put(expected, writes)
     if as_json:
         emit_json({"done": done})
@@ -167,15 +186,14 @@ def cas(
 
 
 @app.command(epilog=MIRROR_EXAMPLES)
+@with_groups
 def mirror(
+    *,
     context: typer.Context,
     state: Annotated[
         Path, typer.Option(parser=parse_path, metavar="FILE", help="The file of SQLite in which the mirror is.")
     ],
-    path: PathOption = None,
-    bootstrap: BootstrapOption = None,
-    timeout: TimeoutOption = None,
-    name: NameOption = "store",
+    which: WhichStore,
     once: Annotated[bool, typer.Option("--once", help="Stop at the tail as it is now.")] = False,
     every: Annotated[float, typer.Option(min=0.01, metavar="SECONDS", help="Say how far it is so often.")] = 1.0,
     as_json: JsonOption = False,
@@ -187,8 +205,8 @@ def mirror(
     """
     from ithaca.objects import Store
 
-    target = chosen_target(context, path, bootstrap, timeout)
-    with target.reader() as log, Store(log, name, state=state, read_only=True) as store:
+    target = which.target(context)
+    with target.reader() as log, Store(log, which.name, state=state, read_only=True) as store:
         while True:
             progress = store.progress()
             fields = {"position": progress.position, "tail": progress.tail, "is_current": progress.is_current}
@@ -200,12 +218,6 @@ def mirror(
             if once and progress.is_current:
                 return
             time.sleep(0.01 if once else every)
-
-
-def _store(log: object, name: str, *, read_only: bool = True) -> "Store":
-    from ithaca.objects import Store
-
-    return Store(log, name, read_only=read_only, checks="off")  # type: ignore[arg-type]
 
 
 def _writes(pairs: list[str] | None, delete: list[str] | None) -> dict[bytes, bytes | None]:

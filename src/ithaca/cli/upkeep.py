@@ -8,6 +8,7 @@ from ithaca.cli.options import (
     BootstrapOption,
     EmbeddedPathOption,
     JsonOption,
+    KeptPathOption,
     PathOption,
     TimeoutOption,
     examples,
@@ -93,20 +94,21 @@ def _figure_text(name: str, value: Any) -> str:
     return str(value)
 
 
-def verify(path: EmbeddedPathOption, as_json: JsonOption = False) -> None:
+def verify(path: KeptPathOption, as_json: JsonOption = False) -> None:
     """Check every byte of the log, and say what is wrong where.
 
     Exit status 0 when all is well, 3 when something is damaged.
-    Changes nothing. Embedded logs and backups only.
+    Changes nothing. Embedded logs and backups only, these in directories or object stores.
     """
-    from ithaca.archive.backup import verify_backup
-    from ithaca.archive.folder import chunks, is_backup
+    from ithaca.archive.backup import backup_bytes, verify_backup
+    from ithaca.archive.folder import is_backup
+    from ithaca.archive.places import is_url, place_of
     from ithaca.embedded.verify import bytes_to_verify
     from ithaca.embedded.verify import verify as findings_of
 
     findings = 0
-    is_kept = is_backup(path)
-    size = sum(each.path.stat().st_size for each in chunks(path)) if is_kept else bytes_to_verify(path)
+    is_kept = is_url(path) or is_backup(place_of(path))
+    size = backup_bytes(path) if is_kept else bytes_to_verify(path)
     with byte_progress(size) as advance:
         for finding in verify_backup(path, advance) if is_kept else findings_of(path, advance):
             findings += 1

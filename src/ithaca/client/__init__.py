@@ -8,6 +8,5 @@ servers that are asked one after the other. `appending` is what appends through 
 what subscriptions have whose servers push.
 
 The synchronous twin: `portal` is the loop in a thread of its own, `outbox` how
-appends get there and answers back, through `intake`. `sync_log` is generated from `model.interface.awaited` (`make
-generate`); `sync_appends` and `sync_records` are the parts of it that are written by hand.
+appends get there and answers back, through `intake`; `sync` is its face.
 """

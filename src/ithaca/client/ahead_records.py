@@ -22,10 +22,22 @@ class AheadRecords(awaited.Records, Generic[SourceT]):
         self._ahead = ahead
         """None until it is known where to begin."""
         self._closed = False
+        self._origin = "a log"
+        self._stop: Start | None = None
 
     def __repr__(self) -> str:
         name = "aio.Subscription" if isinstance(self, awaited.Subscription) else "aio.Records"
-        return iteration_text(name, None if self._ahead is None else self._ahead.position, None, self._closed)
+        position = None if self._ahead is None else self._ahead.position
+        return iteration_text(name, self._origin, position, self._stop, self._closed)
+
+    def told(self, origin: str, stop: Start | None = None) -> Self:
+        """This, once it is told for `repr` where its log is, and where it ends."""
+        self._origin, self._stop = origin, stop
+        return self
+
+    def bounds(self) -> tuple[str, Start | None]:
+        """What it was told."""
+        return self._origin, self._stop
 
     async def __anext__(self) -> Record:
         while not self._closed:
@@ -72,16 +84,15 @@ class SyncAheadRecords(interface.Records, Generic[SourceT]):
 
     def __repr__(self) -> str:
         name = "Subscription" if isinstance(self, interface.Subscription) else "Records"
-        return iteration_text(name, self.position, self._stop_position, self._closed)
+        return iteration_text(name, *self._bounds(), self._closed)
 
     @property
     def position(self) -> int:
         return self._ahead.position
 
-    @property
-    def _stop_position(self) -> int | None:
-        """Where it ends, if that is known."""
-        return None
+    @abstractmethod
+    def _bounds(self) -> tuple[str, int, Start | None]:
+        """Where its log is, and at which position it is and ends, if it does, for `repr`."""
 
     def __next__(self) -> Record:
         while not self._closed:

@@ -6,10 +6,11 @@ is here. An engine that reads by asking one server for the next records goes on 
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from ithaca.client.extents import Extent, counted_extents, dense_extents
 from ithaca.client.inflight import InflightBytes
-from ithaca.client.intake import Slot
+from ithaca.client.intake import RecordSlot, Slot, take_each
 from ithaca.client.scan import AwaitedScan, RangeScan
 from ithaca.client.settings import ClientSettings
 from ithaca.model.engine import Feature
@@ -70,6 +71,10 @@ class EngineLog(awaited.ClusterLog, ABC):
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         """Append one record, which `wire.build.checked_record` has checked; never waits."""
         self.take_batch(build([value], [key], timestamp_us=wall_us(), compress=self._compression), slot)
+
+    def take_records(self, run: Sequence[RecordSlot]) -> None:
+        """Append these one behind the other, each by itself; never waits. What goes wrong with one is its answer."""
+        take_each(run, lambda each: self.take_record(each.value, each.key, each))
 
     # What tasks need that read or write a part of a table each
 

@@ -105,13 +105,13 @@ class FetchingLog(RequestingLog):
     def read_range(self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None) -> awaited.Records:
         self.check()
         check_range(start, stop, where)
-        return FetchedRecords(self, start, stop, where)
+        return FetchedRecords(self, start, stop, where).told(self.bootstrap, stop)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> awaited.Subscription:
         self.check()
         check_start(start)
         check_filter(where)
-        return FetchedSubscription(self, start, None, where)
+        return FetchedSubscription(self, start, None, where).told(self.bootstrap)
 
 
 def trimmed(position: int, first: int) -> Trimmed:

@@ -11,33 +11,46 @@ or close, or not at all. Nobody else is held up by it.
 import asyncio
 import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from threading import TIMEOUT_MAX, Lock
-from typing import Any
+from typing import cast
 
-from ithaca.client.intake import Intake
+from ithaca.client.intake import Intake, RecordSlot
 from ithaca.client.portal import Portal
 from ithaca.model import interface
 from ithaca.model.errors import IthacaError, LogClosed, Overloaded
-from ithaca.model.records import Buffer, Compression, Keys, Receipt, Values
+from ithaca.model.limits import RECORD_BYTES_MAX
+from ithaca.model.records import Buffer, Compression, Durability, Keys, Receipt, Values
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.runtime.checks import flush_too_late, too_late
+from ithaca.runtime.futures import FirstFailure
 from ithaca.runtime.machine import wall_us
+from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record, record_bytes
 
 _log = logging.getLogger("ithaca")
+_batch_of = attrgetter("batch")
 
 
-class SyncPending(interface.Pending):
-    """An append on its way through an outbox; the asynchronous log's `Slot`."""
+class SyncPending(RecordSlot, interface.Pending):
+    """An append on its way through an outbox: one record, or a batch."""
 
-    __slots__ = ("_callbacks", "_outbox", "noted", "outcome", "size")
+    __slots__ = ("_callbacks", "_outbox", "batch", "key", "noted", "outcome", "size_bytes", "value")
 
-    def __init__(self, outbox: "Outbox", size: int, noted: bool) -> None:
+    def __init__(
+        self, outbox: "Outbox", value: bytes, key: bytes | None, batch: Batch | None, size_bytes: int, noted: bool
+    ) -> None:
         self._outbox = outbox
         self._callbacks: list[Callable[[SyncPending], object]] | None = None
         self.outcome: Receipt | BaseException | None = None
-        self.size = size
+        self.value = value
+        """Of a record, until it is in the log."""
+        self.key = key
+        self.batch = batch
+        """Until the asynchronous log has it."""
+        self.size_bytes = size_bytes
         self.noted = noted
         """Whether a failure is for the next flush as well."""
 
@@ -65,17 +78,23 @@ class SyncPending(interface.Pending):
 
     def set_result(self, receipt: Receipt, /) -> None:
         self.outcome = receipt
-        self._outbox.answered(self)
+        self.value = b""
+        self._outbox.answered((self,))
+
+    def set_results(self, run: Sequence[RecordSlot], position: int, shard: int, durability: Durability) -> None:
+        pendings = cast("Sequence[SyncPending]", run)
+        for pending in pendings:
+            if pending.outcome is None:
+                pending.outcome = Receipt(position, 1, shard, durability)
+                pending.value = b""
+            position += 1
+        self._outbox.answered(pendings)
 
     def set_exception(self, error: BaseException, /) -> None:
         self.outcome = error
         if self.noted:
-            self._outbox.note(error)
-        self._outbox.answered(self)
-
-
-_Waiting = tuple[Callable[[Any, Any, SyncPending], None], Any, Any, SyncPending]
-"""How to hand it over, value and key, or batch and None, and who waits."""
+            self._outbox.failure.note(error)
+        self._outbox.answered((self,))
 
 
 class Outbox:
@@ -88,7 +107,7 @@ class Outbox:
         self._inflight_bytes = intake.inflight
         self._lock = Lock()
         # Under the lock:
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[SyncPending] = []
         self._waiting_bytes = 0
         """Of those that the asynchronous log has not counted yet."""
         self._told = False
@@ -98,45 +117,45 @@ class Outbox:
         self._inflight: set[SyncPending] = set()
         self._answers: list[SyncPending] = []
         self._flushes: list[tuple[set[SyncPending], asyncio.Future[None]]] = []
-        self._failure: BaseException | None = None
+        self.failure = FirstFailure()
+        """Raised by the next flush."""
         intake.inflight.watch(self._make_room)
 
     # In the threads of producers
 
     def put_record(self, value: Buffer, key: Buffer | None, *, noted: bool) -> SyncPending:
         """Send one record; waits only while too many bytes are in flight."""
-        value, key = checked_record(value, key)
-        pending = SyncPending(self, record_bytes(value, key), noted)
-        self._put(self._intake.take_record, value, key, pending)
+        if type(value) is not bytes or key is not None or len(value) > RECORD_BYTES_MAX:
+            value, key = checked_record(value, key)
+        pending = SyncPending(self, value, key, None, record_bytes(value, key), noted)
+        self._put(pending)
         return pending
 
     def put_batch(self, values: Values, keys: Keys | None, *, noted: bool) -> SyncPending:
         """Send one atomic batch, built in this thread; waits only while too many bytes are in flight."""
         self.check()
         batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
-        pending = SyncPending(self, batch.total_bytes, noted)
-        self._put(self._take_batch, batch, None, pending)
+        pending = SyncPending(self, b"", None, batch, batch.total_bytes, noted)
+        self._put(pending)
         return pending
 
-    def _put(self, take: Callable[[Any, Any, SyncPending], None], value: Any, key: Any, pending: SyncPending) -> None:
-        if self._refusal is not None or self._portal.forked or self._portal.ended:
+    def _put(self, pending: SyncPending) -> None:
+        portal, inflight, size_bytes = self._portal, self._inflight_bytes, pending.size_bytes
+        if self._refusal is not None or portal.forked or portal.ended:
             self.check()
         while True:
             with self._lock:
                 if self._refusal is not None:
                     raise copy.copy(self._refusal)
-                if self._has_room():
-                    self._waiting_bytes += pending.size
-                    self._waiting.append((take, value, key, pending))
+                if self._waiting_bytes + inflight.bytes <= inflight.bytes_max:
+                    self._waiting_bytes += size_bytes
+                    self._waiting.append(pending)
                     if not self._told:
-                        self._portal.loop.call_soon_threadsafe(self.drain)
+                        portal.loop.call_soon_threadsafe(self.drain)
                         self._told = True
                     return
                 room = self._queue_for_room()
             self._wait_for(room)
-
-    def _take_batch(self, batch: Any, _: None, pending: SyncPending) -> None:
-        self._intake.take_batch(batch, pending)
 
     def check(self) -> None:
         """Raise unless something may be put."""
@@ -216,17 +235,27 @@ class Outbox:
         with self._lock:
             waiting, self._waiting = self._waiting, []
             self._told = False
-        self._inflight.update([pending for _, _, _, pending in waiting])
-        for take, value, key, pending in waiting:
-            try:
-                take(value, key, pending)
-            except Exception as error:  # a policy of the user's may raise anything
-                pending.set_exception(error)
+        self._inflight.update(waiting)
+        if not any(map(_batch_of, waiting)):
+            self._intake.take_records(waiting)
+        else:
+            for batch, run in groupby(waiting, _batch_of):
+                if batch is None:
+                    self._intake.take_records(list(run))
+                else:
+                    self._take_batch(next(run), batch)
         with self._lock:  # from here on the asynchronous log counts them
-            self._waiting_bytes -= sum([pending.size for _, _, _, pending in waiting])
+            self._waiting_bytes -= sum([pending.size_bytes for pending in waiting])
             if not self._waiting:
                 self._waiting_bytes = 0  # an interrupted producer may have left its bytes behind
         self._make_room()
+
+    def _take_batch(self, pending: SyncPending, batch: Batch) -> None:
+        pending.batch = None
+        try:
+            self._intake.take_batch(batch, pending)
+        except Exception as error:  # a policy of the user's may raise anything
+            pending.set_exception(error)
 
     def _make_room(self) -> None:
         """Bytes were settled: have the producers that wait for room look again."""
@@ -242,16 +271,11 @@ class Outbox:
         if not pending.done():
             pending.set_exception(too_late(timeout))
 
-    def answered(self, pending: SyncPending) -> None:
-        """Note an answer, to be published with all others of this turn."""
+    def answered(self, pendings: Sequence[SyncPending]) -> None:
+        """Note answers, to be published with all others of this turn."""
         if not self._answers:
             self._portal.loop.call_soon(self._publish)
-        self._answers.append(pending)
-
-    def note(self, failure: BaseException) -> None:
-        """Keep the first failure for the next flush."""
-        if self._failure is None:
-            self._failure = failure
+        self._answers += pendings
 
     def _publish(self) -> None:
         answers, self._answers = self._answers, []
@@ -287,9 +311,4 @@ class Outbox:
             if not (await asyncio.wait([flush], timeout=timeout))[0]:
                 flush.cancel()
                 raise flush_too_late(timeout)
-        self.raise_failure()
-
-    def raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        self.failure.raise_once()

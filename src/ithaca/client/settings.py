@@ -7,6 +7,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import INFLIGHT_BYTES_MAX
 from ithaca.model.records import Compression
+from ithaca.model.security.tls import TLS, checked_tls
 from ithaca.model.units import Duration, Size, byte_count, seconds
 from ithaca.wire.compression import code_of
 
@@ -21,6 +22,7 @@ class ClientSettings:
     compression: Compression = "none"
     shard_policy: ShardPolicy = "sticky"
     inflight_bytes_max: int = INFLIGHT_BYTES_MAX
+    tls: TLS | None = None
 
     def __post_init__(self) -> None:
         if seconds(self.timeout_s) <= 0:
@@ -31,14 +33,19 @@ class ClientSettings:
 
 
 def client_settings(
-    timeout: Duration, compression: Compression, shard_policy: ShardPolicy | None, inflight_bytes_max: Size
+    timeout: Duration,
+    compression: Compression,
+    shard_policy: ShardPolicy | None,
+    inflight_bytes_max: Size,
+    tls: TLS | None,
 ) -> ClientSettings:
-    """The arguments of `connect`, as they were written."""
+    """The arguments of `connect`, as they were written; what protects links may come from the environment."""
     return ClientSettings(
         seconds(timeout),
         compression,
         "sticky" if shard_policy is None else shard_policy,
         byte_count(inflight_bytes_max, "inflight_bytes_max"),
+        checked_tls(tls),
     )
 
 

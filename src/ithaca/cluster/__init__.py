@@ -13,7 +13,7 @@ programs running and knows nothing of clusters; `running` brings the three toget
 `status` asks servers how they are, and says it in words; `vitals` is what they count and hold. `state` is
 `supervisor.json`, `log_files` and `log_reader` are the logs as they are written and read, `ports` looks whether anybody
 listens. `temporary` is a cluster for a while.
-`shards` adds shards while it runs; `autoscale` does so as `autoscale_policy` decides from what `load_meter` measures.
+`shards` adds shards while it runs; `autoscaling` does so as the load asks for it.
 
 Invariants:
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ithaca.cluster.ports import LOOPBACK
 from ithaca.engines import registry
+from ithaca.engines.engine import UsualShard
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import SEGMENT_BYTES_MAX
@@ -17,6 +18,18 @@ from ithaca.model.view import Address
 def has_shards(engine: EngineName) -> bool:
     """Whether clusters of this engine have replicas in shards; `ConfigError` for an engine that is not there."""
     return "replica" in registry.engine(engine).roles
+
+
+def usual_shard(engine: EngineName) -> UsualShard:
+    """The shards of clusters of this engine, unless somebody says otherwise."""
+    return registry.engine(engine).usual_shard
+
+
+def shard_notes(file: ClusterFile) -> list[str]:
+    """What to know of shards as large as those of a file."""
+    engine = registry.engine(file.engine)
+    notes = (engine.shard_note(len(shard.replicas), masking=shard.masking) for shard in file.shards)
+    return sorted({note for note in notes if note})
 
 
 def servers_of(file: ClusterFile) -> list[ServerPlace]:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import get_args
 
 from ithaca.cluster import log_files, state
-from ithaca.cluster.layout import has_shards, local_cluster, serve_command, servers_of, spares_of
+from ithaca.cluster.certs.local import DIRECTORY as TLS_DIRECTORY
+from ithaca.cluster.certs.local import certify, secured
+from ithaca.cluster.layout import has_shards, local_cluster, serve_command, servers_of, spares_of, usual_shard
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
@@ -46,6 +48,7 @@ class Wanted:
     retention_age_s: float | None = None
     retention_bytes: int | None = None
     """Of a shard, on each of its replicas."""
+    tls: bool | None = None
 
     @property
     def retention(self) -> Retention | None:
@@ -55,7 +58,6 @@ class Wanted:
 
 
 SHARDS = 2
-REPLICAS = 2
 ORDERERS = 3
 PORT = 7600
 DURABILITY: Durability = "fsync"
@@ -82,10 +84,13 @@ def locked_cluster(directory: Path, wanted: Wanted) -> Iterator[ClusterFile]:
             refuse_difference(directory, file, wanted)
             _refuse_other_retention(directory, file, wanted)
             _refuse_exposed(directory, file)
+            certify(directory, file)
             refuse_taken(file.addresses())
         else:
             file = _new_cluster(wanted)
             refuse_taken(file.addresses())
+            if wanted.tls:
+                file = secured(directory, file)
             new = directory / f"{FILE}.new"
             new.write_text(dump_cluster(file), encoding="utf-8")
             os.replace(new, directory / FILE)
@@ -113,7 +118,7 @@ def _refuse_foreign(directory: Path) -> None:
         raise InvalidInput(f"{directory} is a file, not a directory")
     if not directory.exists() or (directory / FILE).exists():
         return
-    ours = {FILE + ".new", directory_lock.NAME, log_files.DIRECTORY, state.NAME, state.NAME + ".new"}
+    ours = {FILE + ".new", directory_lock.NAME, log_files.DIRECTORY, state.NAME, state.NAME + ".new", TLS_DIRECTORY}
     foreign = sorted(each.name for each in directory.iterdir() if each.name not in ours)
     if foreign:
         raise InvalidInput(
@@ -124,11 +129,19 @@ def _refuse_foreign(directory: Path) -> None:
 def _new_cluster(wanted: Wanted) -> ClusterFile:
     engine = wanted.engine or DEFAULT_ENGINE
     if has_shards(engine):
-        shards, replicas, orderers = wanted.shards or SHARDS, wanted.replicas or REPLICAS, wanted.orderers or ORDERERS
+        usual = usual_shard(engine)
+        shards, replicas, orderers = (
+            wanted.shards or SHARDS,
+            wanted.replicas or usual.replicas,
+            wanted.orderers or ORDERERS,
+        )
+        is_usual = wanted.replicas is None and wanted.masking is None
+        masking = usual.masking if is_usual else bool(wanted.masking)
     else:
         if wanted.shards is not None or wanted.aggregators is not None:
             raise InvalidInput(f"the engine {engine} has neither shards nor aggregators: leave them out")
         shards, replicas, orderers = 0, 0, wanted.orderers or wanted.replicas or ORDERERS
+        masking = False
     port = wanted.port or PORT
     durability = wanted.durability or DURABILITY
     aggregators = wanted.aggregators or 0
@@ -137,7 +150,7 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
         raise InvalidInput(
             f"{orderers} orderers survive no more failures than {orderers - 1}: use {orderers - 1} or {orderers + 1}"
         )
-    if wanted.masking and (replicas < 3 or replicas % 2 == 0):
+    if masking and (replicas < 3 or replicas % 2 == 0):
         raise InvalidInput(f"masking works by majority, and there are {replicas} replicas: use --replicas 3, 5, 7, ...")
     if durability not in get_args(Durability):
         raise InvalidInput(f"durability is {durability!r}: use one of {', '.join(get_args(Durability))}")
@@ -152,7 +165,7 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
         durability=durability,
         aggregators=aggregators,
         engine=engine,
-        masking=bool(wanted.masking),
+        masking=masking,
         retention=_checked_retention(wanted.retention),
     )
 
@@ -182,6 +195,7 @@ def refuse_difference(directory: Path, file: ClusterFile, wanted: Wanted) -> Non
         ("aggregators", str(len(file.aggregators)), wanted.aggregators),
         ("engine", file.engine, wanted.engine),
         ("masking", str(all(shard.masking for shard in file.shards)), wanted.masking),
+        ("tls", str(file.tls is not None), wanted.tls),
     ]:
         if asked is not None and str(asked) != there:
             raise InvalidInput(

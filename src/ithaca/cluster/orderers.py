@@ -80,7 +80,7 @@ async def _join(directory: Path, progress: Tell) -> int:
     """Start a new one, or go on with one that somebody left, and wait until it votes."""
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file)) as log:
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
         members = await log.admin.orderers()
         place = await _left_over(file, members)
         if place is None:
@@ -89,14 +89,15 @@ async def _join(directory: Path, progress: Tell) -> int:
             place = OrdererPlace(number, Address(LOOPBACK, port), joining=True)
             append_text(directory / FILE, dump_orderer(place))
         os.kill(pid, RELOAD_SIGNAL)
-        await listening([ServerPlace("orderer", place.server, place.address)], progress)
+        await listening([ServerPlace("orderer", place.server, place.address)], file.client_tls, progress)
         progress(f"orderer {place.server} catches up")
         return await log.admin.add_orderer(str(place.address))
 
 
 async def _all_well(directory: Path, number: int, progress: Tell) -> None:
     try:
-        await asyncio.wait_for(healthy(orderers_of(cluster_file(directory)), progress), CLUSTER_START_TIMEOUT_S)
+        file = cluster_file(directory)
+        await asyncio.wait_for(healthy(orderers_of(file), file.client_tls, progress), CLUSTER_START_TIMEOUT_S)
     except TimeoutError:
         raise DeadlineExceeded(f"orderer {number} was added, and not all are well: look at ithaca status") from None
 
@@ -104,7 +105,7 @@ async def _all_well(directory: Path, number: int, progress: Tell) -> None:
 async def _remove(directory: Path, orderer: int) -> None:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file)) as log:
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
         await log.admin.remove_orderer(orderer)
     if any(place.server == orderer for place in file.orderers):
         remove_orderer_table(directory / FILE, file, orderer)
@@ -115,7 +116,7 @@ async def _left_over(file: ClusterFile, members: tuple[OrdererInfo, ...]) -> Ord
     """An orderer of the file that does not vote yet, because somebody was interrupted."""
     voting = {each.orderer for each in members if each.votes}
     for place in file.orderers:
-        if place.joining and place.server not in voting and await state_of(place.address) != "removed":
+        if place.joining and place.server not in voting and await state_of(place.address, file.client_tls) != "removed":
             return place
     return None
 

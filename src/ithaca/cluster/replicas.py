@@ -71,7 +71,7 @@ def _changed(directory: Path, change: Callable[[Admin], Awaitable[T]]) -> T:
     running_supervisor(directory)
 
     async def run() -> T:
-        async with ithaca.aio.connect(bootstrap_of(file)) as log:
+        async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
             return await change(log.admin)
 
     with one_at_a_time(directory):
@@ -83,13 +83,13 @@ async def _spare(directory: Path, progress: Tell) -> ServerPlace:
     file = cluster_file(directory)
     for place in spares_of(file):
         with suppress(IthacaError):
-            if (await ask_status(place.address)).get("state") == "waiting":
+            if (await ask_status(place.address, file.client_tls)).get("state") == "waiting":
                 return place
     (port,) = next_ports(1, max(address.port for address in file.addresses()))
     file = append_text(directory / FILE, dump_place("spare", Address(LOOPBACK, port)))
     os.kill(running_supervisor(directory), RELOAD_SIGNAL)
     place = spares_of(file)[-1]
-    await listening([place], progress)
+    await listening([place], file.client_tls, progress)
     return place
 
 
@@ -99,7 +99,7 @@ async def _address(file: ClusterFile, shard: int, replica: int) -> Address:
         return file.replica(shard, replica).address
     for place in spares_of(file):
         with suppress(IthacaError):
-            said = await ask_status(place.address)
+            said = await ask_status(place.address, file.client_tls)
             if (said.get("shard"), said.get("replica")) == (shard, replica):
                 return place.address
     raise InvalidInput(

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from ithaca.cluster.layout import servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S, SERVER_STOP_TIMEOUT_S
-from ithaca.cluster.local import cluster_file, programs_of
+from ithaca.cluster.local import cluster_file, programs_of, supervisor_pid
 from ithaca.cluster.log_files import log_path, open_log
 from ithaca.cluster.status import ClusterStatus, cluster_status
 from ithaca.cluster.supervisor import Program, Supervisor, Tell
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import Unavailable
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 
 SUPERVISOR_LOG = "supervisor"
@@ -35,7 +36,7 @@ async def run_cluster(
     supervisor = Supervisor(directory, programs_of(directory, file), tell, reread=reread)
 
     async def await_health() -> None:
-        await healthy(servers_of(file) + spares_of(file), progress)
+        await healthy(servers_of(file) + spares_of(file), file.client_tls, progress)
         ready()
 
     awaiting = asyncio.create_task(await_health())
@@ -60,9 +61,9 @@ def changes_only(progress: Callable[[str], object]) -> Tell:
     return tell
 
 
-async def healthy(places: Sequence[ServerPlace], progress: Tell) -> ClusterStatus:
+async def healthy(places: Sequence[ServerPlace], tls: TLS | None, progress: Tell) -> ClusterStatus:
     """Ask until nothing is wrong any more; `progress` is told what is still missing."""
-    while (health := (status := await cluster_status(places)).health).problems:
+    while (health := (status := await cluster_status(places, tls)).health).problems:
         unready = list(health.unwell)
         progress(_waiting_for(unready, len(places)) if unready else f"waiting: {health.problems[0]}")
         await asyncio.sleep(_STATUS_POLL_S)
@@ -91,23 +92,27 @@ def start_detached(directory: Path, progress: Tell) -> ClusterFile:
     finally:
         os.close(output)
     try:
-        asyncio.run(_healthy_while_running(process, servers_of(file) + spares_of(file), progress))
+        asyncio.run(_healthy_while_running(process, file, progress))
     except BaseException as error:
         if process.poll() is not None:
             said = log.read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
             reason = said[-1] if said else f"status {process.returncode}; {log} says nothing"
             raise Unavailable(f"the supervisor ended: {reason}") from None
-        if not isinstance(error, Unavailable):  # Ctrl-C: leave nothing behind
+        has_begun = supervisor_pid(directory) is not None
+        if not isinstance(error, Unavailable) or not has_begun:  # Ctrl-C, or nobody could stop it: leave nothing behind
             process.terminate()
             process.wait(2 * SERVER_STOP_TIMEOUT_S)
+        if isinstance(error, Unavailable) and not has_begun:
+            raise Unavailable(
+                f"the supervisor had not begun after {CLUSTER_START_TIMEOUT_S:g} s, and was ended: this machine may be "
+                "too busy; try again"
+            ) from None
         raise
     process.returncode = 0  # it goes on alone, and Python must not warn that nobody waits for it
     return file
 
 
-async def _healthy_while_running(
-    process: "subprocess.Popen[bytes]", places: Sequence[ServerPlace], progress: Tell
-) -> None:
+async def _healthy_while_running(process: "subprocess.Popen[bytes]", file: ClusterFile, progress: Tell) -> None:
     newest = ""
 
     def remember(text: str) -> None:
@@ -115,7 +120,7 @@ async def _healthy_while_running(
         newest = text
         progress(text)
 
-    asking = asyncio.create_task(healthy(places, remember))
+    asking = asyncio.create_task(healthy(servers_of(file) + spares_of(file), file.client_tls, remember))
     deadline = time.monotonic() + CLUSTER_START_TIMEOUT_S
     try:
         while not asking.done():

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import ithaca.aio
 from ithaca.client.asking import ask_status
+from ithaca.cluster.certs.local import certify
 from ithaca.cluster.layout import bootstrap_of, orderers_of, servers_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, cluster_file, supervisor_pid
@@ -26,6 +27,7 @@ from ithaca.model.config.cluster import ClusterFile, ReplicaPlace, ShardPlace, l
 from ithaca.model.config.text import dump_shard
 from ithaca.model.errors import ConfigError, DeadlineExceeded, InvalidInput, IthacaError, Unavailable
 from ithaca.model.quorum import shard_f
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
@@ -42,7 +44,7 @@ def add_local_shard(directory: Path, replicas: int | None, *, masking: bool, pro
 async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell) -> int:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file)) as log:
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
         registered = {each.shard for each in await log.admin.shards()}
         shard = await _left_over(file, registered)
         if shard is None:
@@ -51,10 +53,10 @@ async def _add(directory: Path, replicas: int | None, masking: bool, progress: T
             file = append_shard(directory / FILE, shard)
         os.kill(pid, RELOAD_SIGNAL)
         places = [place for place in servers_of(file) if place.shard == shard.shard]
-        await listening(places, progress)
+        await listening(places, file.client_tls, progress)
         await log.admin.add_shard([str(place.address) for place in places], masking=shard.masking, shard=shard.shard)
     try:
-        await asyncio.wait_for(healthy(places + orderers_of(file), progress), CLUSTER_START_TIMEOUT_S)
+        await asyncio.wait_for(healthy(places + orderers_of(file), file.client_tls, progress), CLUSTER_START_TIMEOUT_S)
     except TimeoutError:
         raise DeadlineExceeded(
             f"shard {shard.shard} was added, and is not healthy yet: look at ithaca status"
@@ -76,15 +78,15 @@ async def _left_over(file: ClusterFile, registered: set[int]) -> ShardPlace | No
     """A shard of the file that was never registered, because somebody was interrupted."""
     for shard in file.shards:
         if shard.shard not in registered:
-            states = [await state_of(place.address) for place in shard.replicas]
+            states = [await state_of(place.address, file.client_tls) for place in shard.replicas]
             if "reclaimed" not in states:
                 return shard
     return None
 
 
-async def state_of(address: Address) -> str:
+async def state_of(address: Address, tls: TLS | None) -> str:
     try:
-        return str((await ask_status(address)).get("state"))
+        return str((await ask_status(address, tls)).get("state"))
     except IthacaError:
         return "unreachable"
 
@@ -114,15 +116,16 @@ def replace_text(path: Path, text: str, wanted: ClusterFile | None = None) -> Cl
     file = load_cluster(new)
     if wanted not in (None, file):
         raise ConfigError("the file cannot be changed as it is written: change it by hand", file=str(path))
+    certify(path.parent, file)
     os.replace(new, path)
     return file
 
 
-async def listening(places: list[ServerPlace], progress: Tell) -> None:
+async def listening(places: list[ServerPlace], tls: TLS | None, progress: Tell) -> None:
     """Wait until these servers answer."""
     deadline = time.monotonic() + CLUSTER_START_TIMEOUT_S
     for place in places:
-        while await state_of(place.address) == "unreachable":
+        while await state_of(place.address, tls) == "unreachable":
             progress(f"waiting for {place.name}")
             if time.monotonic() > deadline:
                 raise DeadlineExceeded(f"{place.name} does not listen at {place.address}: look at ithaca logs")

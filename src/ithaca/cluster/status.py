@@ -5,7 +5,8 @@ Servers are asked directly, each within `limits.STATUS_TIMEOUT_S`, so that one t
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ithaca.client.asking import ask_status
 from ithaca.engines.connecting import engine_at
@@ -14,8 +15,14 @@ from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import IthacaError
 from ithaca.model.health import Health, ServerStatus
 from ithaca.model.limits import STATUS_TIMEOUT_S
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
+
+OPEN: Final = (
+    "the cluster is insecure: whoever reaches a server can read, append, trim and administer; give it [tls], and take "
+    "insecure out of its file"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,10 @@ class ClusterStatus:
     @property
     def health(self) -> Health:
         """What the servers' words add up to: their engine knows."""
-        return engine(self.engine).health(self.servers)
+        health = engine(self.engine).health(self.servers)
+        if not any(server.status and server.status.get("insecure") for server in self.servers):
+            return health
+        return replace(health, warnings=[*health.warnings, OPEN])
 
     def fenced(self, names: Collection[str]) -> "ClusterStatus":
         """The same, where a supervisor knows that these servers have fenced themselves."""
@@ -50,19 +60,19 @@ class ClusterStatus:
         return self.health.problems
 
 
-async def cluster_status(places: Sequence[ServerPlace]) -> ClusterStatus:
+async def cluster_status(places: Sequence[ServerPlace], tls: TLS | None) -> ClusterStatus:
     """Ask every server, all at once."""
-    return ClusterStatus(list(await asyncio.gather(*map(_server_status, places))))
+    return ClusterStatus(list(await asyncio.gather(*(_server_status(place, tls) for place in places))))
 
 
-async def places_of(bootstrap: Sequence[Address]) -> list[ServerPlace]:
+async def places_of(bootstrap: Sequence[Address], tls: TLS | None) -> list[ServerPlace]:
     """Every server of the cluster that the first of these which answers belongs to."""
-    engine = await engine_at(bootstrap, STATUS_TIMEOUT_S, patient=False)
-    return await engine.places(bootstrap)
+    engine = await engine_at(bootstrap, STATUS_TIMEOUT_S, tls, patient=False)
+    return await engine.places(bootstrap, tls)
 
 
-async def _server_status(place: ServerPlace) -> ServerStatus:
+async def _server_status(place: ServerPlace, tls: TLS | None) -> ServerStatus:
     try:
-        return ServerStatus(place, await ask_status(place.address))
+        return ServerStatus(place, await ask_status(place.address, tls))
     except IthacaError as error:
         return ServerStatus(place, None, str(error))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
+from ithaca.cluster.certs.local import secured
 from ithaca.cluster.layout import bootstrap_of, local_cluster
 from ithaca.cluster.local import FILE, supervisor_pid, take_down
 from ithaca.cluster.log_reader import LogReader
@@ -28,6 +29,7 @@ from ithaca.model.errors import DeadlineExceeded, Unavailable
 from ithaca.model.limits import SEGMENT_BYTES_MAX
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
+from ithaca.model.security.tls import TLS
 from ithaca.model.view import Address
 
 LAST_WORDS = 10
@@ -48,6 +50,7 @@ class Shape:
     failures: FailurePolicy = NO_ACTION
     aggregators: int = 0
     engine: EngineName = DEFAULT_ENGINE
+    tls: bool = False
 
     @property
     def f(self) -> int:
@@ -65,6 +68,11 @@ class TemporaryCluster:
     @property
     def bootstrap(self) -> str:
         return bootstrap_of(self.file)
+
+    @property
+    def tls(self) -> TLS | None:
+        """What whoever connects needs beside that."""
+        return self.file.client_tls
 
     def state(self) -> SupervisorState:
         """What its supervisor says: processes, restarts."""
@@ -84,6 +92,8 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
     servers = shape.orderers + shape.shards * shape.replicas + shape.aggregators + shape.spares
     file = shaped(shape, free_ports(servers))
     check_founders(file)
+    if shape.tls:
+        file = secured(directory, file)
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
     with terminations_raised():
         try:

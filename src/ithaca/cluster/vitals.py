@@ -11,6 +11,7 @@ import msgspec
 
 from ithaca.cluster.server_metrics import ask_metrics
 from ithaca.model.errors import IthacaError
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 
 _STARTED = "process_start_time_seconds"
@@ -30,14 +31,14 @@ class Vitals(msgspec.Struct, frozen=True):
     bytes_per_s: float | None = None
 
 
-async def vitals_of(places: Sequence[ServerPlace], *, measured_s: float = 0.0) -> dict[str, Vitals]:
+async def vitals_of(places: Sequence[ServerPlace], tls: TLS | None, *, measured_s: float = 0.0) -> dict[str, Vitals]:
     """Of each server that answers, by name; rates are what came in while `measured_s` seconds passed."""
-    before = await _counted(places)
+    before = await _counted(places, tls)
     began_s = time.monotonic()
     if not measured_s:
         return {name: vitals(counted, time.time()) for name, counted in before.items()}
     await asyncio.sleep(measured_s)
-    after = await _counted(places)
+    after = await _counted(places, tls)
     passed_s = time.monotonic() - began_s
     return {name: vitals(counted, time.time(), before.get(name), passed_s) for name, counted in after.items()}
 
@@ -71,10 +72,10 @@ def _rate(
     return sum(counted[name] - before.get(name, 0.0) for name in names) / passed_s
 
 
-async def _counted(places: Sequence[ServerPlace]) -> dict[str, dict[str, float]]:
+async def _counted(places: Sequence[ServerPlace], tls: TLS | None) -> dict[str, dict[str, float]]:
     async def ask(place: ServerPlace) -> dict[str, float] | None:
         try:
-            return await ask_metrics(place.address)
+            return await ask_metrics(place.address, tls)
         except IthacaError:
             return None  # that it does not answer is for its status to say
 

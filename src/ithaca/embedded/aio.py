@@ -2,12 +2,16 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
+from ithaca.client.consuming.awaited.book import ConsumerBook
+from ithaca.client.consuming.known import Known
 from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.opening import open_engine
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
 from ithaca.model.errors import IthacaError, NotWritten
 from ithaca.model.interface import awaited
 from ithaca.model.paths import AnyPath
@@ -91,7 +95,7 @@ class AsyncEmbeddedSession(awaited.Session):
         return await within(self._tickets.commit(ticket), timeout_s)
 
 
-class AsyncEmbeddedLog(awaited.Log):
+class AsyncEmbeddedLog(ConsumerBook):
     """`ithaca.aio.open`."""
 
     def __init__(self, engine: Engine) -> None:
@@ -151,10 +155,12 @@ class AsyncEmbeddedLog(awaited.Log):
     def read_range(
         self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None
     ) -> AsyncEmbeddedRecords:
-        return AsyncEmbeddedRecords(self._engine, self._engine.scan(start, stop, where))
+        found = AsyncEmbeddedRecords(self._engine, self._engine.scan(start, stop, where))
+        return found.told(self._engine.path, stop)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> AsyncEmbeddedSubscription:
-        return AsyncEmbeddedSubscription(self._engine, self._engine.scan_from(start, where))
+        found = AsyncEmbeddedSubscription(self._engine, self._engine.scan_from(start, where))
+        return found.told(self._engine.path)
 
     async def first(self) -> int:
         return self._engine.first()
@@ -170,6 +176,22 @@ class AsyncEmbeddedLog(awaited.Log):
         ticket, opened = self._engine.opening_ticket(name)
         await self._tickets.commit(ticket)
         return AsyncEmbeddedSession(self._engine, self._tickets, name, opened[0].producer_id, opened[0].epoch)
+
+    @property
+    def has_dense_positions(self) -> bool:
+        return True
+
+    async def change_consumers(
+        self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None
+    ) -> tuple[ConsumerOutcome, ...]:
+        timeout_s = optional_seconds(timeout)
+        self._engine.commits()
+        ticket, outcomes = self._engine.consumers_ticket(commands)
+        await within(self._tickets.commit(ticket), timeout_s)
+        return tuple(outcomes)
+
+    async def known_consumers(self) -> Known:
+        return self._engine.known_consumers()
 
     async def close(self) -> None:
         await asyncio.to_thread(self._engine.close)

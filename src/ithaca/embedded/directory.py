@@ -48,7 +48,7 @@ def load_meta(disk: Disk, path: str) -> Meta:
     if not disk.exists(file):
         if disk.exists(f"{path}/{CLUSTER_FILE}"):
             raise NoSuchLog(cluster_text(path))
-        raise NoSuchLog(f'there is no log at {path}: open it with mode="a" to create one')
+        raise NoSuchLog(f'there is no log at {path}: append to it, or open it with mode="a", to create one')
     return checked_file.load_value(disk, file, Meta)
 
 

@@ -2,16 +2,19 @@
 
 import copy
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from threading import Lock
 from typing import Literal
 
+from ithaca.client.consuming.known import Known
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.embedded import directory
 from ithaca.embedded.follower import Follower
 from ithaca.embedded.retention import LaneRetention
 from ithaca.embedded.scan import Scan
 from ithaca.model.config.log import Settings
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerRefused
 from ithaca.model.errors import (
     DeadlineExceeded,
     ForkedHandle,
@@ -20,7 +23,7 @@ from ithaca.model.errors import (
     NotWritten,
     ReadOnly,
 )
-from ithaca.model.limits import INFLIGHT_BYTES_MAX
+from ithaca.model.limits import CONSUMER_COMMANDS_MAX, INFLIGHT_BYTES_MAX
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Retention, Start, Values
 from ithaca.runtime import forks
@@ -40,7 +43,7 @@ from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor, LaneReader
 from ithaca.storage.sessions import SessionOpened
-from ithaca.storage.state import LaneState, TrimmedTo, control_entry
+from ithaca.storage.state import ConsumersChanged, LaneState, TrimmedTo, control_entry
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
 from ithaca.wire.repeats import same_records
@@ -218,6 +221,32 @@ class Engine:
         self.commits()
         assert self._lane is not None
         return self._lane.state.sessions.next_seq(producer_id, epoch)
+
+    # Consumers
+
+    def consumers_ticket(self, commands: Sequence[ConsumerCommand]) -> tuple[Ticket, list[ConsumerOutcome]]:
+        """The ticket that changes named consumers, and where to find what came of it once it is done."""
+        if not 1 <= len(commands) <= CONSUMER_COMMANDS_MAX:
+            raise InvalidInput(f"{len(commands)} changes of consumers: use 1 to {CONSUMER_COMMANDS_MAX} at a time")
+        outcomes: list[ConsumerOutcome] = []
+
+        def decide(state: LaneState) -> list[Batch]:
+            changes = ConsumerChanges(tuple(commands), wall_us())
+            outcomes[:] = state.consumers.copy().apply(changes)
+            if all(isinstance(outcome, ConsumerRefused) for outcome in outcomes):
+                return []
+            return [control_entry(ConsumersChanged(changes))]
+
+        return Ticket(decide=decide, touches=EVERY_SESSION), outcomes
+
+    def known_consumers(self) -> Known:
+        """Those that there are, by what was synced."""
+        self.check()
+        state = self.reader.state_now() if isinstance(self.reader, Follower) else None
+        if state is None:
+            assert self._lane is not None
+            state = self._lane.state
+        return Known(wall_us(), tuple(state.consumers.after("")))
 
     # Reading
 

@@ -3,13 +3,14 @@
 from threading import Lock
 
 from ithaca.embedded.directory import LANE, lane_directory
-from ithaca.model.errors import Corrupt
+from ithaca.model.errors import Corrupt, Unavailable
 from ithaca.storage.directory_lock import is_locked
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.index import NEVER_US
 from ithaca.storage.reader import LaneReader
 from ithaca.storage.recovery import inspect
 from ithaca.storage.segment import Segment, first_lsns
+from ithaca.storage.state import LaneState
 from ithaca.storage.synced import Progress, ProgressFile
 from ithaca.wire.batch import Batch
 
@@ -22,6 +23,7 @@ class Follower(LaneReader):
 
     def __init__(self, disk: OsDisk, path: str) -> None:
         super().__init__(disk, lane_directory(path), LANE)
+        self._path = path
         self._progress_file: ProgressFile | None = ProgressFile(disk, self.directory, writable=False)
         self._segment = -1
         self._last_words: Progress | None = None
@@ -56,6 +58,16 @@ class Follower(LaneReader):
             self._segment = progress.segment
         self.trim_lsn = max(self.trim_lsn, progress.trim)
         self.length = max(self.length, progress.length)
+
+    def state_now(self) -> LaneState:
+        """What the lane adds up to by now: read from its newest segment, beside the writer."""
+        for _ in range(_RACES_MAX):
+            try:
+                return inspect(self.disk, self.directory, self.lane, self._load(), writable=False).state
+            except Corrupt:
+                if not is_locked(OsDisk(), self._path):
+                    raise
+        raise Unavailable(f"{self._path} changes faster than it can be read here: ask again")
 
     def learn(self, segment: Segment, offset: int, batch: Batch) -> None:
         """The writer stores the index a checkpoint at a time; what a cursor has passed need not wait for that."""

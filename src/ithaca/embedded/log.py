@@ -1,15 +1,19 @@
 """The synchronous face of the embedded log."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from ithaca.client.consuming.blocking.book import ConsumerBook
+from ithaca.client.consuming.known import Known
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
-from ithaca.model.errors import IthacaError, NotWritten
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
+from ithaca.model.errors import NotWritten
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
 from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.runtime.checks import check_position, flush_too_late, too_late
+from ithaca.runtime.futures import FirstFailure
 from ithaca.runtime.group_commit import GroupCommit, Ticket
 
 
@@ -68,12 +72,12 @@ class EmbeddedSession(interface.Session):
         return self._log.commit(ticket, timeout)
 
 
-class EmbeddedLog(interface.Log):
+class EmbeddedLog(ConsumerBook):
     """`ithaca.open`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._failure: IthacaError | None = None  # of a submit, since the last flush
+        self._failure = FirstFailure()
 
     def __repr__(self) -> str:
         return f"<ithaca.Log {self._engine}>"
@@ -104,11 +108,8 @@ class EmbeddedLog(interface.Log):
         commits = self._engine.commits()
         if commits.crowded:
             commits.relieve()
-        ticket.on_failure = self._note_failure
+        ticket.on_failure = self._failure.note
         return EmbeddedPending(self._engine, commits, commits.add_in_background(ticket))
-
-    def _note_failure(self, error: IthacaError) -> None:
-        self._failure = self._failure or error
 
     def flush(self, *, timeout: Duration | None = None) -> None:
         timeout_s = optional_seconds(timeout)
@@ -119,12 +120,7 @@ class EmbeddedLog(interface.Log):
             last = commits.newest()
             if last is not None and not commits.wait_in_background(last, timeout_s):
                 raise flush_too_late(timeout_s)
-        self._raise_failure()
-
-    def _raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        self._failure.raise_once()
 
     def read(self, position: int, *, shard: int | None = None, wait: Duration = 0) -> Record:
         engine = self._engine
@@ -163,6 +159,20 @@ class EmbeddedLog(interface.Log):
         self.commit(ticket)
         return EmbeddedSession(self, self._engine, name, opened[0].producer_id, opened[0].epoch)
 
+    @property
+    def has_dense_positions(self) -> bool:
+        return True
+
+    def change_consumers(
+        self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None
+    ) -> tuple[ConsumerOutcome, ...]:
+        ticket, outcomes = self._engine.consumers_ticket(commands)
+        self.commit(ticket, timeout)
+        return tuple(outcomes)
+
+    def known_consumers(self) -> Known:
+        return self._engine.known_consumers()
+
     def close(self) -> None:
         self._engine.close()
-        self._raise_failure()
+        self._failure.raise_once()

@@ -9,7 +9,7 @@ from ithaca.embedded.scan import Scan
 from ithaca.model import interface
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import FOLLOW_POLL_MS_MAX, FOLLOW_POLL_MS_MIN, POLL_RECORDS_MAX
-from ithaca.model.records import Record
+from ithaca.model.records import Record, Start
 from ithaca.model.units import Duration, seconds
 from ithaca.runtime.checks import check_max_records, closed_subscription
 from ithaca.runtime.read_ahead import ReadAhead
@@ -23,9 +23,8 @@ class EmbeddedRecords(SyncAheadRecords[Scan]):
         super().__init__(ReadAhead(scan))
         self._engine = engine
 
-    @property
-    def _stop_position(self) -> int | None:
-        return self._ahead.source.stop_position
+    def _bounds(self) -> tuple[str, int, Start | None]:
+        return self._engine.path, self.position, self._ahead.source.stop_position
 
     def _has_more(self) -> bool:
         return self._advance(None)

@@ -7,8 +7,9 @@ warning, and goes in steps (`model.trim_pace`).
 
 import logging
 
+from ithaca.consumers.holding import ConsumerHold
 from ithaca.model.limits import RETENTION_CHECK_S, RETENTION_LARGE_EMBEDDED_PERCENT, RETENTION_WAIT_S
-from ithaca.model.positions import position_of
+from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Retention
 from ithaca.model.trim_pace import Announcement, TrimPace
 from ithaca.runtime.machine import monotonic_us, wall_us
@@ -26,6 +27,7 @@ class LaneRetention:
         self._path = path
         self._checked = (-1, 0)
         self._told: Announcement | None = None
+        self._hold = ConsumerHold.of(kept)
         trusted_us = None if lane.trim_lsn == lane.length else min(wall_us(), lane.state.time_us)
         self._pace = TrimPace.of(kept, trusted_us, monotonic_us(), large_percent=RETENTION_LARGE_EMBEDDED_PERCENT)
 
@@ -38,6 +40,8 @@ class LaneRetention:
         before = self._too_old(now_us)
         if self._kept.bytes is not None:
             before = max(before, self._lane.oldest_beyond(self._kept.bytes))
+        if self._hold is not None and before > self._lane.trim_lsn:
+            before = lsn_of(self._hold.allowed(position_of(before), self._lane.state.consumers, now_us / 1e6))
         return before if before > self._lane.trim_lsn else None
 
     def _too_old(self, now_us: int) -> int:
@@ -53,7 +57,7 @@ class LaneRetention:
 
     def _tell(self, announced: Announcement | None) -> None:
         """Say in the log what is announced, once."""
-        if announced is None or announced.records <= 0:
+        if announced is None or announced.positions <= 0:
             self._told = None
         elif self._told is None or announced.since_us != self._told.since_us:
             self._told = announced
@@ -61,7 +65,7 @@ class LaneRetention:
                 "%s: %d records, those before position %d, are too old by this machine's clock, and go in %g s: if the "
                 "clock is wrong, close the log and set it",
                 self._path,
-                announced.records,
+                announced.positions,
                 position_of(announced.before),
                 RETENTION_WAIT_S,
             )

@@ -14,20 +14,22 @@ from ithaca.client.deadline import Deadline
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.portal import portal
 from ithaca.client.settings import ClientSettings, client_settings
-from ithaca.client.sync_log import SyncClusterLog
+from ithaca.client.sync.log import SyncClusterLog
 from ithaca.engines import registry
 from ithaca.engines.engine import Engine
 from ithaca.model import interface
 from ithaca.model.engine import EngineName
-from ithaca.model.errors import EngineMismatch, IthacaError, ProtocolError, Unavailable
+from ithaca.model.errors import AuthenticationFailed, EngineMismatch, IthacaError, ProtocolError, Unavailable
 from ithaca.model.interface import ShardPolicy, awaited
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, INFLIGHT_BYTES_MAX, WAITING_TOLD_S
 from ithaca.model.records import Compression
+from ithaca.model.security.tls import TLS
 from ithaca.model.units import Duration, Size
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import ANY_ENGINE, FEATURES, VERSION_MAX, VERSION_MIN, Hello
 from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import Introduction, dial
 from ithaca.runtime.futures import Opening
 
 _log = logging.getLogger("ithaca.client")
@@ -40,6 +42,7 @@ def connect(
     compression: Compression = "none",
     shard_policy: ShardPolicy | None = None,
     inflight_bytes_max: Size = INFLIGHT_BYTES_MAX,
+    tls: TLS | None = None,
 ) -> interface.ClusterLog:
     """Connect to a cluster.
 
@@ -47,8 +50,10 @@ def connect(
     seconds or as text ("500ms"), bounds every call, `close` included; a call may be given a shorter one of its own. Not
     bounded are waits for records that are yet to come. `shard_policy` says where records go, "sticky" when it is
     left out; `inflight_bytes_max` how many bytes may be under way before appends wait; `compression` is that of the
-    batches that are sent. All handles of a process share one thread, which is started with the first of them.
-    `EngineMismatch` when this version does not know the cluster's engine.
+    batches that are sent. `tls` says whom to trust and who this side is, by files (`ithaca.TLS`); left out, the
+    environment may (`ITHACA_TLS_AUTHORITY`, `ITHACA_TLS_CERTIFICATE`, `ITHACA_TLS_KEY`). All handles of a process
+    share one thread, which is started with the first of them. `EngineMismatch` when this version does not know
+    the cluster's engine.
 
     >>> import ithaca
     >>> ithaca.connect("127.0.0.1")
@@ -56,7 +61,7 @@ def connect(
         ...
     ithaca.model.errors.InvalidInput: '127.0.0.1' is not an address: write it as "host:port", IPv6 as "[::1]:7600"
     """
-    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max)
+    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max, tls)
     way_in = portal()
     twin = way_in.run(lambda: connected(bootstrap, settings))
     return SyncClusterLog(way_in, twin, twin, compression=compression)
@@ -69,6 +74,7 @@ def connect_awaited(
     compression: Compression = "none",
     shard_policy: ShardPolicy | None = None,
     inflight_bytes_max: Size = INFLIGHT_BYTES_MAX,
+    tls: TLS | None = None,
 ) -> Opening[awaited.ClusterLog]:
     """`ithaca.connect`, awaited: `log = await ithaca.aio.connect(...)` or `async with ithaca.aio.connect(...) as log`.
 
@@ -76,7 +82,9 @@ def connect_awaited(
     seconds or as text ("500ms"), bounds every call, `close` included; a call may be given a shorter one of its own. Not
     bounded are waits for records that are yet to come. `shard_policy` says where records go, "sticky" when it is
     left out; `inflight_bytes_max` how many bytes may be under way before appends wait; `compression` is that of the
-    batches that are sent. `EngineMismatch` when this version does not know the cluster's engine.
+    batches that are sent. `tls` says whom to trust and who this side is, by files (`ithaca.TLS`); left out, the
+    environment may (`ITHACA_TLS_AUTHORITY`, `ITHACA_TLS_CERTIFICATE`, `ITHACA_TLS_KEY`). `EngineMismatch` when
+    this version does not know the cluster's engine.
 
     >>> import asyncio, ithaca.aio
     >>> async def main() -> None:
@@ -86,7 +94,7 @@ def connect_awaited(
         ...
     ithaca.model.errors.InvalidInput: '127.0.0.1' is not an address: write it as "host:port", IPv6 as "[::1]:7600"
     """
-    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max)
+    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max, tls)
     return Opening(lambda: connected(bootstrap, settings))
 
 
@@ -94,7 +102,7 @@ async def connected(bootstrap: str | Sequence[str], settings: ClientSettings) ->
     """A handle on the cluster, whatever its engine is."""
     addresses = parse_bootstrap(bootstrap)
     with _Waiting(addresses, settings.timeout_s) as waiting:
-        name = await _engine_name(addresses, Deadline(settings.timeout_s), patient=True, waiting=waiting)
+        name = await _engine_name(addresses, Deadline(settings.timeout_s), settings.tls, patient=True, waiting=waiting)
         waiting.reason = "a server answers, and nobody leads the others yet"
         engine = _known(name, addresses)
         log = await engine.connect(addresses, settings)
@@ -103,12 +111,14 @@ async def connected(bootstrap: str | Sequence[str], settings: ClientSettings) ->
     return log
 
 
-async def engine_at(addresses: Sequence[Address], timeout_s: float, *, patient: bool = True) -> Engine:
+async def engine_at(
+    addresses: Sequence[Address], timeout_s: float, tls: TLS | None = None, *, patient: bool = True
+) -> Engine:
     """The engine of the cluster at these addresses; `EngineMismatch` when this version does not know it.
 
     Who is patient goes on asking until the time is up.
     """
-    return _known(await _engine_name(addresses, Deadline(timeout_s), patient), addresses)
+    return _known(await _engine_name(addresses, Deadline(timeout_s), tls, patient), addresses)
 
 
 def _known(name: EngineName, addresses: Sequence[Address]) -> Engine:
@@ -145,12 +155,16 @@ class _Waiting:
 
 
 async def _engine_name(
-    addresses: Sequence[Address], deadline: Deadline, patient: bool, waiting: _Waiting | None = None
+    addresses: Sequence[Address],
+    deadline: Deadline,
+    tls: TLS | None,
+    patient: bool,
+    waiting: _Waiting | None = None,
 ) -> EngineName:
     pauses = Backoff()
     problems: dict[Address, IthacaError] = {}
     while True:
-        name, found = await _first_answer(addresses, deadline)
+        name, found = await _first_answer(addresses, deadline, tls)
         if name is not None:
             return name
         # What an attempt found that ran out of time says little: what an earlier one found says more.
@@ -158,6 +172,8 @@ async def _engine_name(
         reasons = "; ".join(dict.fromkeys(map(str, problems.values())))
         if waiting is not None:
             waiting.reason = reasons
+        if all(isinstance(problem, AuthenticationFailed) for problem in problems.values()):
+            raise AuthenticationFailed(reasons)
         if all(isinstance(problem, ProtocolError) for problem in problems.values()):
             raise ProtocolError(f"no server of Ithaca is at {_listed(addresses)}: {reasons}")
         if deadline.passed or not patient:
@@ -166,10 +182,10 @@ async def _engine_name(
 
 
 async def _first_answer(
-    addresses: Sequence[Address], deadline: Deadline
+    addresses: Sequence[Address], deadline: Deadline, tls: TLS | None
 ) -> tuple[EngineName | None, dict[Address, IthacaError]]:
     """Ask all of them at once: what the first says that answers, else what is wrong with each."""
-    asking = [asyncio.create_task(_asked(address, deadline)) for address in addresses]
+    asking = [asyncio.create_task(_asked(address, deadline, tls)) for address in addresses]
     try:
         while True:
             await asyncio.wait([task for task in asking if not task.done()], return_when=asyncio.FIRST_COMPLETED)
@@ -185,12 +201,15 @@ async def _first_answer(
             task.cancel()
 
 
-async def _asked(address: Address, deadline: Deadline) -> EngineName | IthacaError:
+async def _asked(address: Address, deadline: Deadline, tls: TLS | None) -> EngineName | IthacaError:
     """The engine that the server here says it has, or why it says none."""
     hello = Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, engine=ANY_ENGINE)
     try:
         connection = await dial(
-            address, hello, OnlyAnswers(), timeout=max(min(deadline.left_s, ATTEMPT_TIMEOUT_S), 0.001)
+            address,
+            Introduction(hello, tls),
+            OnlyAnswers(),
+            timeout=max(min(deadline.left_s, ATTEMPT_TIMEOUT_S), 0.001),
         )
     except IthacaError as error:
         return error

@@ -10,6 +10,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import EngineName, Feature
 from ithaca.model.errors import Unsupported
 from ithaca.model.health import Health, ServerStatus, plain_health
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -35,6 +36,13 @@ class StoredRun(NamedTuple):
     position: int
 
 
+class UsualShard(NamedTuple):
+    """A shard of a cluster whose maker has not said how large it is to be."""
+
+    replicas: int = 2
+    masking: bool = False
+
+
 class Engine(Protocol):
     """One engine; `engines.registry` finds it by its name."""
 
@@ -49,13 +57,22 @@ class Engine(Protocol):
     def roles(self) -> frozenset[Role]:
         """The servers that its clusters have; others that a file names are not run."""
 
+    @property
+    def usual_shard(self) -> UsualShard:
+        """The shards of its clusters, unless somebody says otherwise."""
+        return UsualShard()
+
+    def shard_note(self, replicas: int, *, masking: bool) -> str:
+        """What to know of shards of this size; empty if there is nothing."""
+        return ""
+
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
         """The server at this place of the cluster, not started."""
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
         """A handle on the cluster that has these servers; `Unavailable` when none of them answers in time."""
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
         """Every server of the cluster that the first of these which answers belongs to; `Unavailable` if none does.
 
         Unless the engine says otherwise, these are all that there are.

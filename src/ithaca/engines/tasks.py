@@ -14,7 +14,7 @@ from ithaca.client.extents import Extent, dense_extents
 from ithaca.client.portal import portal
 from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
-from ithaca.client.sync_log import SyncClusterLog
+from ithaca.client.sync.log import SyncClusterLog
 from ithaca.engines.connecting import connected
 from ithaca.model import interface
 from ithaca.model.engine import Feature
@@ -22,6 +22,7 @@ from ithaca.model.interface import awaited
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part
 from ithaca.model.records import KeyFilter, Receipt
+from ithaca.model.security.tls import TLS
 from ithaca.wire.batch import Batch
 from ithaca.wire.positioned import PositionedRows
 
@@ -71,10 +72,10 @@ def position_behind(log: interface.Log, start: int, stop: int, records: int) -> 
 class _Connected:
     """A handle of its own, for as long as the context lasts."""
 
-    def __init__(self, bootstrap: str, *, timeout: float) -> None:
+    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None) -> None:
         self._portal = portal()
         self._timeout_s = timeout
-        self._log = self._portal.run(lambda: connected(bootstrap, ClientSettings(timeout)))
+        self._log = self._portal.run(lambda: connected(bootstrap, ClientSettings(timeout, tls=tls)))
 
     def __enter__(self) -> Self:
         return self
@@ -97,8 +98,9 @@ class Scan(_Connected):
         chunk_bytes: int,
         timeout: float = 30,
         local: bool = True,
+        tls: TLS | None = None,
     ) -> None:
-        super().__init__(bootstrap, timeout=timeout)
+        super().__init__(bootstrap, timeout=timeout, tls=tls)
         log = self._log
 
         async def begin() -> AwaitedScan:
@@ -140,8 +142,8 @@ class Scan(_Connected):
 class BatchAppends(_Connected):
     """Appends of one task: each batch is sent as it is put, and `finish` waits for all of them."""
 
-    def __init__(self, bootstrap: str, *, timeout: float) -> None:
-        super().__init__(bootstrap, timeout=timeout)
+    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None) -> None:
+        super().__init__(bootstrap, timeout=timeout, tls=tls)
         self._pending: deque[asyncio.Future[Receipt]] = deque()
         self._receipts: list[Receipt] = []
 
@@ -173,8 +175,8 @@ class BatchAppends(_Connected):
 class BatchPart(_Connected):
     """One prepared part of a task; without a batch there is none. What is not finished is aborted at the end."""
 
-    def __init__(self, bootstrap: str, *, timeout: float) -> None:
-        super().__init__(bootstrap, timeout=timeout)
+    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None) -> None:
+        super().__init__(bootstrap, timeout=timeout, tls=tls)
         self._writer: BuiltPart | None = None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

@@ -22,14 +22,16 @@ class Feature(Enum):
     SPECULATION = "records that are delivered before their places are final"
     DENSE = "a record at every position"
     """Below the tail, but for what was trimmed or lost. Elsewhere some positions hold none and never will."""
-    POSITIONS = "positions that are filled or trimmed one by one"
+    UNITS = "storage units that are added or replaced, and a sequencer that is replaced"
+    POSITIONS = "positions that are written, filled or trimmed one by one"
+    CONSUMERS = "named consumers"
 
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
-    DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS},
-    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.REPLICAS, Feature.POSITIONS},
-    "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE}),
-    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS}),
+    DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS, Feature.UNITS},
+    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.POSITIONS, Feature.UNITS},
+    "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE, Feature.CONSUMERS}),
+    "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS, Feature.UNITS, Feature.CONSUMERS}),
 }
 """What each engine can do. It stands here so that a refusal can name others without loading them."""
 
@@ -43,5 +45,5 @@ def engines_with(feature: Feature) -> list[EngineName]:
     return [name for name, features in FEATURES.items() if feature in features]
 
 
-EMBEDDED_FEATURES = frozenset({Feature.SESSIONS, Feature.TRIM, Feature.DENSE})
+EMBEDDED_FEATURES = frozenset({Feature.SESSIONS, Feature.TRIM, Feature.DENSE, Feature.CONSUMERS})
 """What the log of a directory can do, which has no engine: one process writes it."""

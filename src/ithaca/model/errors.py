@@ -4,16 +4,17 @@
 IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
-│                                NoSuchOrderer LastOrderer NoSuchSession NoSuchWriter
+│                                NoSuchOrderer LastOrderer NoSuchUnit NoSuchSession NoSuchWriter NoSuchConsumer
 │                                NoSuchMethod NotEncodable
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop) EmptyPosition(next)
+│                                PositionTaken
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
 │                                NoSuchLog Unsupported WrongObject WrongVersion(found, supported)
 │                                Diverged(position, method)
 ├ StorageError                   StorageFull Fenced Corrupt(file, offset)
 ├ Unavailable                    Overloaded NamesFull Conflict DeadlineExceeded (TimeoutError)
 ├ SessionError                   SessionFenced SessionExpired SequenceGap SequenceConflict WrongLane PartGone
-│                                PublishConflict(writer, key, owner, position, count)
+│                                PublishConflict(writer, key, owner, position, count) ConsumerFenced
 ├ ProtocolError                  VersionMismatch EngineMismatch(engine) AuthenticationFailed
 └ TaskFailed(position, step)     UndoFailed
 ```
@@ -108,12 +109,20 @@ class LastOrderer(InvalidInput):
     """No other orderer votes: add one first."""
 
 
+class NoSuchUnit(InvalidInput):
+    """The cluster has no storage unit of this number, or not any more."""
+
+
 class NoSuchSession(InvalidInput):
     """No session has this name: it was never opened, or has expired."""
 
 
 class NoSuchWriter(InvalidInput):
     """No writer of this name is remembered: it never published, or was forgotten."""
+
+
+class NoSuchConsumer(InvalidInput):
+    """No consumer has this name: it was never opened, was deleted, or has expired."""
 
 
 class NoSuchMethod(InvalidInput):
@@ -174,6 +183,10 @@ class EmptyPosition(PositionError):
         """What is said of this position."""
         goes_on = f"the next record is at {next}" if next else "read a range, or subscribe, to get the next record"
         return cls(f"position {position} holds no record and never will: {goes_on}", next=next)
+
+
+class PositionTaken(PositionError):
+    """The position is somebody else's: it holds other records, or was handed out to somebody who may still write it."""
 
 
 class LogError(IthacaError):
@@ -345,6 +358,10 @@ class PartGone(SessionError):
 
     Nothing of it was published with this call: prepare it again.
     """
+
+
+class ConsumerFenced(SessionError):
+    """The consumer was opened again elsewhere, or reset: what this handle commits does not count any more."""
 
 
 class WrongLane(SessionError):

@@ -1,4 +1,7 @@
-"""Every bound, by name. A bound that is reached raises a typed error or makes the caller wait."""
+"""Every bound, by name. A bound that is reached raises a typed error or makes the caller wait.
+
+Those of packs and runs on the disk are in `ithaca.engines.scalog.storage.limits`.
+"""
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -51,6 +54,18 @@ LINGERING_MAX = 64
 """Connections that are refused and told so; still more are dropped without a word."""
 LISTEN_BACKLOG = 1024
 """Connections that wait to be accepted."""
+PATH_CHARS_MAX = 4096
+"""A path in a cluster's file."""
+AUDIT_FILE_BYTES_MIN = 64 * KIB
+AUDIT_FILE_BYTES_MAX = 16 * GIB
+AUDIT_FILES_MAX = 1000
+"""What is kept of who came and what was changed: the size of a file, and how many there are."""
+AUDIT_TEXT_CHARACTERS_MAX = 4 * KIB
+"""What a line of it quotes of what a peer said; the rest is left out."""
+TLS_LOOK_S = 1.0
+"""How often files of certificates are looked at, at most, while connections are made."""
+TLS_CONTEXTS_MAX = 64
+"""Sets of such files that a process keeps ready."""
 HTTP_REQUEST_BYTES_MAX = 8 * KIB
 """Request line and headers of a request for metrics or health."""
 FAILURE_TEXT_CHARACTERS_MAX = 768
@@ -143,11 +158,11 @@ ZERO_AHEAD_BYTES = MIB
 """How far ahead zeros are written, so that a sync of a small group changes no metadata."""
 ZERO_GROUP_BYTES_MAX = 128 * KIB
 """Groups above this gain nothing from zeros written ahead (docs/performance.md), and skip them."""
-INLINE_GROUP_BYTES_MAX = 32 * KIB
+INLINE_GROUP_BYTES_MAX = 2 * MIB
 INLINE_SYNC_S_MAX = 0.001
 INLINE_AVERAGED_GROUPS = 16
-"""A server writes a small group in its event loop, which spares two changes of threads, as long as the last so many
-took the disk no longer than that on average; else the disk's thread writes."""
+"""A server writes a group up to that size in its event loop, which spares two changes of threads, as long as the last
+so many took the disk no longer than that on average; else the disk's thread writes."""
 RECYCLED_SEGMENTS_MAX = 2
 """Trimmed segments kept to be written over."""
 OPEN_SEGMENTS_MAX = 64
@@ -168,24 +183,6 @@ LANES_OPEN_MAX = 128
 """Lanes whose files a replica keeps open although nothing is written to them."""
 DESCRIPTORS_PER_LANE = 8
 """What an open lane takes at most, by which `LANES_OPEN_MAX` is lowered where a process may open few files."""
-PACK_LANE_BYTES_MAX = 4 * MIB
-PACK_LANE_RUNS_MAX = 1024
-"""A settled lane with no more than this goes into a pack with others."""
-PACK_LANES_MIN = 16
-"""So many small settled lanes wait before they are put into a pack."""
-PACK_LANES_MAX = 16_384
-PACK_BYTES_MAX = 256 * MIB
-"""What one pack holds at most."""
-PACKS_OPEN_MAX = 16
-"""Packs whose files are kept open."""
-PACKS_MERGED = 8
-"""So many packs of about one size become one."""
-RUNS_PAGE_ENTRIES = 128
-"""Runs in one checksummed page of the runs file."""
-RUNS_FILE_PAGES = 4096
-"""Pages in one file of runs: what is trimmed goes by the file."""
-RUNS_PAGES_CACHED_MAX = 256
-"""Pages of the runs file kept in memory."""
 IOV_MAX = 1024
 """Buffers that one writev takes."""
 
@@ -197,6 +194,14 @@ SEQUENCE_MAX = 1 << 62
 SESSION_BATCHES_MAX = 8
 """Last batches of a session whose receipts a retry can still get, and so what a client has in flight of one."""
 
+CONSUMERS_MAX = 4096
+"""Named consumers of one log; another name is refused until one is deleted or has expired."""
+CONSUMER_NAME_BYTES_MAX = 255
+CONSUMER_PARTS_MAX = 1024
+"""Into so many the work of one consumer can be divided."""
+CONSUMER_COMMANDS_MAX = 1024
+"""Changes of consumers that one message, or one entry, carries."""
+
 POLL_RECORDS_MAX = 1000
 """Records that one poll returns unless told otherwise."""
 POLL_BYTES_MAX = BATCH_BYTES_MAX
@@ -206,6 +211,8 @@ FOLLOW_POLL_MS_MAX = 10.0
 """A follower in another process looks for news this often: the first while busy, the second when idle."""
 RETENTION_CHECK_S = 5.0
 """Retention is enforced when a segment is full, and otherwise at most this often; in a cluster, this often."""
+KEEP_FOR_CONSUMERS_S = 7 * 86_400.0
+"""For so long, unless it is said otherwise, retention that waits for consumers keeps what it would trim."""
 RETENTION_WAIT_S = 60.0
 """What retention by age would not have trimmed but for a step of the clock, or trims at once of a log that it has just
 begun to look after, is announced so long before it goes."""
@@ -252,6 +259,13 @@ RAFT_APPEND_ENTRIES_MAX = 1024
 RAFT_INFLIGHT_APPENDS_MAX = 64
 RAFT_INFLIGHT_BYTES_MAX = 8 * MIB
 """Sent to one follower and not yet answered; more waits."""
+RAFT_CATCH_UP_LAG_ENTRIES = 16
+RAFT_CATCH_UP_EXTRA = 4
+RAFT_CATCH_UP_BYTES_PER_MS = 8 * KIB
+RAFT_CATCH_UP_IDLE_MS = 100
+COPY_PAUSE_S = 0.005
+"""A follower that lacks so many committed entries gets what is committed and a fourth of that, or 8 MiB a second, on
+top; and everything at once when nothing was committed for so long. How often who copies looks whether it may go on."""
 RAFT_UNCOMMITTED_ENTRIES_MAX = 65_536
 RAFT_UNCOMMITTED_BYTES_MAX = 64 * MIB
 """Proposed and not yet committed; more is refused."""

@@ -1,6 +1,6 @@
 """What users hold in their hands: records, receipts, key filters, retention."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import RETENTION_BYTES_MAX
+from ithaca.model.limits import KEEP_FOR_CONSUMERS_S, RETENTION_BYTES_MAX
 from ithaca.model.units import Duration, Size, byte_count, seconds
 
 Buffer = bytes | bytearray | memoryview
@@ -149,14 +149,28 @@ class Retention:
     An age is a `timedelta`, a number of seconds or text with a unit; bytes are a number or text. Space is freed a
     segment at a time.
 
-    >>> Retention(age="7d", bytes="10GB")
-    Retention(age=datetime.timedelta(days=7), bytes=10737418240)
+    With `keep_for_consumers` what some named consumer has not processed yet is kept, at most `keep_for` longer: for all
+    of them, or for those that are named.
+
+    >>> Retention(age="7d", bytes="10GB").bytes
+    10737418240
+    >>> Retention(age="1h", keep_for_consumers=["billing"], keep_for="2d").keep_for
+    datetime.timedelta(days=2)
     """
 
     age: timedelta | None
     bytes: int | None
+    keep_for_consumers: bool | tuple[str, ...]
+    keep_for: timedelta
 
-    def __init__(self, age: Duration | None = None, bytes: Size | None = None) -> None:
+    def __init__(
+        self,
+        age: Duration | None = None,
+        bytes: Size | None = None,
+        *,
+        keep_for_consumers: bool | Sequence[str] = False,
+        keep_for: Duration = KEEP_FOR_CONSUMERS_S,
+    ) -> None:
         age_s = None if age is None else seconds(age, "retention age")
         kept = None if age_s is None else timedelta(seconds=age_s)
         if kept is not None and kept <= timedelta(0):
@@ -166,6 +180,17 @@ class Retention:
             raise InvalidInput(f"retention bytes is {bytes!r}: use at most {RETENTION_BYTES_MAX}, or leave it out")
         object.__setattr__(self, "age", kept)
         object.__setattr__(self, "bytes", size)
+        object.__setattr__(self, "keep_for_consumers", _consumer_names(keep_for_consumers))
+        object.__setattr__(self, "keep_for", timedelta(seconds=seconds(keep_for, "retention keep_for")))
+
+
+def _consumer_names(given: object) -> bool | tuple[str, ...]:
+    """Whom retention waits for, checked."""
+    if isinstance(given, bool):
+        return given
+    if isinstance(given, Sequence) and not isinstance(given, str) and all(isinstance(name, str) for name in given):
+        return tuple(given)
+    raise InvalidInput(f'keep_for_consumers is {given!r}: use True, or a list of names, such as ["billing"]')
 
 
 def check_retention(retention: object) -> None:

@@ -28,8 +28,8 @@ class Announcement(NamedTuple):
     wanted_us: int
     first: int
     before: int
-    records: int
-    """As the positions say, which are dense in the logs that look at it."""
+    positions: int
+    """As many as records where every one holds one; some engines leave many empty."""
     is_stepped: bool
     """Whether it is too old only by a clock that was set."""
 

@@ -66,6 +66,11 @@ def parse_size(text: str) -> int:
     return size
 
 
+def _way_out(error: InvalidInput) -> str:
+    """What to write instead, without what was written."""
+    return str(error).rpartition(": ")[2]
+
+
 def seconds(value: object, what: str = "timeout") -> float:
     """An argument that is a duration, as seconds; never below 0.
 
@@ -76,7 +81,7 @@ def seconds(value: object, what: str = "timeout") -> float:
         try:
             found = parse_duration(value)
         except InvalidInput as error:
-            raise InvalidInput(f"{what} is {error}") from None
+            raise InvalidInput(f"{what} is {value!r}: {_way_out(error)}") from None
     elif isinstance(value, timedelta):
         found = value.total_seconds()
     elif isinstance(value, int | float) and not isinstance(value, bool):
@@ -105,7 +110,7 @@ def byte_count(value: object, what: str) -> int:
         try:
             return parse_size(value)
         except InvalidInput as error:
-            raise InvalidInput(f"{what} is {error}") from None
+            raise InvalidInput(f"{what} is {value!r}: {_way_out(error)}") from None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidInput(f'{what} is {value!r}: use a positive number of bytes, or text such as "64K" or "10GB"')
     return value

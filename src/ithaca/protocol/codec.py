@@ -5,16 +5,20 @@ batches, because it is too large for the header, which is then its length in byt
 the frame answers a request. Other bits are 0.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from ithaca.model.consumers import DeleteConsumer, ResetConsumer
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import FRAME_HEADER_BYTES_MAX
 from ithaca.model.records import Buffer
+from ithaca.protocol.consumers import ChangeConsumers
 from ithaca.protocol.greeting import GREETINGS, fields_to_say
+from ithaca.protocol.members import AddOrderer, OrderersAre, RaftMessage, RemoveOrderer
 from ithaca.protocol.messages import TYPES
 from ithaca.wire.frame import Frame, encode
 
@@ -29,11 +33,21 @@ _encode = msgspec.msgpack.Encoder().encode
 _types: dict[int, type[msgspec.Struct]] = {}
 _number_of: dict[type[msgspec.Struct], int] = {}
 _decoders: dict[int, msgspec.msgpack.Decoder[msgspec.Struct]] = {}
+_for_servers: set[type[msgspec.Struct]] = set()
+_administrative: dict[type[msgspec.Struct], Callable[[Any], bool]] = {}
 _length_decoder = msgspec.msgpack.Decoder(int)
 
 
-def register(types: Mapping[int, type[msgspec.Struct]]) -> None:
-    """Know these messages by the numbers of their frames."""
+def register(
+    types: Mapping[int, type[msgspec.Struct]],
+    *,
+    for_servers: Collection[type[msgspec.Struct]] = (),
+    administrative: Mapping[type[msgspec.Struct], Callable[[Any], bool]] = MappingProxyType({}),
+) -> None:
+    """Know these messages by the numbers of their frames. Of them, those `for_servers` are said by servers alone; those
+    that are `administrative` change the cluster, or take from the log, if what goes with them says so of a message."""
+    _for_servers.update(for_servers)
+    _administrative.update(administrative)
     for number, kind in types.items():
         if _types.setdefault(number, kind) is not kind:
             raise ValueError(f"frames of type {number} are {_types[number].__name__}, not {kind.__name__}")
@@ -46,7 +60,32 @@ def known_types() -> dict[int, type[msgspec.Struct]]:
     return dict(_types)
 
 
-register(TYPES)
+def always(message: msgspec.Struct) -> bool:
+    """Whatever it says."""
+    return True
+
+
+def is_administrative(message: msgspec.Struct) -> bool:
+    """Whether it asks for a change of the cluster, or takes from the log."""
+    judge = _administrative.get(type(message))
+    return judge is not None and judge(message)
+
+
+def is_for_servers(message: msgspec.Struct) -> bool:
+    """Whether only servers say this to whom they dial."""
+    return type(message) in _for_servers
+
+
+def _moves_consumers(message: ChangeConsumers) -> bool:
+    """Whether a consumer is put elsewhere, or forgotten, which is not its own doing."""
+    return any(isinstance(command, ResetConsumer | DeleteConsumer) for command in message.commands)
+
+
+register(
+    TYPES,
+    for_servers=(OrderersAre, RaftMessage),
+    administrative={AddOrderer: always, RemoveOrderer: always, ChangeConsumers: _moves_consumers},
+)
 
 
 class Received(NamedTuple):

@@ -19,6 +19,9 @@ VERSION_MAX = 2
 FEATURES: tuple[str, ...] = ("lz4", "zstd")
 """What this version can do beyond the protocol's version; peers use only what both name."""
 
+INSECURE: Final = "insecure"
+"""A feature of a server whose cluster lets everybody in, on addresses that others reach."""
+
 ANY_ENGINE: Final = ""
 """Said by whoever wants to learn which engine a cluster has, or asks what all engines answer."""
 

@@ -14,6 +14,10 @@
 | 62   | GetMembers    | client → leader       | MembersAre                  |                    |
 | 63   | MembersAre    | back                  |                             |                    |
 | 64   | OrderersAre   | leader → replica      |                             |                    |
+| 65   | ChangeConsumers | client → leader     | ConsumersChanged            |                    |
+| 66   | ConsumersChanged | back               |                             |                    |
+| 67   | GetConsumers  | client → leader       | ConsumersAre                |                    |
+| 68   | ConsumersAre  | back                  |                             |                    |
 | 70   | RaftMessage      | orderer → orderer     |                             |                    |
 
 An answer carries its request's correlation number. The messages of an engine are in its folder, and are added by
@@ -22,6 +26,7 @@ An answer carries its request's correlation number. The messages of an engine ar
 
 import msgspec
 
+from ithaca.protocol.consumers import ChangeConsumers, ConsumersAre, ConsumersChanged, GetConsumers
 from ithaca.protocol.greeting import Failure, Finished, GetStatus, Hello, Redirect, StatusIs, Welcome
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftMessage, RemoveOrderer
 
@@ -38,6 +43,10 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     62: GetMembers,
     63: MembersAre,
     64: OrderersAre,
+    65: ChangeConsumers,
+    66: ConsumersChanged,
+    67: GetConsumers,
+    68: ConsumersAre,
     70: RaftMessage,
 }
 """Numbers are never given to another message."""

@@ -41,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True):
     the next append or heartbeat tells them."""
     weigh: Weigh = entry_bytes
     """What an entry counts against the bounds above."""
+    paces: bool = False
+    """Whether a follower that is far behind is fed slowly while others commit (`raft.pacing`), for large entries."""
     fetches: bool = False
     """Whether a snapshot refers to data outside of it, which has to be fetched before it is installed."""
 

@@ -3,7 +3,12 @@
 A `LeaderTerm` lives exactly as long as its server leads one term.
 """
 
-from ithaca.model.limits import RAFT_ENTRY_BYTES_MAX, RAFT_PROPOSAL_ENTRIES_MAX
+from ithaca.model.limits import (
+    RAFT_CATCH_UP_IDLE_MS,
+    RAFT_CATCH_UP_LAG_ENTRIES,
+    RAFT_ENTRY_BYTES_MAX,
+    RAFT_PROPOSAL_ENTRIES_MAX,
+)
 from ithaca.model.quorum import majority
 from ithaca.raft.events import (
     ChangeMembership,
@@ -48,6 +53,9 @@ class LeaderTerm:
         self.heartbeat_due_ms = node.now_ms + node.settings.heartbeat_ms
         self.uncommitted_bytes = sum(map(node.settings.weigh, node.log.slice(node.commit_index + 1, self.first_index)))
         """What is proposed and not committed."""
+        self.committed_bytes = 0
+        """What was committed since it leads."""
+        self._committed_ms = node.now_ms - RAFT_CATCH_UP_IDLE_MS
         self._successor: ServerId | None = None
         self._transfer_deadline_ms = 0
         node.become(Role.LEADER, node.id)
@@ -153,6 +161,7 @@ class LeaderTerm:
                 progress.probe_sent = False
                 self._replicate(server)
             else:
+                self._replicate(server)  # what was held back, if nothing is committed any more
                 self._send_heartbeat(server)
 
     def on_reply(self, reply: AppendReply) -> None:
@@ -195,9 +204,10 @@ class LeaderTerm:
         index = node.membership.majority_value(self._durable_index)
         if index <= node.commit_index or not self.may_commit(index):
             return
-        for entry in node.log.slice(node.commit_index + 1, index + 1):
-            self.uncommitted_bytes -= node.settings.weigh(entry)
+        size = sum(map(node.settings.weigh, node.log.slice(node.commit_index + 1, index + 1)))
+        self.uncommitted_bytes -= size
         node.commit(index)  # followers learn of it with the next append or heartbeat
+        self._feed(size)
         if node.settings.commit_told_ms is not None:
             self.heartbeat_due_ms = min(self.heartbeat_due_ms, node.now_ms + node.settings.commit_told_ms)
         if not node.is_voter and node.membership.index <= index:
@@ -238,11 +248,37 @@ class LeaderTerm:
             if server not in self.progress:
                 self.progress[server] = Progress(node.settings, node.log.last_index + 1, node.now_ms)
 
+    def _feed(self, size: int) -> None:
+        """So many bytes were committed: those who are far behind get their share."""
+        node = self.node
+        self._committed_ms = node.now_ms
+        self.committed_bytes += size
+        if not node.settings.paces:
+            return
+        for server, progress in self.progress.items():
+            if self._is_far_behind(progress):
+                progress.pace.committed(size, node.now_ms)
+                self._replicate(server)
+
+    def _is_far_behind(self, progress: Progress) -> bool:
+        """Whether what it gets next was committed without it, a while ago."""
+        lag = self.node.commit_index - progress.next_index
+        return progress.stage is Stage.REPLICATE and lag >= RAFT_CATCH_UP_LAG_ENTRIES
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something was committed a moment ago."""
+        return self.node.now_ms - self._committed_ms < RAFT_CATCH_UP_IDLE_MS
+
+    def _is_held_back(self, progress: Progress) -> bool:
+        is_paced = self.node.settings.paces and self.is_busy and self._is_far_behind(progress)
+        return is_paced and not progress.pace.allows
+
     def _replicate(self, server: ServerId) -> None:
         """Send what the follower lacks, as far as its window allows."""
         node, progress = self.node, self.progress[server]
         settings = node.settings
-        while progress.may_send:
+        while progress.may_send and not self._is_held_back(progress):
             previous_term = node.log.term_at(progress.next_index - 1)
             if previous_term is None:
                 self._send_snapshot(server, node.snapshot, 0)
@@ -274,13 +310,16 @@ class LeaderTerm:
 
     @property
     def needed_after(self) -> int | None:
-        """Where those go on who are being sent a snapshot: without the entries behind it they would need another."""
+        """Where those go on who catch up, or are sent a snapshot: without these entries they would need another."""
         sent = [
-            progress.snapshot.index
+            progress.match_index if progress.snapshot is None else progress.snapshot.index
             for server, progress in self.progress.items()
-            if progress.snapshot is not None and self._hears(server)
+            if self._hears(server) and (progress.snapshot is not None or self._catches_up(progress))
         ]
         return min(sent, default=None)
+
+    def _catches_up(self, progress: Progress) -> bool:
+        return self.node.settings.paces and self._is_far_behind(progress)
 
     def _send_heartbeat(self, server: ServerId) -> None:
         """An append without entries, where the next one would go: it also shows whether one was lost."""

@@ -16,6 +16,7 @@ from enum import Enum
 
 from ithaca.raft.events import Settings
 from ithaca.raft.messages import ChunkReply, Entry, Snapshot
+from ithaca.raft.pacing import Pace
 
 
 class Stage(Enum):
@@ -34,6 +35,7 @@ class Progress:
         "heard_ms",
         "match_index",
         "next_index",
+        "pace",
         "probe_sent",
         "round",
         "snapshot",
@@ -49,6 +51,7 @@ class Progress:
         self.next_index = next_index
         self.probe_sent = False
         self.heard_ms = now_ms
+        self.pace = Pace(now_ms)
         self.round = 0
         """The newest round of heartbeats that it answered."""
         self.snapshot: Snapshot | None = None
@@ -77,6 +80,7 @@ class Progress:
             size = sum(map(self._settings.weigh, entries))
             self._inflight.append((entries[-1].index, size))
             self._inflight_bytes += size
+            self.pace.sent(size)
             self.next_index = entries[-1].index + 1
 
     def sent_snapshot(self, snapshot: Snapshot, offset: int, now_ms: int) -> None:

@@ -35,7 +35,8 @@ def check_position(position: int, what: str = "position") -> None:
     if not _is_whole(position):
         raise InvalidInput(f"{what} {position!r} is not an integer: positions are whole numbers from 1 on")
     if position < 1:
-        raise InvalidInput(f"{what} {position} is below 1, the first position")
+        instead = ": the newest record is log[log.tail() - 1]" if position < 0 else ""
+        raise InvalidInput(f"{what} {position} is below 1, the first position{instead}")
 
 
 def check_start(start: Start, what: str = "start") -> None:
@@ -71,11 +72,11 @@ def check_filter(where: KeyFilter | None) -> None:
         )
 
 
-def iteration_text(name: str, position: int | None, stop: int | None, closed: bool) -> str:
-    """What `repr` says of an iteration."""
+def iteration_text(name: str, origin: str, position: int | None, stop: object, closed: bool) -> str:
+    """What `repr` says of an iteration over a log that is at `origin`."""
     where = "not begun" if position is None else f"at position {position}"
     end = "" if stop is None else f" of those before {stop}"
-    return f"<ithaca.{name} {where}{end}, {'closed' if closed else 'open'}>"
+    return f"<ithaca.{name} of {origin}, {where}{end}, {'closed' if closed else 'open'}>"
 
 
 def closed_subscription() -> LogClosed:

@@ -8,23 +8,14 @@ they came; what a `Peer` raises closes its connection and nobody else's.
 import asyncio
 import logging
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Protocol, cast
 
-from ithaca.model.addresses import is_numeric
-from ithaca.model.errors import (
-    DeadlineExceeded,
-    EngineMismatch,
-    IthacaError,
-    ProtocolError,
-    Unavailable,
-    VersionMismatch,
-)
+from ithaca.model.errors import DeadlineExceeded, IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import (
     CALL_TIMEOUT_S,
-    CONNECT_TIMEOUT_S,
     LINGER_S,
     PEER_PROBE_S,
     PEER_SILENT_S_MAX,
@@ -32,10 +23,12 @@ from ithaca.model.limits import (
     SEND_HIGH_WATER_BYTES,
 )
 from ithaca.model.records import Buffer
+from ithaca.model.security.identity import Identity
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received, decode_message, encode_message
 from ithaca.protocol.failures import error_of, failure_of
-from ithaca.protocol.greeting import ANY_ENGINE, VERSION_MAX, VERSION_MIN, Failure, Hello, Welcome
+from ithaca.protocol.greeting import Failure, Hello, Welcome
+from ithaca.runtime.tls.layer import TlsLayer, receive_block, tls_error
 from ithaca.wire.frame import Frame, FrameDecoder
 
 _log = logging.getLogger("ithaca.connection")
@@ -64,10 +57,11 @@ class OnlyAnswers(Peer):
 class Connection(asyncio.BufferedProtocol):
     """A connection. All methods belong to its event loop."""
 
-    def __init__(self, greet: Callable[["Connection", Received], Peer]) -> None:
+    def __init__(self, greet: Callable[["Connection", Received], Peer], tls: TlsLayer | None = None) -> None:
         """`greet` gets the first message, answers it if it has to, and says who takes the others."""
         self._loop = asyncio.get_running_loop()
         self._greet = greet
+        self._tls = tls
         self._peer: Peer | None = None
         self._decoder = FrameDecoder()
         self._transport: asyncio.Transport | None = None
@@ -83,12 +77,24 @@ class Connection(asyncio.BufferedProtocol):
         self._inside_since: float | None = None
         """When the frame that is arriving began; None between frames and while this side does not read."""
         self._error: IthacaError | None = None
+        self.judge: Callable[[Received], None] | None = None
+        """Raises for a message that the other side must not send."""
         self.name = "a peer"
         """For messages and logs: where the other side is."""
         self.hello: Hello | None = None
         """What a dialler said, on the server's side."""
         self.welcome: Welcome | None = None
         """What the server said, on the dialler's side."""
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether TLS protects it, and is on."""
+        return self._tls is not None and self._tls.is_established
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who the other side is, as its certificate says; None if it has none that says so."""
+        return None if self._tls is None else self._tls.identity
 
     # Sending
 
@@ -172,6 +178,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             self._is_ending = True
             self._abort_later()
+            self._say_end()
             self._transport.close()
 
     def refuse(self, error: IthacaError) -> None:
@@ -208,7 +215,13 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and self.is_open:
             self._is_ending = True
             self._abort_later()
+            self._say_end()
             self._transport.write_eof()
+
+    def _say_end(self) -> None:
+        if self._tls is not None:
+            self._tls.finish()
+            self._flush_tls()
 
     def _abort_later(self) -> None:
         if self._linger is None and self._transport is not None:
@@ -223,14 +236,72 @@ class Connection(asyncio.BufferedProtocol):
         if peer:
             self.name = str(Address(peer[0], peer[1]))
         transport.set_write_buffer_limits(high=SEND_HIGH_WATER_BYTES)
-        self._write = _write_of(transport)
+        self._write = _write_of(transport) if self._tls is None else self._write_tls
         for level, option, value in _SOCKET_OPTIONS:
             _set_option(transport, level, option, value)
+        if self._tls is not None:
+            self._decrypt()  # whoever dials speaks first
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._decoder.buffer()
+        return self._decoder.buffer() if self._tls is None else receive_block()
 
     def buffer_updated(self, count: int) -> None:
+        if self._tls is None:
+            self._received(count)
+        elif not self._is_ending:
+            self._tls.feed(receive_block()[:count])
+            self._decrypt()
+
+    def _decrypt(self) -> None:
+        """Take what TLS has to say of the bytes that were fed to it."""
+        tls = self._tls
+        assert tls is not None
+        try:
+            if not tls.is_established and tls.advance():
+                self._secured()
+                tls.release()
+            self._flush_tls()
+            while tls.is_established and not self._is_ending:
+                room = self._decoder.buffer()
+                size = tls.read_into(room)
+                if size:
+                    self._received(size)
+                if size < len(room):
+                    break
+            self._flush_tls()
+            if tls.is_over and self.is_open:
+                self.close()
+        except ssl.SSLError as error:
+            self._flush_tls()  # the other side is told why
+            self._untrusted(tls_error(error, self.name))
+        except IthacaError as error:
+            self._untrusted(error)
+
+    def _secured(self) -> None:
+        """The handshake is done: raises if the other side is not who it should be."""
+
+    def _untrusted(self, error: IthacaError) -> None:
+        """End a connection over which nothing can be said in private."""
+        _log.warning("%s is closed: %s", self.name, error)
+        self._error = self._error or error
+        if self._transport is not None and not self._transport.is_closing():
+            self._is_ending = True
+            self._abort_later()
+            self._transport.close()
+
+    def _write_tls(self, buffers: Sequence[Buffer]) -> None:
+        assert self._tls is not None
+        self._tls.write(buffers)
+        self._flush_tls()
+
+    def _flush_tls(self) -> None:
+        if self._tls is not None and self._transport is not None and not self._transport.is_closing():
+            data = self._tls.outgoing()
+            if data:
+                self._transport.write(data)
+
+    def _received(self, count: int) -> None:
+        """So many bytes of frames are in the decoder's buffer."""
         if self._is_ending:
             return
         try:
@@ -266,6 +337,8 @@ class Connection(asyncio.BufferedProtocol):
             if future is not None and not future.done():
                 future.set_result(received)
         else:
+            if self.judge is not None:
+                self.judge(received)
             self._peer.on_message(self, received)
 
     def pause_writing(self) -> None:
@@ -303,86 +376,6 @@ class Connection(asyncio.BufferedProtocol):
         self._lost.set_result(None)
         if self._peer is not None:
             self._peer.on_lost(self, self._error)
-
-
-async def dial(address: Address, hello: Hello, peer: Peer, *, timeout: float = CONNECT_TIMEOUT_S) -> Connection:
-    """Connect and shake hands; `Unavailable` names the address that nobody answers at."""
-    loop = asyncio.get_running_loop()
-    greeted: asyncio.Future[None] = loop.create_future()
-
-    def greet(connection: Connection, received: Received) -> Peer:
-        message = received.message
-        if not isinstance(message, Welcome):
-            raise ProtocolError(f"{address} answered a hello with {type(message).__name__}: it is no Ithaca server")
-        if not VERSION_MIN <= message.version <= VERSION_MAX:
-            raise VersionMismatch(f"{address} speaks version {message.version}, this side {VERSION_MIN}..{VERSION_MAX}")
-        if hello.engine not in (ANY_ENGINE, message.engine):
-            raise EngineMismatch(
-                other_engine("this side", hello.engine, address, message.engine), engine=message.engine
-            )
-        connection.welcome = message
-        greeted.set_result(None)
-        return peer
-
-    made: list[Connection] = []
-
-    def make() -> Connection:
-        made.append(Connection(greet))
-        return made[-1]
-
-    try:
-        async with asyncio.timeout(timeout):
-            transport, connection = await _connected(make, address)
-            if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
-                # Dialling a port that nobody listens at, from that very port, which the kernel happened to pick.
-                raise Unavailable(f"nobody answers at {address}: the connection came back to its own side")
-            connection.send(hello)
-            await asyncio.wait([greeted, connection._lost], return_when=asyncio.FIRST_COMPLETED)
-        if not greeted.done():
-            raise connection.lost_error()
-        return connection
-    except BaseException as error:
-        for connection in made:
-            connection.abort()
-        if isinstance(error, EngineMismatch) and hello.role != "client":
-            _log.error("%s is no server of this cluster: %s", address, error)
-        if isinstance(error, IthacaError):
-            raise
-        if isinstance(error, TimeoutError):
-            raise Unavailable(f"{address} did not answer within {timeout:.3g} s") from None
-        if isinstance(error, OSError):
-            raise Unavailable(f"nobody answers at {address}: {error.strerror or error}") from error
-        raise
-
-
-async def _connected(make: Callable[[], Connection], address: Address) -> tuple[asyncio.Transport, Connection]:
-    """A connection to whichever of the addresses that the host's name stands for answers."""
-    loop = asyncio.get_running_loop()
-    hosts = [address.host] if is_numeric(address.host) else await _resolved(address)
-    for host in hosts[:-1]:
-        with suppress(OSError):
-            return await loop.create_connection(make, host, address.port)
-    return await loop.create_connection(make, hosts[-1], address.port)
-
-
-async def _resolved(address: Address) -> list[str]:
-    """What the name stands for. A question that nobody waits for any more ends unheard."""
-    loop = asyncio.get_running_loop()
-    asking = asyncio.ensure_future(loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
-    asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
-    try:
-        found = await asyncio.shield(asking)
-    except socket.gaierror as error:
-        raise Unavailable(f"the host {address.host} of {address} is not known here: {error.strerror}") from error
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
-
-
-def other_engine(dialler: str, its: str, server: Address, the_servers: str) -> str:
-    """That a cluster has one engine, and these two are not of one cluster."""
-    return (
-        f"{dialler} has the engine {its}, and {server} has {the_servers}: a cluster has one, which its file names and "
-        "which never changes"
-    )
 
 
 def _nowhere(_: Sequence[Buffer]) -> None:

@@ -53,12 +53,29 @@ class FuturePending(awaited.Pending):
         self._future.add_done_callback(lambda _: callback(self))
 
 
+class FirstFailure:
+    """Of what nobody waits for, the first failure since the last time that one was raised."""
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+
+    def note(self, error: BaseException | None) -> None:
+        """None: it went well."""
+        if self._error is None:
+            self._error = error
+
+    def raise_once(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
 class Submitted:
     """What was submitted and is not done, and the first failure since the last flush."""
 
     def __init__(self) -> None:
         self._futures: set[asyncio.Future[Receipt]] = set()
-        self._failure: BaseException | None = None
+        self._failure = FirstFailure()
 
     def add(self, future: "asyncio.Future[Receipt]") -> FuturePending:
         self._futures.add(future)
@@ -67,8 +84,8 @@ class Submitted:
 
     def _note(self, future: "asyncio.Future[Receipt]") -> None:
         self._futures.discard(future)
-        if not future.cancelled() and self._failure is None:
-            self._failure = future.exception()
+        if not future.cancelled():
+            self._failure.note(future.exception())
 
     async def flush(self, timeout: float | None) -> None:
         """Wait for all of them; raises the first failure."""
@@ -76,12 +93,7 @@ class Submitted:
             _, late = await asyncio.wait(self._futures, timeout=timeout)
             if late:
                 raise flush_too_late(timeout)
-        self.raise_failure()
-
-    def raise_failure(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        self._failure.raise_once()
 
 
 class Opening(Generic[LogT]):

@@ -20,7 +20,8 @@ from ithaca.runtime.inline_writes import InlineWrites
 from ithaca.runtime.machine import monotonic_s
 from ithaca.storage.lane import Lane
 from ithaca.storage.state import TrimmedTo, control_entry
-from ithaca.wire.batch import Batch
+from ithaca.wire.batch import CONTROL, Batch
+from ithaca.wire.build import place
 
 _log = logging.getLogger("ithaca")
 
@@ -32,6 +33,14 @@ class _Written(NamedTuple):
     seconds: float
     batches: int
     size_bytes: int
+
+
+_Entries = tuple[Batch, ...]
+"""What is written together: a batch, behind its place if it has one."""
+
+
+def _bytes_of(entries: _Entries) -> int:
+    return sum(entry.total_bytes for entry in entries)
 
 
 class LaneWriter:
@@ -63,7 +72,7 @@ class LaneWriter:
         self._close_failure: Exception | None = None
         self._turn_planned = False
         self._inline = InlineWrites()
-        self._queue: DiskQueue[Batch, _Written] = DiskQueue(
+        self._queue: DiskQueue[_Entries, _Written] = DiskQueue(
             f"ithaca-lane-{lane.lane}",
             loop,
             write=self._write_group,
@@ -73,15 +82,15 @@ class LaneWriter:
             retry_s=STORAGE_FULL_RETRY_S,
         )
 
-    def write(self, batch: Batch) -> None:
-        """Queue a batch that has the lane's next place."""
+    def write(self, batch: Batch, position: int = 0) -> None:
+        """Queue a batch that has the lane's next place; `position`: of its first record, to be written with it."""
         assert batch.base_lsn == self._next_lsn, f"{batch.base_lsn} is not the place behind {self._next_lsn}"
         self._next_lsn = batch.end_lsn
-        self._put(batch)
+        self._put((place(position, 0), batch) if position else (batch,))
 
     def trim(self, before_lsn: int) -> None:
         """Let go of the records below an LSN, durably, behind what is queued; the thread removes their segments."""
-        self._put(control_entry(TrimmedTo(before_lsn)))
+        self._put((control_entry(TrimmedTo(before_lsn)),))
         self._queue.hand_over()
 
     async def close(self) -> None:
@@ -91,12 +100,12 @@ class LaneWriter:
         if self._close_failure is not None and not self._failed:
             raise self._typed(self._close_failure)
 
-    def _put(self, batch: Batch) -> None:
+    def _put(self, entries: _Entries) -> None:
         assert not self._is_closing, "the lane's writer was closed"
         if self._failed:
             return
-        self.queued_bytes += batch.total_bytes
-        self._queue.items.append(batch)
+        self.queued_bytes += _bytes_of(entries)
+        self._queue.items.append(entries)
         if self.queued_bytes > INLINE_GROUP_BYTES_MAX or not self._inline.are_quick:
             self._queue.hand_over()
         elif not self._turn_planned:
@@ -149,16 +158,16 @@ class LaneWriter:
 
     # In the thread, or in the loop while the thread has nothing to do.
 
-    def _write_group(self, queue: deque[Batch]) -> _Written:
+    def _write_group(self, queue: deque[_Entries]) -> _Written:
         """Write and sync what goes together; back into the queue with it if the disk is full."""
         started_s = monotonic_s()
         group = [queue.popleft()]
-        size_bytes = group[0].total_bytes
-        while queue and size_bytes + queue[0].total_bytes <= GROUP_BYTES_MAX:
-            size_bytes += queue[0].total_bytes
+        size_bytes = _bytes_of(group[0])
+        while queue and size_bytes + _bytes_of(queue[0]) <= GROUP_BYTES_MAX:
+            size_bytes += _bytes_of(queue[0])
             group.append(queue.popleft())
         try:
-            self._commit(group)
+            self._commit([entry for entries in group for entry in entries])
         except StorageFull:
             queue.extendleft(reversed(group))
             raise
@@ -169,7 +178,7 @@ class LaneWriter:
         prepared = self.lane.prepare(group)
         assert base_lsns == [batch.base_lsn for batch in prepared.entries if batch.count]
         self.lane.commit(prepared)
-        if len(base_lsns) < len(group):
+        if any(batch.kind == CONTROL for batch in group):
             self.lane.drop_trimmed()
 
     def _close_lane(self) -> None:

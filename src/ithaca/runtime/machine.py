@@ -13,6 +13,7 @@ from random import Random, SystemRandom
 from typing import Protocol
 from uuid import UUID, uuid4
 
+from ithaca.model.limits import DESCRIPTORS_PER_LANE, LANES_OPEN_MAX
 from ithaca.runtime.disk_thread import OsDiskThread
 from ithaca.storage.disk import Disk, OsDisk
 
@@ -40,6 +41,10 @@ class Machine:
     def __init__(self) -> None:
         self.random: Random = SystemRandom()
         """For pauses, elections and whom to ask first. It has no state, so that a fork does not share it."""
+
+    def own_random(self) -> Random:
+        """Chance for one owner that asks often: the system is asked once, for its seed."""
+        return Random(self.random.getrandbits(128))
 
     def wall_us(self) -> int:
         """The time of day, in microseconds since 1970."""
@@ -125,6 +130,11 @@ def rng() -> Random:
     return _current.random
 
 
+def own_random() -> Random:
+    """Chance for one owner that asks often."""
+    return _current.own_random()
+
+
 def new_uuid() -> UUID:
     return _current.new_uuid()
 
@@ -136,6 +146,11 @@ def process_id() -> int:
 def descriptors_max() -> int:
     """How many files and connections the process may have open."""
     return _current.descriptors_max()
+
+
+def lanes_open_max() -> int:
+    """Lanes whose files may stay open although nobody writes them: a quarter of all descriptors at most."""
+    return max(1, min(LANES_OPEN_MAX, descriptors_max() // 4 // DESCRIPTORS_PER_LANE))
 
 
 def descriptors_open() -> int:

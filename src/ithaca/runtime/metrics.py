@@ -4,7 +4,7 @@ Servers call the methods where something happens; what can be read at any time (
 `tail` ...) is a gauge with `set_function`, asked for only when somebody looks. Times are in seconds.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -42,6 +42,39 @@ class _LimitCollector(Collector):
             limit.add_metric([name], maximum)
         yield used
         yield limit
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing is asked before the server is there."""
+        return iter(())
+
+
+Lags = Callable[[], Iterable[tuple[str, int, int, float]]]
+"""Name, position, positions behind the tail and for how many seconds, of each consumer."""
+
+
+class _ConsumerCollector(Collector):
+    """Where named consumers stand, asked for when somebody looks; servers that do not lead say nothing."""
+
+    def __init__(self, lags: Lags) -> None:
+        self._lags = lags
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        position = GaugeMetricFamily(
+            "ithaca_orderer_consumer_position", "Everything below was processed", labels=["consumer"]
+        )
+        behind = GaugeMetricFamily(
+            "ithaca_orderer_consumer_lag_positions", "Positions up to the tail", labels=["consumer"]
+        )
+        seconds = GaugeMetricFamily(
+            "ithaca_orderer_consumer_lag_seconds", "Since the tail was there, as far as known", labels=["consumer"]
+        )
+        for name, at, positions, since_s in self._lags():
+            position.add_metric([name], at)
+            behind.add_metric([name], positions)
+            seconds.add_metric([name], since_s)
+        yield position
+        yield behind
+        yield seconds
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Nothing is asked before the server is there."""
@@ -165,6 +198,10 @@ class OrdererMetrics(_ServerMetrics):
         )
         self.joined = self._gauge("joined", "Replicas that follow the order here")
         self.tail = self._gauge("tail", "The next position")
+
+    def observe_consumers(self, lags: Lags) -> None:
+        """From now on say where consumers stand."""
+        self._registry.register(_ConsumerCollector(lags))
 
     def persisted(self, seconds: float) -> None:
         """Entries, votes or a snapshot were written and synced."""

@@ -30,7 +30,12 @@ class AnsweringServer(LivingServer, Peer):
 
     def __init__(self, file: ClusterFile, place: ServerPlace, listen_at: Address | None = None) -> None:
         super().__init__(listen_at or place.address)
-        self._greeter = Greeter(file, "replica" if place.role == "spare" else place.role, str(place.number))
+        is_storage = place.role in ("replica", "spare")
+        self._greeter = Greeter(
+            file,
+            "replica" if place.role == "spare" else place.role,
+            place.name if is_storage else str(place.number),
+        )
         self._answering: set[asyncio.Task[None]] = set()
 
     @abstractmethod

@@ -1,29 +1,66 @@
-"""What a server says of itself first, to whoever it dials and to whoever dials it."""
+"""What a server says of itself first, to whoever it dials and to whoever dials it, and how it proves that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 from uuid import UUID
 
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Role, Welcome
+from ithaca.model.security.identity import server_name
+from ithaca.protocol.greeting import FEATURES, INSECURE, VERSION_MAX, VERSION_MIN, Hello, Role, Welcome
+from ithaca.runtime.dialling import Introduction
+from ithaca.runtime.listener import Guard
+from ithaca.server.audit import AuditLog
 
 
 class Greeter:
     """The greetings of one server."""
 
-    def __init__(self, file: ClusterFile, role: Role, name: str, log: Callable[[], UUID | None] = lambda: None) -> None:
-        """`log` is the log that it belongs to, once that is known."""
+    def __init__(
+        self,
+        file: ClusterFile,
+        role: Role,
+        name: str,
+        log: Callable[[], UUID | None] = lambda: None,
+        *,
+        certified: str | None = None,
+    ) -> None:
+        """`log` is the log that it belongs to, once that is known. `certified` is what its certificate calls it, where
+        that is not what it is: a spare that has become a replica."""
         self._file = file
         self._role: Role = role
         self._name = name
         self._log = log
+        self._server = certified or server_name(role, name)
+        self._tls = None if file.tls is None else file.tls.of_server(self._server)
 
-    def hello(self) -> Hello:
+    def hello(self) -> Introduction:
         """To whoever it dials."""
-        return Hello(VERSION_MIN, VERSION_MAX, self._role, self._name, FEATURES, self._log(), engine=self._file.engine)
+        file = self._file
+        hello = Hello(VERSION_MIN, VERSION_MAX, self._role, self._name, FEATURES, self._log(), engine=file.engine)
+        if file.tls is None or file.tls.mode == "offered":
+            return Introduction(hello)
+        return Introduction(hello, self._tls, file.name)
+
+    @property
+    def guard(self) -> Guard | None:
+        """Whom it lets in."""
+        if self._file.tls is None or self._tls is None:
+            return None
+        tls = self._file.tls
+        return Guard(self._tls, self._file.name, tls.mode == "required", tls.clients == "known")
+
+    def audit(self) -> AuditLog | None:
+        """Where it writes down who comes; `ConfigError` when nothing can be written there."""
+        return None if self._file.audit is None else AuditLog(self._file.audit, self._server)
+
+    def told(self, status: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A status with what is to be known of the whole cluster: that everybody is let in."""
+        return status if not self._file.is_open else {**status, "insecure": True}
 
     def welcome(self) -> Welcome:
         """To whoever dials it."""
         file = self._file
+        features = (*FEATURES, INSECURE) if file.is_open else FEATURES
         return Welcome(
-            VERSION_MAX, self._role, self._name, FEATURES, self._log(), durability=file.durability, engine=file.engine
+            VERSION_MAX, self._role, self._name, features, self._log(), durability=file.durability, engine=file.engine
         )

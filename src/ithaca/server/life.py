@@ -81,10 +81,16 @@ class LivingServer(ABC):
         """Take connections and HTTP requests from now on, with the metrics of this registry."""
 
         def http(path: str) -> HttpAnswer | None:
-            return answer_http(path, self.status, registry)
+            return answer_http(path, lambda: greeter.told(self.status()), registry)
 
         self._listener = await listen(
-            self._listen_at, accept=accept, welcome=greeter.welcome, http=http, on_refused=on_refused
+            self._listen_at,
+            accept=accept,
+            welcome=greeter.welcome,
+            http=http,
+            on_refused=on_refused,
+            guard=greeter.guard,
+            audit=greeter.audit(),
         )
         return self._listener
 

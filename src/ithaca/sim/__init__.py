@@ -12,5 +12,6 @@ a seed draws of all this. `run` takes a seed through trouble and healing to the 
 `excuses` which errors a fault explains, and what must not be is a `violation`. `paths` counts what came up, `campaign`
 runs many seeds.
 
-An engine adds its part: `engine` says what that is and finds it by the engine's name. `scalog` is one.
+An engine adds its part: `engine` says what that is and finds it by the engine's name, `scanning` is what most of them
+share. `scalog` is one.
 """

@@ -12,6 +12,7 @@ from typing import Any
 
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
+from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
 from ithaca.model.quorum import shard_f
@@ -19,6 +20,7 @@ from ithaca.model.records import Compression, Retention
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
+from ithaca.sim.clients.consumers import with_consumers
 from ithaca.sim.engine import simulated
 from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.faults.running import RUNNING_FAULTS
@@ -131,8 +133,12 @@ class Configuration:
     """After how long an idle session expires; 0: never."""
     drivers: int = 0
     """Clients that do as Spark's sink does (`sim.clients.spark_drivers`)."""
+    consumers: int = 0
+    """Programs of one named consumer (`sim.clients.consumers`)."""
     flood: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
+    slots: SlotSettings = USUAL_SLOTS
+    """How the order is fixed before (`sim.belfast`)."""
 
     @property
     def f(self) -> int:
@@ -152,6 +158,7 @@ class Configuration:
             durability="fsync",
             order_interval_us=self.order_interval_us,
             segment_bytes=self.segment_bytes,
+            slots=self.slots,
             orderers=(
                 *(OrdererPlace(server, place()) for server in range(1, self.orderers + 1)),
                 *(
@@ -205,7 +212,7 @@ def configuration_of(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Configur
     True
     """
     added = simulated(engine)
-    return added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults)))
+    return with_consumers(added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults))))
 
 
 def _shared(seed: int, engine: EngineName, kinds: tuple[str, ...]) -> Configuration:

@@ -5,7 +5,7 @@ that it cannot know of an engine; `ithaca.sim.scalog` is one to look at.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -92,24 +92,28 @@ class SimulatedEngine(Protocol):
 
 
 class Simulation(Protocol):
-    """The engine's part of one world."""
+    """The engine's part of one world. What most engines have none of, none has unless it says otherwise."""
 
     # What happens
 
     def clients(self) -> Sequence[Client]:
         """Clients beside the producers, the readers and the administrator."""
+        return []
 
     def faults(self) -> Mapping[str, Inject]:
         """Faults of its own, by kind."""
+        return {}
 
     def heal(self) -> None:
         """Everything is mended: end what its own faults began."""
+        return
 
     async def scan(self, random: Random, log: ClusterLog) -> None:
         """Read a range as tasks do that read a lot, and record it."""
 
     async def meddle(self, random: Random, log: ClusterLog, name: str) -> None:
         """Ask for what no client asks for, and must not get."""
+        return
 
     # What it is like
 
@@ -135,18 +139,22 @@ class Simulation(Protocol):
 
     def watched(self) -> AbstractContextManager[None]:
         """Have witnesses look at single calls while this lasts."""
+        return nullcontext()
 
     def counting(self) -> Sequence[Counting]:
         """Its clients that must get on once everything is mended."""
+        return []
 
     def clients_end(self) -> Iterator[Condition]:
         """What must come about once nobody begins anything new, one after the other."""
+        return iter(())
 
     def converge(self) -> Iterator[Condition]:
         """What must come about once all clients are done, one after the other."""
 
     def check_end(self) -> None:
         """All servers have stopped; raises `Violation`."""
+        return
 
     # What is left
 
@@ -163,6 +171,7 @@ class Simulation(Protocol):
 
     def let_go(self, handle: ClusterLog) -> None:
         """The run is over: have a handle forget whoever reads through it."""
+        return
 
 
 def simulated(name: EngineName) -> SimulatedEngine:

@@ -12,6 +12,7 @@ from ithaca.model.engine import DEFAULT_ENGINE
 from ithaca.model.errors import (
     AddressInUse,
     Corrupt,
+    EmptyPosition,
     Fenced,
     InvalidInput,
     IthacaError,
@@ -21,6 +22,7 @@ from ithaca.model.errors import (
     NoSuchReplica,
     NoSuchShard,
     PartGone,
+    PositionTaken,
     PublishConflict,
     SequenceGap,
     SessionExpired,
@@ -42,6 +44,7 @@ _READING = (Unavailable, Trimmed, Corrupt, Lost)
 DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "connect": (Unavailable,),
     "append": (Unavailable, StorageFull, SessionExpired),
+    "write at a position": (Unavailable, StorageFull, PositionTaken, EmptyPosition, Trimmed, InvalidInput),
     "session": (Unavailable, StorageFull, WrongLane),
     "append in a session": (Unavailable, StorageFull, SessionFenced, SessionExpired, SequenceGap),
     "use a name": (Unavailable, StorageFull, SessionFenced, SequenceGap, WrongLane),
@@ -51,13 +54,15 @@ DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "read a range": _READING,
     "trim": (*_READING, StorageFull),
     "publish": (Unavailable, StorageFull, PartGone, PublishConflict, WrongLane),
+    "consume": (*_READING, StorageFull),
+    "reset a consumer": (*_READING, StorageFull),
     "add a shard": (Unavailable, StorageFull),
     "finalize a shard": (Unavailable, StorageFull, LastShard, NoSuchShard),
     "replace a replica": (Unavailable, StorageFull, AddressInUse, NoSuchShard, NoSuchReplica, InvalidInput),
     "change the orderers": (Unavailable, StorageFull, LastOrderer, InvalidInput),
 }
 """What each call of a client may raise, by a name for it."""
-_APPENDING = frozenset({"append", "append in a session", "use a name", "publish"})
+_APPENDING = frozenset({"append", "write at a position", "append in a session", "use a name", "publish"})
 """Calls that write to replicas; the others have something ordered at most, and need room on the leader's disk alone."""
 
 _NEEDED: dict[type[IthacaError], Callable[["World"], bool]] = {

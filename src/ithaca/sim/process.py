@@ -53,6 +53,9 @@ class SimMachine(machine.Machine):
         self._process = process
         self._clocks = clocks
 
+    def own_random(self) -> Random:
+        return self.random
+
     def monotonic_ns(self) -> int:
         now_ns = max(self._process.scheduler.now_ns, self._process.busy_until_ns)
         return self._clocks.boot_ns + int(now_ns * self._clocks.rate)

@@ -160,6 +160,7 @@ class _Run:
         self._converge("shards come and go as asked", lambda: world.administrator.is_done)
         self._converge("orderers are those that were asked for", world.members.are_as_wanted)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
+        self._converge("consumers have everything", lambda: all(each.has_all for each in world.consumers))
         for wanted, is_so in world.simulation.converge():
             self._converge(wanted, is_so)
 

@@ -7,7 +7,7 @@ each process says in its log, and what befalls it, is the story of a run.
 import hashlib
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from signal import SIGTERM
@@ -25,6 +25,7 @@ from ithaca.runtime import machine
 from ithaca.server.options import ServerOptions
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.sim.clients.administrator import Administrator
+from ithaca.sim.clients.consumers import Consuming, Ledger
 from ithaca.sim.clients.producers import Producer
 from ithaca.sim.clients.readers import Reader
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
@@ -108,7 +109,11 @@ class World:
         if {"add-shard", "finalize", FINALIZE_UNHEARD, REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
         self._roles += self.simulation.clients()
-        self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(self._roles, 1)]
+        ledger = Ledger()
+        self.consumers = [Consuming(self, number, ledger) for number in range(configuration.consumers)]
+        self._roles += self.consumers
+        self.clients: list[Host] = []
+        self.have_clients(self._roles)
         self.is_loaded = True
         """Whether producers go on."""
         self.is_healing = False
@@ -120,6 +125,11 @@ class World:
         self._graveyard: list[Process] = []
         self._trace = hashlib.blake2b(digest_size=16)
         self._handler = _Story(self)
+
+    def have_clients(self, roles: Sequence[Client]) -> None:
+        """Have these, and no others; before anybody is started."""
+        self._roles = list(roles)
+        self.clients = [Host(self, each.name, f"10.0.1.{number}", None) for number, each in enumerate(roles, 1)]
 
     def replicas(self) -> list[Host]:
         """The hosts of all servers that keep records, as it is agreed now."""

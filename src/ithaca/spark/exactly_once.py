@@ -51,7 +51,7 @@ class ExactlyOnce(Delivery):
     def write(self, rows: Iterator[Any]) -> Written:
         target = self._options.target
         query = self._query() if self._is_stream else ""
-        with BatchPart(target.bootstrap, timeout=target.timeout_s) as part:
+        with BatchPart(target.bootstrap, timeout=target.timeout_s, tls=target.tls) as part:
             for batch in log_batches(rows, self._options.batch_bytes, self._options.compression):
                 part.put(batch)
             finished = part.finish(self._options.part_ttl_s)
@@ -84,7 +84,8 @@ class ExactlyOnce(Delivery):
                 log.abort(parts)
 
     def _connected(self) -> ithaca.ClusterLog:
-        return ithaca.connect(self._options.target.bootstrap, timeout=self._options.target.timeout_s)
+        target = self._options.target
+        return ithaca.connect(target.bootstrap, timeout=target.timeout_s, tls=target.tls)
 
     def _query(self) -> str:
         context = TaskContext.get()
@@ -95,7 +96,7 @@ class ExactlyOnce(Delivery):
 
 
 def _check_engine(target: Target) -> None:
-    engine = asyncio.run(engine_at(parse_bootstrap(target.bootstrap), target.timeout_s))
+    engine = asyncio.run(engine_at(parse_bootstrap(target.bootstrap), target.timeout_s, target.tls))
     if Feature.PREPARED not in engine.features:
         able = " or ".join(engines_with(Feature.PREPARED))
         raise Unsupported(

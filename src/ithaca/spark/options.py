@@ -13,6 +13,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import BATCH_BYTES_MAX, PART_TTL_S_MAX, PART_TTL_S_MIN
 from ithaca.model.paths import local_path
 from ithaca.model.records import KeyFilter
+from ithaca.model.security.tls import TLS, tls_from_environment
 from ithaca.model.units import parse_duration
 from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_PART_TTL_S, SPARK_PARTITION_RECORDS
 
@@ -23,7 +24,7 @@ Split = Literal["position", "shard"]
 Delivery = Literal["atLeastOnce", "exactlyOnce"]
 Parsed = TypeVar("Parsed")
 
-TARGET: Final = ("bootstrap", "path", "timeout")
+TARGET: Final = ("bootstrap", "path", "timeout", "tlsAuthority", "tlsCertificate", "tlsKey")
 SOURCE: Final = (
     "startingOffsets",
     "startingTimestamp",
@@ -54,6 +55,8 @@ class Target:
     timeout_s: float = 30.0
     local_reads: bool = True
     """Whether tasks open the files of replicas on their own machine."""
+    tls: TLS | None = None
+    """What protects connections: files that are on the driver and on all executors."""
 
     def __str__(self) -> str:
         return self.bootstrap or self.path
@@ -164,7 +167,16 @@ def target_of(options: Options) -> Target:
         **{which: local_path(text) if which == "path" else text},
         timeout_s=30.0 if timeout_s is None else timeout_s,
         local_reads=options.truth("localReads", True),
+        tls=_tls_of(options) if which == "bootstrap" else None,
     )
+
+
+def _tls_of(options: Options) -> TLS | None:
+    """What the options say, else what the driver's environment does."""
+    authority, certificate, key = (options.text(name) for name in ("tlsAuthority", "tlsCertificate", "tlsKey"))
+    if authority is None and (certificate is not None or key is not None):
+        raise InvalidInput("option tlsAuthority is missing: it names the file that says whom to trust")
+    return tls_from_environment() if authority is None else TLS(authority, certificate, key)
 
 
 def parse_time(text: str) -> datetime:

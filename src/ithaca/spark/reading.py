@@ -47,6 +47,7 @@ def _chunks(partition: LogPartition, start: int, stop: int) -> Iterator[list[Pos
         chunk_bytes=SPARK_CHUNK_BYTES,
         timeout=target.timeout_s,
         local=target.local_reads,
+        tls=target.tls,
     ) as scan:
         yield from scan
 

@@ -53,7 +53,8 @@ class AtLeastOnce(Delivery):
 
     def write(self, rows: Iterator[Any]) -> Written:
         options = self._options
-        with BatchAppends(options.target.bootstrap, timeout=options.target.timeout_s) as appends:
+        target = options.target
+        with BatchAppends(target.bootstrap, timeout=target.timeout_s, tls=target.tls) as appends:
             for batch in log_batches(rows, options.batch_bytes, options.compression):
                 appends.put(batch)
             return Written(sum(receipt.count for receipt in appends.finish()))

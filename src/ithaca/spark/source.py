@@ -93,5 +93,8 @@ def _check_schema(schema: StructType) -> None:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format "ithaca" known to a session that does not find it by itself."""
+    """Make the formats "ithaca" and "ithaca-speculation" known to a session that does not find them by itself."""
+    from ithaca.spark.speculative import SpeculativeDataSource
+
     spark.dataSource.register(IthacaDataSource)
+    spark.dataSource.register(SpeculativeDataSource)

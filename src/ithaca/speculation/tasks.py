@@ -142,7 +142,8 @@ def run(
 
     `publish(record, state)` is called in the order of positions, once for each record. When one of the functions
     raises, everything that was not published is undone, and `TaskFailed` says where to start again; `UndoFailed` when
-    it is the undo. It returns at `stop`, and when the log is closed.
+    it is the undo. It returns at `stop`. A handle that is closed meanwhile raises `LogClosed`, and what was not
+    published is undone.
 
     >>> def copied(log: Speculating, rows: list[Record]) -> int:
     ...     def undo(record: Record, at: int) -> None:

@@ -15,7 +15,7 @@ from ithaca.storage.cache import TailCache
 from ithaca.storage.disk import Disk
 from ithaca.storage.segment import Segment
 from ithaca.storage.state import LaneState
-from ithaca.wire.batch import HEAD_BYTES, Batch, lane_seed
+from ithaca.wire.batch import HEAD_BYTES, PLACE, Batch, lane_seed
 
 
 class LaneReader:
@@ -157,9 +157,11 @@ class LaneReader:
 class Cursor:
     """A place in a lane that moves forward. Not for sharing between threads."""
 
-    def __init__(self, reader: LaneReader, lsn: int) -> None:
+    def __init__(self, reader: LaneReader, lsn: int, *, with_places: bool = False) -> None:
+        """`with_places`: each batch that has a place entry comes behind it."""
         self._reader = reader
         self.lsn = lsn
+        self._with_places = with_places
         self._segment: Segment | None = None
         self._segment_end = 0
         self._offset = 0
@@ -175,7 +177,8 @@ class Cursor:
         """
         reader = self._reader
         reader.check_not_trimmed(self.lsn)
-        batches = reader.cache.get(self.lsn, bytes_max)
+        # What is kept in memory has no place entries.
+        batches = [] if self._with_places else reader.cache.get(self.lsn, bytes_max)
         if batches:
             self._segment = None
         else:
@@ -208,16 +211,21 @@ class Cursor:
             if segment is not self._segment or self._offset_lsn != self.lsn:
                 find = segment.nearest_offset_of if is_first else segment.offset_of
                 self._offset_lsn, self._offset = find(self.lsn)
+                if self._with_places and segment.has_place_before(self._offset, self._offset_lsn):
+                    self._offset -= HEAD_BYTES
             self._segment = segment
         end = min(stop, self._segment_end)
         batches: list[Batch] = []
+        place: Batch | None = None
         chunk_bytes = max(bytes_max, self._batch_bytes + HEAD_BYTES)  # a batch and the mark before it, at once
         try:
             for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=chunk_bytes):
                 self._offset, self._offset_lsn = offset + batch.total_bytes, batch.end_lsn
-                if batch.count and batch.end_lsn > self.lsn:
+                if batch.kind == PLACE and self._with_places:
+                    place = batch
+                elif batch.count and batch.end_lsn > self.lsn:
                     self._reader.learn(self._segment, offset, batch)
-                    batches.append(batch)
+                    batches += [batch] if place is None or place.base_lsn != batch.base_lsn else [place, batch]
                     self._batch_bytes = batch.total_bytes
                     bytes_max -= batch.total_bytes
                     # What would lie across the end of the chunk is better read with the next.

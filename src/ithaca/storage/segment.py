@@ -8,6 +8,7 @@ batch counts only if its base LSN continues the lane and its head was sealed for
 
 import errno
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from ithaca.model.records import Buffer
 from ithaca.storage import index as indexes
 from ithaca.storage.disk import Disk, File, write_zeros
 from ithaca.storage.index import Index
-from ithaca.wire.batch import HEAD_BYTES, MAGIC, Batch, glance, parse, stored_bytes
+from ithaca.wire.batch import HEAD_BYTES, MAGIC, PLACE, Batch, glance, parse, stored_bytes
 
 SUFFIX = ".seg"
 
@@ -94,6 +95,16 @@ class Segment:
             words = np.frombuffer(data, "<u4", len(data) // 8 * 2)[::2]  # entries start at multiples of eight
             yield from (np.flatnonzero(words == MAGIC) * 8 + offset).tolist()
             offset += len(data)
+
+    def has_place_before(self, offset: int, lsn: int) -> bool:
+        """Whether the entry at this offset stands behind an entry that says its place."""
+        head = self.file.read(self.start + offset - HEAD_BYTES, HEAD_BYTES) if offset >= HEAD_BYTES else b""
+        if not stored_bytes(head, 0):
+            return False
+        with suppress(Corrupt):
+            entry = parse(head)
+            return entry.kind == PLACE and entry.base_lsn == lsn and entry.belongs_to(self.seed)
+        return False
 
     def offset_of(self, lsn: int) -> tuple[int, int]:
         """An entry at or before `lsn` to start walking from: its LSN and offset."""

@@ -1,4 +1,4 @@
-"""What the entries of a lane add up to: its length, its time, its trim point, its sessions and holes.
+"""What the entries of a lane add up to: its length, its time, its trim point, its sessions, consumers and holes.
 
 The state is a pure function of the entries. A snapshot entry holds all of it but the length, which is the
 entry's own base LSN: exactly what the entries before it add up to, so that a lane can be cut behind any of
@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+from ithaca.consumers.table import ConsumerChanges, ConsumerTable, PackedConsumers
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import Corrupt
 from ithaca.storage.sessions import SessionForgotten, SessionOpened, SessionTable, Snapshot
@@ -25,14 +26,21 @@ class TrimmedTo(msgspec.Struct, frozen=True, tag="trimmed"):
     lsn: _Lsn
 
 
+class ConsumersChanged(msgspec.Struct, frozen=True, tag="consumers"):
+    """Control entry of an embedded log: what was asked of its named consumers."""
+
+    changes: ConsumerChanges
+
+
 T = TypeVar("T")
-Control = SessionOpened | SessionForgotten | TrimmedTo
+Control = SessionOpened | SessionForgotten | TrimmedTo | ConsumersChanged
 
 
 class _Snapshot(msgspec.Struct, frozen=True):
     trim_lsn: _Lsn
     sessions: Snapshot
     has_holes: bool = False
+    consumers: PackedConsumers | msgspec.UnsetType = msgspec.UNSET
 
 
 class LaneState:
@@ -44,6 +52,8 @@ class LaneState:
         """The order's own time: the running maximum of the batches' timestamps."""
         self.trim_lsn = 0
         self.sessions = SessionTable()
+        self.consumers = ConsumerTable()
+        """Of an embedded log: those of a cluster are agreed on elsewhere."""
         self.has_holes = False
         """Whether there are no-ops in it, so that the sessions may have had batches that are not known.
 
@@ -59,12 +69,13 @@ class LaneState:
         body = _decode(entry, _snapshot_decoder)
         state.length, state.time_us = entry.base_lsn, entry.timestamp_us
         state.trim_lsn, state.sessions = body.trim_lsn, SessionTable(body.sessions)
-        state.has_holes = body.has_holes
+        state.consumers, state.has_holes = ConsumerTable(body.consumers or None), body.has_holes
         return state
 
     def snapshot_entry(self) -> Batch:
         """The entry that holds all of this."""
-        body = _Snapshot(self.trim_lsn, self.sessions.snapshot(), self.has_holes)
+        consumers = self.consumers.packed()
+        body = _Snapshot(self.trim_lsn, self.sessions.snapshot(), self.has_holes, consumers or msgspec.UNSET)
         return bookkeeping(SNAPSHOT, msgspec.msgpack.encode(body), timestamp_us=self.time_us)
 
     def apply(self, entry: Batch) -> None:
@@ -90,6 +101,8 @@ class LaneState:
                 self.sessions.apply_opened(control)
             case SessionForgotten():
                 self.sessions.apply_forgotten(control)
+            case ConsumersChanged(changes):
+                self.consumers.apply(changes)
 
 
 def control_entry(control: Control) -> Batch:

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import uvloop
 
 import ithaca.aio
+from ithaca.cluster.certs.local import secured
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
@@ -31,6 +32,7 @@ from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, WrongLane
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Durability
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -77,11 +79,13 @@ class Cluster:
         failures: FailurePolicy = NO_ACTION,
         aggregators: int = 0,
         engine: EngineName | None = None,
+        tls: bool = False,
     ) -> None:
-        """`spares` wait to become replicas, named `spare-1` and so on; `failures` is what calls for them."""
+        """`spares` wait to become replicas, named `spare-1` and so on; `failures` is what calls for them. With
+        `tls` the cluster has an authority of its own, and its property `tls` is what `ithaca.connect` needs."""
         if directory is not None and (directory / FILE).exists():
             self.file: ClusterFile = load_cluster(directory / FILE)
-            wanted = Wanted(shards, replicas, orderers, None, durability, aggregators, engine)
+            wanted = Wanted(shards, replicas, orderers, None, durability, aggregators, engine, tls=tls or None)
             refuse_difference(directory, self.file, wanted)
         else:
             ports = free_ports(orderers + shards * replicas + aggregators + spares)
@@ -97,6 +101,7 @@ class Cluster:
                 engine=engine or DEFAULT_ENGINE,
             )
             self.file = shaped(shape, ports)
+        self._wants_tls = tls
         self._places = self._all_places()
         self._wanted_directory = directory
         self._running: dict[str, _Running] = {}
@@ -112,6 +117,11 @@ class Cluster:
     def bootstrap(self) -> str:
         """What `ithaca.connect` takes."""
         return bootstrap_of(self.file)
+
+    @property
+    def tls(self) -> TLS | None:
+        """What `ithaca.connect` needs beside that, once the cluster is started; None without TLS."""
+        return self.file.client_tls
 
     @property
     def names(self) -> list[str]:
@@ -136,6 +146,8 @@ class Cluster:
             else:
                 self.directory = self._wanted_directory
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._wants_tls and self.file.tls is None:
+                self.file = secured(self.directory, self.file)
             (self.directory / FILE).write_text(dump_cluster(self.file), encoding="utf-8")
             self._loop, self._closing = uvloop.new_event_loop(), False
             thread = threading.Thread(target=self._loop.run_forever, name="ithaca-testing", daemon=True)
@@ -190,7 +202,7 @@ class Cluster:
             self.start_server(name)
 
         async def register() -> None:
-            async with ithaca.aio.connect(self.bootstrap) as log:
+            async with ithaca.aio.connect(self.bootstrap, tls=self.tls) as log:
                 await log.admin.add_shard([str(each.address) for each in places], masking=masking, shard=number)
 
         self._run(register())
@@ -215,7 +227,7 @@ class Cluster:
         self.start_server(f"orderer-{place.server}")
 
         async def add() -> int:
-            async with ithaca.aio.connect(self.bootstrap) as log:
+            async with ithaca.aio.connect(self.bootstrap, tls=self.tls) as log:
                 return await log.admin.add_orderer(str(place.address))
 
         return self._run(add())
@@ -224,7 +236,7 @@ class Cluster:
         """Remove an orderer for good, and stop it if it runs."""
 
         async def remove() -> None:
-            async with ithaca.aio.connect(self.bootstrap) as log:
+            async with ithaca.aio.connect(self.bootstrap, tls=self.tls) as log:
                 await log.admin.remove_orderer(server)
 
         self._run(remove())
@@ -236,14 +248,14 @@ class Cluster:
 
     def status(self) -> ClusterStatus:
         """What each server says of itself."""
-        return self._run(cluster_status(list(self._places.values())))
+        return self._run(cluster_status(list(self._places.values()), self.tls))
 
     def wait_healthy(self, timeout: float = CLUSTER_START_TIMEOUT_S) -> None:
         """Wait until every server does all that it is there for; `DeadlineExceeded` says what does not."""
         missing = ["nothing is known yet"]
 
         async def wait() -> None:
-            await healthy(list(self._places.values()), missing.append)
+            await healthy(list(self._places.values()), self.tls, missing.append)
 
         try:
             self._run(asyncio.wait_for(wait(), timeout))

@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ithaca.cluster.certs.local import secured
 from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.log_files import open_log
@@ -33,7 +34,9 @@ from ithaca.cluster.supervisor import Program
 from ithaca.cluster.temporary import Shape, shaped
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.config.text import dump_cluster
+from ithaca.model.health import ServerStatus
 from ithaca.model.limits import MIB
+from ithaca.model.security.tls import VARIABLES
 from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import SUPERVISOR
 from ithaca.torture.keeper import save_programs
@@ -80,6 +83,11 @@ class ClusterUnderTest:
     def make(self) -> None:
         """Write the files."""
         self.directory.mkdir(mode=0o700)
+        if self.shape.tls:
+            self.file = secured(self.directory, self.file)
+            assert self.file.client_tls is not None
+            # Clients are processes of their own, and this one asks, too: all of them learn it by the environment.
+            os.environ.update(zip(VARIABLES, self.file.client_tls.files, strict=True))
         (self.directory / "cluster.toml").write_text(dump_cluster(self.file), encoding="utf-8")
         save_programs(self.directory, [self._program(place) for place in self.places.values()])
 
@@ -154,11 +162,11 @@ class ClusterUnderTest:
 
     async def status(self) -> ClusterStatus:
         """Every server is asked where it listens, whatever the network is like."""
-        return await cluster_status(list(self.places.values()))
+        return await cluster_status(list(self.places.values()), self.file.client_tls)
 
     async def said_by(self, name: str) -> dict[str, Any] | None:
         """What a server says of itself."""
-        return (await cluster_status([self.places[name]])).servers[0].status
+        return (await cluster_status([self.places[name]], self.file.client_tls)).servers[0].status
 
     async def healed(self) -> None:
         """Wait until nothing is wrong; `NotHealed` when that takes too long."""
@@ -184,15 +192,22 @@ class ClusterUnderTest:
             role = self.stand_ins[role]
         if role in self.places:
             return role
-        leader = (await self.status()).leader
-        if leader is None:
-            raise NotHealed("no orderer leads")
+        leader = await self._leader()
         if role == "leader":
             return leader.place.name
         followers = [
             name for name, place in self.places.items() if place.role == "orderer" and name != leader.place.name
         ]
         return followers[int(role.removeprefix("follower-")) - 1]
+
+    async def _leader(self) -> ServerStatus:
+        """The orderer that leads, once one does: another fault may have ended the last one's term a moment ago."""
+        deadline = time.monotonic() + HEAL_S
+        while (leader := (await self.status()).leader) is None:
+            if time.monotonic() > deadline:
+                raise NotHealed(f"no orderer leads for {HEAL_S:.0f} s")
+            await asyncio.sleep(POLL_S)
+        return leader
 
     def name_of(self, address: str) -> str:
         """The server that others know by this address."""

@@ -213,7 +213,9 @@ class Run:
             return [each.address for each in await admin.orderers()]
         engine = registry.engine(self.engine)
         if Feature.SHARDS not in engine.features:
-            places = await engine.places([place.address for place in self.cluster.file.orderers])
+            places = await engine.places(
+                [place.address for place in self.cluster.file.orderers], self.cluster.file.client_tls
+            )
             return [str(place.address) for place in places if place.role == "replica"]
         return [each.address for shard in await admin.shards() for each in shard.replicas]
 

@@ -220,3 +220,79 @@ def test_shards_come_and_go_without_a_failure(tmp_path: Path) -> None:
             told.confirms(log.append(b"3").position)
             assert [record.value for record in told.records] == [b"1", b"2", b"3"]
             assert not told.failed
+
+
+class Appending:
+    """Somebody who appends all the time, and remembers what was acknowledged."""
+
+    def __init__(self, log: ClusterLog) -> None:
+        self._log = log
+        self.acknowledged: list[bytes] = []
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._append)
+
+    def _append(self) -> None:
+        while not self._is_over.is_set():
+            value = b"%d" % len(self.acknowledged)
+            self._log.append(value)
+            self.acknowledged.append(value)
+
+    def __enter__(self) -> "Appending":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+
+@pytest.mark.parametrize(("replicas", "masking"), [(3, True), (2, False)], ids=["masking", "restarting"])
+def test_a_primary_that_is_lost_is_taken_over_and_nothing_fails(tmp_path: Path, replicas: int, masking: bool) -> None:
+    """Whoever restarts: what was delivered keeps its place. Where f+1 replicas are all there are, the primary that is
+    back with its disk is one of them."""
+    with (
+        Cluster(
+            tmp_path / "cluster", shards=2, replicas=replicas, masking=masking, engine="belfast", orderers=3
+        ) as cluster,
+        ithaca.connect(cluster.bootstrap) as log,
+        ithaca.connect(cluster.bootstrap) as other,
+    ):
+        start = log.tail()
+        with other.speculate(start) as speculation:
+            told = Told(speculation)
+            with Appending(log) as appending:
+                told.until(lambda: len(told.records) > 20)
+                for name in ("shard-0-replica-0", "shard-1-replica-0", "shard-0-replica-1"):
+                    seen = len(told.records)
+                    cluster.kill_server(name)
+                    if masking:
+                        told.until(lambda seen=seen: len(told.records) > seen + 20)  # type: ignore[misc]
+                    cluster.start_server(name)
+                    cluster.wait_healthy()
+                    told.until(lambda seen=seen: len(told.records) > seen + 20)  # type: ignore[misc]
+            told.confirms(log.append(b"last").position)
+            assert [record.value for record in told.records] == [*appending.acknowledged, b"last"]
+            assert told.records == list(log.read_range(start))
+            assert not told.failed
+
+
+def test_a_publication_and_a_shard_that_joins_an_idle_log_wait_for_nobody(tmp_path: Path) -> None:
+    """Both lie behind windows in which nobody has anything to place: those are hurried through."""
+    with (
+        Cluster(tmp_path / "cluster", shards=2, engine="belfast") as cluster,
+        ithaca.connect(cluster.bootstrap) as log,
+        ithaca.connect(cluster.bootstrap) as other,
+    ):
+        start = log.append(b"first").position
+        with other.speculate(start) as speculation:
+            told = Told(speculation)
+            part = log.prepare([b"1", b"2"])
+            joining = threading.Thread(target=cluster.add_shard)
+            joining.start()
+            published = log.publish_once([part]).positions
+            joining.join()
+            last = log.append_to_shard(2, b"3").position
+            assert last >= published.stop
+            told.confirms(last)
+            assert [record.value for record in told.records] == [b"first", b"1", b"2", b"3"]
+            assert not told.failed

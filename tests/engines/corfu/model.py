@@ -56,6 +56,8 @@ class Model:
     sets: tuple[tuple[int, ...], ...] = ((1, 2),)
     spares: tuple[int, ...] = ()
     sequencers: tuple[int, ...] = (1,)
+    contends: bool = False
+    """Whether no sequencer hands out rows at first."""
     producers: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Of clients that have another session than their own number's: producer and session epoch."""
     sessions: tuple[str, ...] = ()
@@ -64,11 +66,15 @@ class Model:
     """How often a sequencer may be started again, and forget everything."""
     mortal: tuple[Any, ...] = ()
     """Units, and ("sequencer", number), one of which may die."""
+    may_die: Callable[[World], bool] = lambda world: True
+    """When one of them may."""
     cut: frozenset[tuple[int, Any]] = frozenset()
     """Whom a client does not reach."""
     bound: int = 8
     atomic: frozenset[int] = frozenset()
     """Clients that do everything at once, as soon as they begin."""
+    staged: int = 0
+    """So many of the scripts have come to their end, one after the other, before anything else begins."""
     is_quick: bool = True
     """Whether a sequencer begins at once when it is its turn."""
     judge: Callable[["Model", World], None] | None = None
@@ -104,7 +110,8 @@ class Model:
         raft = ProjectionState()
         numbers = sorted({unit for chain in self.sets for unit in chain} | set(self.spares))
         members = tuple(UnitMember(number, Address("unit", number), UUID(int=number)) for number in numbers)
-        raft.apply(1, FoundLog(UUID(int=99), members, self.sets, self.sequencers[0], self.bound))
+        first = 0 if self.contends else self.sequencers[0]
+        raft.apply(1, FoundLog(UUID(int=99), members, self.sets, first, self.bound))
         raft.apply(raft.index + 1, Settled(1))
         self.known = raft.known
         for name in self.sessions:
@@ -117,7 +124,8 @@ class Model:
         sequencers: dict[int, Sequencer[int]] = {}
         for number in self.sequencers:
             sequencers[number] = Sequencer(grant_rows=2)
-        sequencers[self.sequencers[0]].step(Began(1, 0, self.bound, (), 0))
+        if first:
+            sequencers[first].step(Began(1, 0, self.bound, (), 0))
         scripts = self._scripts()
         if self.is_quick:
             self.atomic |= frozenset(range(len(self.scripts), len(scripts)))
@@ -126,6 +134,12 @@ class Model:
         )
         for number in range(len(scripts)):
             self._advance(world, number, None)
+        for number in range(self.staged):
+            world = self._hurried(world, number)
+            for sequencer in range(len(self.scripts), len(scripts)):
+                for following in self._of_client(world, sequencer, world.clients[sequencer]):
+                    world = self._hurried(following, sequencer)
+        world.trail = None
         return world
 
     def _scripts(self) -> list[Script]:
@@ -147,7 +161,7 @@ class Model:
                     yield self._hurried(following, number) if number in self.atomic else following
         if world.restarts:
             yield from (self._restarted(world, at) for at in range(len(self.sequencers)))
-        if not world.gone:
+        if self.mortal and not world.gone and self.may_die(world):
             for mortal in self.mortal:
                 died = world.child((mortal, "dies"))
                 died.gone = frozenset({mortal})
@@ -288,6 +302,11 @@ class Model:
                 facts = replace(facts, acked=facts.acked | {(stamp, row)})
                 self._see(world, row, Entry(stamp))
                 facts = replace(world.facts, acked=facts.acked)
+            case End("write", (stamp, row), Entry() as entry):
+                if entry.stamp == stamp:
+                    facts = replace(facts, acked=facts.acked | {(stamp, row)})
+                self._see(world, row, entry)
+                facts = replace(world.facts, acked=facts.acked)
             case End("tail", _, row):
                 if row <= floor[0]:
                     raise Violation(f"the tail is {row}, and row {floor[0]} was acknowledged before\n{world.story()}")
@@ -333,12 +352,10 @@ class Model:
                 raise Violation(f"the head of row {row} lacks what others have\n{world.story()}")
 
     def _judge_end(self, world: World) -> None:
-        """Everybody has come to an end: each batch is there once, and what was acknowledged is where it was said to
-        be.
-        """
+        """Everybody has come to an end: each batch is there once, and what was acknowledged is where it was."""
         log = final_log(world)
         for row, entry in world.facts.seen:
-            if log.get(row) != entry:
+            if log.get(row) != entry and not is_trimmed(world, row):
                 raise Violation(f"row {row} ends as {log.get(row)}, and {entry} was seen there\n{world.story()}")
         where: dict[Stamp, int] = {}
         for row, entry in log.items():
@@ -348,10 +365,16 @@ class Model:
                     raise Violation(f"{entry.stamp} is in rows {where[numbered]} and {row}\n{world.story()}")
                 where[numbered] = row
         for stamp, row in world.facts.acked:
-            if log.get(row) != Entry(stamp):
+            if log.get(row) != Entry(stamp) and not is_trimmed(world, row):
                 raise Violation(f"{stamp} was acknowledged in row {row}, which has {log.get(row)}\n{world.story()}")
         if self.judge is not None:
             self.judge(self, world)
+
+
+def is_trimmed(world: World, row: int) -> bool:
+    """Whether somebody has let the row go."""
+    assert world.raft.projection is not None
+    return any(row in world.units[unit].state.trims for unit in world.raft.projection.chain(row))
 
 
 def final_log(world: World) -> dict[int, Entry]:

@@ -8,11 +8,14 @@ from ithaca.engines.corfu.sequencing.entries import Stamp
 from ithaca.engines.corfu.sequencing.flows.appending import Writer, appended
 from ithaca.engines.corfu.sequencing.flows.beginning import begun
 from ithaca.engines.corfu.sequencing.flows.flow import Steps
-from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
+from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, fetched
 from ithaca.engines.corfu.sequencing.flows.opening import OpenedSession, opened
+from ithaca.engines.corfu.sequencing.flows.placing import placed_at
 from ithaca.engines.corfu.sequencing.flows.reading import read, tail
+from ithaca.engines.corfu.sequencing.flows.rebuilding import rebuilt
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.flows.settling import settled
+from ithaca.engines.corfu.sequencing.flows.trimming import trimmed_rows
 from ithaca.engines.corfu.sequencing.sequencer import Began
 
 # What a script wants beside what flows want
@@ -76,6 +79,34 @@ def appender(*numbers: int) -> Script:
                 return
 
     return script
+
+
+def writer_at(row: int) -> Script:
+    """Writes a row of its own choice."""
+
+    def script(handle: Handle) -> Steps[None]:
+        stamp = Stamp(handle.writer.producer, handle.writer.epoch, 1, 1, 0)
+        yield Begin("write", stamp)  # type: ignore[misc]
+        result = yield from placed_at(handle.knowledge, row, stamp)
+        yield End("write", (stamp, row), result)  # type: ignore[misc]
+
+    return script
+
+
+def trimmer(row: int) -> Script:
+    """Lets one row go."""
+
+    def script(handle: Handle) -> Steps[None]:
+        yield from trimmed_rows(handle.knowledge, row, row + 1)
+
+    return script
+
+
+def rebuilder(handle: Handle) -> Steps[None]:
+    """Has units copy what they lack, until there is nothing more."""
+    yield from fetched(handle.knowledge)
+    while (yield from rebuilt(handle.knowledge)):
+        pass
 
 
 def filler(row: int) -> Script:

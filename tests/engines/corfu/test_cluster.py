@@ -130,6 +130,10 @@ def test_other_engines_say_that_they_cannot(tmp_path: Path) -> None:
             log.fill(1)
         with pytest.raises(Unsupported, match="corfu"):
             log.trim_position(1)
+        with pytest.raises(Unsupported, match="corfu"):
+            log.write(1, [b"a"])
+        with pytest.raises(Unsupported, match="corfu"):
+            log.admin.units()
 
 
 def test_a_time_stands_for_where_the_order_was_then(cluster: Cluster) -> None:

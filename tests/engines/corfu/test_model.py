@@ -2,7 +2,17 @@
 
 import pytest
 from tests.engines.corfu.model import Model
-from tests.engines.corfu.scripts import appender, filler, opener, reader, sealer, tail_reader
+from tests.engines.corfu.scripts import (
+    appender,
+    filler,
+    opener,
+    reader,
+    rebuilder,
+    sealer,
+    tail_reader,
+    trimmer,
+    writer_at,
+)
 
 SCENARIOS = {
     "an append, and the epoch ends": lambda: Model([appender(1), sealer()]),
@@ -29,6 +39,27 @@ SCENARIOS = {
         [appender(1), opener("s")], sessions=("s",), producers={0: (1, 1)}, restarts=1
     ),
     "the last unit dies": lambda: Model([appender(1), sealer(2)], mortal=(2,)),
+    "two contend": lambda: Model([appender(1), appender(1)], contends=True),
+    "two contend, and the epoch ends": lambda: Model([appender(1), appender(1), sealer()], contends=True),
+    "they contend over two sets": lambda: Model([appender(1), appender(1)], sets=((1, 2), (3, 4)), contends=True),
+    "a tail while they contend": lambda: Model([appender(1), tail_reader, tail_reader], contends=True),
+    "from a sequencer to none": lambda: Model([appender(1), tail_reader, sealer(sequencer=0)]),
+    "from none to a sequencer": lambda: Model([appender(1), tail_reader, sealer(sequencer=1)], contends=True),
+    "a session is opened again while they contend": lambda: Model(
+        [appender(1), opener("s")], sessions=("s",), producers={0: (1, 1)}, contends=True
+    ),
+    "answers get lost while they contend": lambda: Model([appender(1), appender(1)], losses=1, contends=True),
+    "two choose the same row": lambda: Model([writer_at(0), writer_at(0)]),
+    "one chooses a row, another appends": lambda: Model([writer_at(1), appender(1, 2)]),
+    "one chooses a row, another fills it": lambda: Model([writer_at(0), filler(0)]),
+    "one chooses a row, and the epoch ends": lambda: Model([writer_at(0), appender(1), sealer()]),
+    "one chooses a row, another contends": lambda: Model([writer_at(0), appender(1)], contends=True),
+    "a spare copies, and a row is trimmed": lambda: Model(
+        [appender(1), sealer(2), rebuilder, trimmer(0)], spares=(3,), staged=2
+    ),
+    "a spare copies while the epoch ends": lambda: Model(
+        [appender(1), sealer(2), rebuilder, sealer()], spares=(3,), staged=2
+    ),
 }
 
 CAMPAIGN = {
@@ -42,6 +73,9 @@ CAMPAIGN = {
         [appender(1), filler(0), sealer(), sealer(1)]
     ),
     "two answers get lost while the epoch ends": lambda: Model([appender(1), filler(0), sealer()], losses=2),
+    "a session is opened again while they contend, and a reader fills": lambda: Model(
+        [appender(1), opener("s"), filler(0)], sessions=("s",), producers={0: (1, 1)}, contends=True
+    ),
     "two sets": lambda: Model([appender(1), appender(1), sealer(1)], sets=((1, 2), (3, 4))),
 }
 

@@ -12,6 +12,7 @@ from ithaca.engines.corfu.sequencing.commands import (
     Joined,
     NextEpoch,
     OpenSession,
+    Outcome,
     SessionIs,
     Settled,
     TrimLog,
@@ -31,7 +32,7 @@ class Group:
         self.state = ProjectionState()
         self.apply(FoundLog(UUID(int=9), MEMBERS, ((1, 2), (3, 4)), 1, 100))
 
-    def apply(self, command: Command) -> Known | SessionIs | Void:
+    def apply(self, command: Command) -> Outcome:
         outcome = self.state.apply(self.state.index + 1, command)
         assert ProjectionState.restored(self.state.snapshot()).snapshot() == self.state.snapshot()
         return outcome

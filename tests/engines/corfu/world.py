@@ -8,7 +8,7 @@ from typing import Any
 from ithaca.engines.corfu.sequencing import sequencer as sequencing
 from ithaca.engines.corfu.sequencing import unit as units
 from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, RowHolds
-from ithaca.engines.corfu.sequencing.commands import GetSessions, Grant
+from ithaca.engines.corfu.sequencing.commands import GetSession, GetSessions, Grant
 from ithaca.engines.corfu.sequencing.entries import Entry, Stamp
 from ithaca.engines.corfu.sequencing.flows.appending import Writer
 from ithaca.engines.corfu.sequencing.flows.flow import AskRaft
@@ -129,7 +129,8 @@ def _raft_state(raft: ProjectionState) -> Any:
 def _unit_state(unit: Unit[int]) -> Any:
     state = unit.state
     held = tuple(sorted((row, entry.stamp or 0) for row, entry in unit._held.items()))  # type: ignore[attr-defined]
-    return unit.epoch, unit.is_sealed, str(held), state.trims.below, state.trims.ranges, state.highest
+    placed = tuple((producer, *batches) for producer, batches in state.placed.items())
+    return unit.epoch, unit.is_sealed, str(held), state.trims.below, state.trims.ranges, state.highest, placed
 
 
 def _sequencer_state(each: Sequencer[int]) -> Any:
@@ -165,7 +166,7 @@ def _copied_raft(raft: ProjectionState) -> ProjectionState:
     return copied
 
 
-_IGNORED = frozenset({"patience", "pause", "units", "handle"})
+_IGNORED = frozenset({"patience", "pause", "units", "handle", "copying"})
 
 
 def frames(steps: Any) -> Any:
@@ -186,7 +187,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, int | str | tuple | Entry | None):
         return value
     if isinstance(value, Knowledge):
-        return _plain(value.known)
+        return _plain(value.known), value.reached
     if isinstance(value, Known):
         return value.projection.epoch, value.projection.is_begun, value.bound, value.trim
     if isinstance(value, AskRaft):
@@ -194,14 +195,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Projection):
         return value.epoch
     if isinstance(value, Writer):
-        return (value.producer, value.epoch, value.settled_row)
+        return (value.producer, value.epoch, value.settled_row, value.checked_epoch)
     if isinstance(value, OpenedSession):
         return _plain(value.writer), value.placed
     if isinstance(value, dict):
         return tuple((key, _plain(one)) for key, one in value.items())
     if isinstance(value, GeneratorType | Iterator):
         return None  # the place in the loop is in its variable
-    if isinstance(value, list | set):
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
+    if isinstance(value, set):
         return tuple(sorted(value))
     return value
 
@@ -243,5 +246,7 @@ def raft_answer(world: World, call: Any) -> Any:
         return world.raft.known
     if isinstance(call, GetSessions):
         return world.raft.sessions
+    if isinstance(call, GetSession):
+        return world.raft.session(call.producer)
     world.raft = _copied_raft(world.raft)
     return world.raft.apply(world.raft.index + 1, call)

@@ -17,7 +17,8 @@ from ithaca.model.addresses import parse_address
 from ithaca.model.errors import SessionExpired, SessionFenced, Unsupported
 from ithaca.protocol.codec import Message
 from ithaca.raft.events import Settings
-from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import dial
 from ithaca.server.options import ServerOptions
 from ithaca.storage.disk import OsDisk
 from ithaca.testing import Cluster

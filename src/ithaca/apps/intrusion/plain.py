@@ -5,7 +5,7 @@ With n readings x₁ … xₙ before it, their sum s and the sum of their square
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from ithaca.apps.intrusion.readings import Reading
@@ -36,15 +36,24 @@ def is_far_above(packets: int, total: int, squares: int) -> bool:
     return above > 0 and above * above > DEVIATIONS * DEVIATIONS * (WINDOW * squares - total * total)
 
 
+def judge(window: Sequence[int], position: int, reading: Reading) -> Alert | None:
+    """What there is to say of a reading behind these of its group."""
+    if len(window) < WINDOW:
+        return None
+    total, squares = sum(window), sum(packets * packets for packets in window)
+    if not is_far_above(reading.packets, total, squares):
+        return None
+    return Alert(position, reading.area, reading.sensor, reading.packets, total, squares)
+
+
 def detect(readings: Iterable[tuple[int, Reading]]) -> list[Alert]:
     """The alerts of readings with their positions, in the order of the log."""
     windows: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=WINDOW))
     alerts = []
     for position, reading in readings:
         window = windows[reading.area]
-        if len(window) == WINDOW:
-            total, squares = sum(window), sum(packets * packets for packets in window)
-            if is_far_above(reading.packets, total, squares):
-                alerts.append(Alert(position, reading.area, reading.sensor, reading.packets, total, squares))
+        alert = judge(window, position, reading)
+        if alert is not None:
+            alerts.append(alert)
         window.append(reading.packets)
     return alerts

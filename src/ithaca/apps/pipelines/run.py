@@ -18,7 +18,7 @@ from ithaca.model.engine import EngineName
 if TYPE_CHECKING:
     from ithaca.apps.pipelines.stage import Figures, Stage
 
-RECORDS: Final = {"marketplace": 20_000, "intrusion": 20_000, "fraud": 20_000, "trading": 10_000}
+RECORDS: Final = {"marketplace": 20_000, "intrusion": 20_000, "fraud": 20_000, "trading": 10_000, "alerts": 6_000}
 """The pipelines, and how many records each has unless told otherwise."""
 SHAPE: Final = Shape(shards=2, replicas=2, orderers=1)
 

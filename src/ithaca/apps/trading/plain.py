@@ -6,8 +6,8 @@ n·D, is `R = (n·y − Σy)·D − N·(n·x − Σx)`. It is k deviations away 
 """
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 from ithaca.apps.trading.ticks import PAIRS, Tick
 
@@ -63,10 +63,16 @@ def is_off(x: int, y: int, sums: Sums) -> bool:
 class PairRegression:
     """One pair, tick after tick."""
 
-    def __init__(self, pair: str) -> None:
+    def __init__(self, pair: str, kept: Sequence[Any] | None = None) -> None:
         self.pair = pair
-        self._last: list[int | None] = [None, None]
-        self._points: deque[tuple[int, int]] = deque(maxlen=WINDOW)
+        last, points, _ = kept or ([None, None], [], None)
+        self._last: list[int | None] = list(last)
+        self._points: deque[tuple[int, int]] = deque(((x, y) for x, y in points), maxlen=WINDOW)
+
+    def kept(self) -> tuple[list[int | None], list[tuple[int, int]], tuple[int, int] | None]:
+        """All of it, to go on with later, and the slope that a strategy would use: the weights of the model."""
+        is_full = len(self._points) == WINDOW
+        return self._last, list(self._points), slope(sums_of(self._points)) if is_full else None
 
     def tick(self, position: int, side: int, price_cents: int) -> Signal | None:
         """A new price of its first or second stock; what there is to say of the point."""

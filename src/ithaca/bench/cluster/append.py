@@ -71,7 +71,8 @@ def run_append(
     with workspace(parent) as directory, ExitStack() as stack:
         setting = asdict(settings) | surroundings(directory)
         cluster = stack.enter_context(measured_cluster(directory / "cluster", settings.cluster, progress))
-        team = stack.enter_context(producers(cluster.bootstrap, spread(cluster, settings.producers), settings.plan))
+        seats = spread(cluster, settings.producers)
+        team = stack.enter_context(producers(cluster.bootstrap, seats, settings.plan, cluster.tls))
         contenders: dict[str, Callable[[], Sample]] = {}
         if settings.ceiling is not None:
             bare = stack.enter_context(replicated_contenders(directory, settings.ceiling))
@@ -109,7 +110,7 @@ def cluster_contender(
         return lambda: team.measure(settings.seconds)
     assert isinstance(settings.cluster, Shape), "a running cluster is not trimmed by a measurement"
     progress("filling the cluster until it writes over trimmed segments")
-    log = stack.enter_context(ithaca.connect(cluster.bootstrap))
+    log = stack.enter_context(ithaca.connect(cluster.bootstrap, tls=cluster.tls))
     segment_records = len(cluster.shards) * settings.cluster.segment_bytes // settings.record_bytes
     trimmer = Trimmer(log, KEPT_SEGMENTS * segment_records)
     team.fill(WARM_UP_SEGMENTS * segment_records * settings.record_bytes, trimmer, wide=True)

@@ -78,12 +78,12 @@ def run_cluster_memory(parent: Path, settings: ClusterMemorySettings, progress: 
 def _pass_through(
     stack: ExitStack, cluster: Measured, settings: ClusterMemorySettings, progress: Progress
 ) -> dict[str, Any]:
-    log = stack.enter_context(ithaca.connect(cluster.bootstrap))
+    log = stack.enter_context(ithaca.connect(cluster.bootstrap, tls=cluster.tls))
     start = log.tail()
     follower = start_child(stack, "follower", follow, cluster.bootstrap, start)
     assert follower.answer() == "ready"
     plan = Plan(settings.record_bytes, settings.batch, WINDOW)
-    team = stack.enter_context(producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan))
+    team = stack.enter_context(producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan, cluster.tls))
     peaks = _Peaks(cluster.pids())
     trimmer = _BehindFollower(log, follower, settings.kept_bytes // settings.record_bytes)
 

@@ -89,10 +89,10 @@ def _run(
 def _fill(stack: ExitStack, cluster: Measured, settings: ReadSettings, progress: Progress) -> Reading:
     """Append what is read, in every shard alike; other records of a running cluster are left aside."""
     progress(f"appending {settings.bytes / 1e6:.0f} MB to read")
-    log = stack.enter_context(ithaca.connect(cluster.bootstrap))
+    log = stack.enter_context(ithaca.connect(cluster.bootstrap, tls=cluster.tls))
     start = log.tail()
     plan = Plan(settings.record_bytes, settings.batch, FILL_WINDOW)
-    with producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan) as team:
+    with producers(cluster.bootstrap, spread(cluster, len(cluster.shards)), plan, cluster.tls) as team:
         team.fill(settings.bytes)
     stop = log.tail()
     records = count_records(log, start, stop)

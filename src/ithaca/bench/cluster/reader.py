@@ -43,6 +43,8 @@ class Reading:
     batch: int
     seconds: float
     loopback: Loopback
+    positions: tuple[int, ...] = ()
+    """Some that hold a record, for single reads; any place in the range where that is dense enough."""
 
 
 class Reader:
@@ -138,7 +140,10 @@ def _points(log: ClusterLog, reading: Reading) -> Sample:
     def read_one(turn: int) -> None:
         while True:
             try:
-                log.read(chosen.randrange(reading.start, reading.stop))
+                if reading.positions:
+                    log.read(chosen.choice(reading.positions))
+                else:
+                    log.read(chosen.randrange(reading.start, reading.stop))
                 return
             except EmptyPosition:
                 continue  # the next place may hold a record; the time counts

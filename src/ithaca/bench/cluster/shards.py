@@ -31,7 +31,7 @@ def run_compare_shards(parent: Path, settings: AppendSettings, progress: Progres
             this = replace(shape, shards=shards)
             cluster = stack.enter_context(measured_cluster(directory / name, this, progress))
             shards_of = spread(cluster, settings.producers)
-            team = stack.enter_context(producers(cluster.bootstrap, shards_of, settings.plan))
+            team = stack.enter_context(producers(cluster.bootstrap, shards_of, settings.plan, cluster.tls))
             contenders[name] = cluster_contender(stack, cluster, team, replace(settings, cluster=this), progress)
         samples = interleave(contenders, settings.rounds, progress)
     report = {name: summarize(of_one) for name, of_one in samples.items()}

@@ -10,6 +10,7 @@ from ithaca.bench.measure import Progress
 from ithaca.cluster.status import ClusterStatus, cluster_status, places_of
 from ithaca.cluster.temporary import Shape, temporary_cluster
 from ithaca.model.addresses import parse_address
+from ithaca.model.security.tls import TLS, tls_from_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +19,20 @@ class Measured:
 
     bootstrap: str
     shards: tuple[int, ...]
+    tls: TLS | None = None
 
     def pids(self) -> dict[str, int]:
         """The process of every server that answers, by name."""
-        status = status_of(self.bootstrap)
+        status = status_of(self.bootstrap, self.tls)
         return {server.place.name: int(server.status["pid"]) for server in status.servers if server.status is not None}
 
 
-def status_of(bootstrap: str) -> ClusterStatus:
+def status_of(bootstrap: str, tls: TLS | None) -> ClusterStatus:
     """What every server of the cluster says of itself."""
 
     async def ask() -> ClusterStatus:
         addresses = [parse_address(each.strip()) for each in bootstrap.split(",")]
-        return await cluster_status(await places_of(addresses))
+        return await cluster_status(await places_of(addresses, tls), tls)
 
     return asyncio.run(ask())
 
@@ -39,8 +41,9 @@ def status_of(bootstrap: str) -> ClusterStatus:
 def measured_cluster(directory: Path, cluster: str | Shape, progress: Progress) -> Iterator[Measured]:
     """The running cluster at a bootstrap address, left as it is; or a fresh one of this shape, in `directory`."""
     if isinstance(cluster, str):
-        shards = {server.place.shard for server in status_of(cluster).servers}
-        yield Measured(cluster, tuple(sorted(shard for shard in shards if shard is not None)))
+        tls = tls_from_environment()
+        shards = {server.place.shard for server in status_of(cluster, tls).servers}
+        yield Measured(cluster, tuple(sorted(shard for shard in shards if shard is not None)), tls)
         return
     with temporary_cluster(directory, cluster, progress) as started:
-        yield Measured(started.bootstrap, tuple(shard.shard for shard in started.file.shards))
+        yield Measured(started.bootstrap, tuple(shard.shard for shard in started.file.shards), started.tls)

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from ithaca.bench.children import Child, start_child
-from ithaca.bench.emulation.orderers import OrderingLayer, cpu_s, last_words, ordering_layer
+from ithaca.bench.emulation.orderers import OrderingLayer, last_words, ordering_layer
 from ithaca.bench.emulation.plan import Counted, Turn, Upwards
 from ithaca.bench.emulation.process import DRAIN_TIMEOUT_S, emulate
 from ithaca.bench.emulation.shards import REPLICAS, Durations
@@ -26,6 +26,7 @@ from ithaca.bench.measure import Progress
 from ithaca.bench.memory import private_memory_bytes
 from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.profiles import draw_profiles
+from ithaca.bench.server_processes import cpu_s
 from ithaca.cluster.temporary import terminations_raised
 from ithaca.model.errors import Corrupt, DeadlineExceeded, InvalidInput, Unavailable
 from ithaca.model.limits import CONNECTIONS_MAX, REPORT_INTERVAL_S

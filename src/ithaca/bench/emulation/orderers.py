@@ -1,14 +1,13 @@
 """The ordering layer of an emulation: real orderers and aggregators, each a process, without any storage server."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ithaca.bench.emulation.shards import REPLICAS
-from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers
+from ithaca.bench.server_processes import ServerProcess, cpu_s, start_server, stop_servers
 from ithaca.client.asking import ask_status
 from ithaca.cluster.layout import local_cluster, servers_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
@@ -23,7 +22,6 @@ from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
 ATTACHED_POLL_S = 0.05
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class OrderingLayer:
     async def await_aggregators(self, leader: Address) -> None:
         """Wait until all of them have attached."""
         async with asyncio.timeout(CLUSTER_START_TIMEOUT_S):
-            while len((await ask_status(leader))["aggregators"]) < len(self.aggregators):  # noqa: ASYNC110
+            while len((await ask_status(leader, None))["aggregators"]) < len(self.aggregators):  # noqa: ASYNC110
                 await asyncio.sleep(ATTACHED_POLL_S)
 
 
@@ -100,9 +98,3 @@ def last_words(layer: OrderingLayer, lines: int = 5) -> str:
     names = [place.name for place in _places(layer.file)]
     said = (log_path(layer.directory, name).read_text(errors="replace").splitlines()[-lines:] for name in names)
     return " | ".join(line for each in said for line in each)
-
-
-def cpu_s(pid: int) -> float:
-    """The user and system time that a process has used so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S

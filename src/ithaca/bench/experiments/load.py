@@ -7,11 +7,13 @@ equally many as far as that goes.
 
 import asyncio
 import math
+import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -20,6 +22,7 @@ import uvloop
 import ithaca.aio
 from ithaca.bench.bare import values_of
 from ithaca.bench.children import ANSWER_TIMEOUT_S, Child, start_child
+from ithaca.bench.experiments.schedule import Schedule, evenly
 from ithaca.bench.experiments.timeline import Timeline
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.interface.awaited import ClusterLog
@@ -27,8 +30,14 @@ from ithaca.model.limits import GIB
 
 LEAD_S = 0.1
 """From telling the load to its start."""
+OPENING = b"opening"
+"""The first record of each client, before any turn."""
 LEFT_OVER_S = 30.0
 """How long after a turn the last answers are waited for."""
+
+STAMP = struct.Struct("<d")
+Events = Callable[[int], Iterator[tuple[bytes, bytes]]]
+"""Keys and values of a source, as many as are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +47,18 @@ class LoadPlan:
     clients: int
     record_bytes: int
     batch: int
+    stamped: bool = False
+    """Whether records begin with the time at which they were due (`STAMP`), by the monotonic clock."""
+    events: Events | None = None
+    """Records of an application, instead of random bytes; a client is one of its sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """So many batches a second of all clients together, from when until when by the monotonic clock."""
+    """Batches as they are due, from when on by the monotonic clock."""
 
     start_s: float
-    seconds: float
-    batches_per_s: float
+    schedule: Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,8 @@ def load(parent: Connection, bootstrap: str, plan: LoadPlan) -> None:
 
 async def _load(parent: Connection, bootstrap: str, plan: LoadPlan) -> None:
     loop = asyncio.get_running_loop()
-    values = values_of(plan.record_bytes, plan.batch)
+    filling = values_of(plan.record_bytes, plan.batch)
+    batches = [_Batches(plan, client, filling) for client in range(plan.clients)]
     seats = Seats(plan.clients)
     async with AsyncExitStack() as stack:
         logs = [
@@ -110,8 +123,8 @@ async def _load(parent: Connection, bootstrap: str, plan: LoadPlan) -> None:
             )
             for client in range(plan.clients)
         ]
-        clients = _Clients(logs, values)
-        await asyncio.gather(*(log.append_many(values[0]) for log in logs))  # their sessions are open from here on
+        clients = _Clients(logs, batches)
+        await asyncio.gather(*(log.append_many([OPENING]) for log in logs))  # their sessions are open from here on
         parent.send("ready")
         asked = loop.run_in_executor(None, parent.recv)
         while True:
@@ -126,12 +139,36 @@ async def _load(parent: Connection, bootstrap: str, plan: LoadPlan) -> None:
             parent.send(working.result())
 
 
+class _Batches:
+    """What a client sends, batch after batch."""
+
+    def __init__(self, plan: LoadPlan, client: int, filling: Sequence[list[bytes]]) -> None:
+        self._plan = plan
+        self._filling = filling
+        self._events = None if plan.events is None else plan.events(client)
+        self._sent = 0
+
+    def next(self, due_s: float) -> tuple[list[bytes], list[bytes | None] | None]:
+        """Values, and keys if there are any."""
+        self._sent += 1
+        keys: list[bytes | None] | None = None
+        if self._events is None:
+            values = self._filling[self._sent % len(self._filling)]
+        else:
+            pairs = list(islice(self._events, self._plan.batch))
+            keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+        if self._plan.stamped:
+            stamp = STAMP.pack(due_s)
+            values = [stamp + (value if keys else value[STAMP.size :]) for value in values]
+        return values, keys
+
+
 class _Clients:
     """The handles, and what they have sent in a turn."""
 
-    def __init__(self, logs: Sequence[ClusterLog], values: list[list[bytes]]) -> None:
+    def __init__(self, logs: Sequence[ClusterLog], batches: Sequence[_Batches]) -> None:
         self._logs = logs
-        self._values = values
+        self._batches = batches
         self._homes = [-1] * len(logs)
         self._start_s = 0.0
         self._due_s: list[float] = []
@@ -140,18 +177,18 @@ class _Clients:
         self._shard: list[int] = []
 
     async def open(self, turn: OpenTurn) -> Ended:
-        """Batches are sent when they are due, by one client after the other."""
+        """Batches are sent when they are due."""
         self._begin(turn.start_s)
+        schedule = turn.schedule
         sent: set[asyncio.Task[None]] = set()
-        for number in range(max(1, int(turn.seconds * turn.batches_per_s))):
-            due_s = number / turn.batches_per_s
+        for client, due_s in zip(schedule.client.tolist(), schedule.due_s.tolist(), strict=True):
             early_s = turn.start_s + due_s - time.monotonic()
             if early_s > 0:
                 await asyncio.sleep(early_s)
-            task = asyncio.create_task(self._append(number % len(self._logs), due_s))
+            task = asyncio.create_task(self._append(client, due_s))
             sent.add(task)
             task.add_done_callback(sent.discard)
-        await asyncio.sleep(max(0.0, turn.start_s + turn.seconds - time.monotonic()))
+        await asyncio.sleep(max(0.0, turn.start_s + schedule.seconds - time.monotonic()))
         if sent:
             await asyncio.wait(sent, timeout=LEFT_OVER_S)
         return self._ended()
@@ -178,8 +215,13 @@ class _Clients:
         done_s.append(math.nan)
         self._client.append(client)
         shards.append(-1)
+        values, keys = self._batches[client].next(self._start_s + due_s)
         try:
-            receipt = await self._logs[client].append_many(self._values[number % len(self._values)])
+            log = self._logs[client]
+            if len(values) == 1:  # those that wait together go together
+                receipt = await log.append(values[0], key=None if keys is None else keys[0])
+            else:
+                receipt = await log.append_many(values, keys=keys)
         except IthacaError:
             return  # it stays without an end, and is counted as failed
         done_s[number] = time.monotonic() - self._start_s
@@ -207,11 +249,15 @@ class Load:
     def run(
         self, seconds: float, batches_per_s: float, meanwhile: Callable[[float], None] = lambda start_s: None
     ) -> Timeline:
+        """One turn of open loop, all clients alike; `meanwhile` as below."""
+        return self.follow(evenly(seconds, batches_per_s, self._plan.clients), meanwhile)
+
+    def follow(self, schedule: Schedule, meanwhile: Callable[[float], None] = lambda start_s: None) -> Timeline:
         """One turn of open loop; `meanwhile` is told when it starts by the monotonic clock, and may take its time."""
         start_s = time.monotonic() + LEAD_S
-        self._child.ask(OpenTurn(start_s, seconds, batches_per_s))
+        self._child.ask(OpenTurn(start_s, schedule))
         meanwhile(start_s)
-        return self._answer(seconds)
+        return self._answer(schedule.seconds)
 
     def capacity(self, seconds: float, window: int) -> float:
         """Batches a second with so many in flight for each client."""

@@ -7,13 +7,14 @@ D/spares/cluster.toml   the same and the spare shards; their servers read it
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+import signal
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from ithaca.bench.measure import Progress
-from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers
+from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers, writes, written_bytes
 from ithaca.client.asking import ask_status
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
@@ -30,14 +31,17 @@ from ithaca.model.errors import DeadlineExceeded, IthacaError, Unavailable
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
+Command = Callable[[Path, ServerPlace], list[str] | None]
+"""How to run a server of the file in a directory, where that is not the usual way."""
 _POLL_S = 0.05
 
 
 class Servers:
     """The servers of one cluster, each a process of ours, and spare ones that no shard is made of yet."""
 
-    def __init__(self, directory: Path, shape: Shape) -> None:
+    def __init__(self, directory: Path, shape: Shape, command: Command | None = None) -> None:
         self._directory = directory
+        self._command = command
         self._spares = directory / "spares"
         self._replicas = shape.replicas
         self._file = shaped(shape, free_ports(shape.orderers + shape.shards * shape.replicas + shape.spares))
@@ -62,13 +66,19 @@ class Servers:
 
     def start(self, name: str) -> None:
         directory = self._directory if name in self._of_file else self._spares
-        self._processes[name] = start_server(directory, self._places[name], self._directory)
+        place = self._places[name]
+        command = None if self._command is None else self._command(directory, place)
+        self._processes[name] = start_server(directory, place, self._directory, command)
 
     def kill(self, name: str) -> None:
         """End it as `kill -9` does; it stays down."""
         process = self._processes.pop(name)
         process.kill()
         process.wait()
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Have it stand still, or go on."""
+        self._processes[name].send_signal(number)
 
     def leader(self) -> str:
         """The orderer that leads."""
@@ -81,10 +91,18 @@ class Servers:
     def _orderers_by_role(self) -> list[str]:
         """Orderers, the one that leads first."""
         orderers = [place for place in self._places.values() if place.role == "orderer"]
-        leader = asyncio.run(cluster_status(orderers)).leader
+        leader = asyncio.run(cluster_status(orderers, None)).leader
         if leader is None:
             raise Unavailable("no orderer leads")
         return sorted((place.name for place in orderers), key=lambda name: name != leader.place.name)
+
+    def written_bytes(self) -> int:
+        """What all of them have had the kernel write to the disk."""
+        return sum(written_bytes(process) for process in self._processes.values())
+
+    def writes(self) -> int:
+        """How often all of them have written to anything."""
+        return sum(writes(process) for process in self._processes.values())
 
     # Shards
 
@@ -140,7 +158,7 @@ class Servers:
                 progress(text)
 
         try:
-            asyncio.run(_within(healthy(places, tell), f"the cluster is not healthy: {newest[-1]}"))
+            asyncio.run(_within(healthy(places, None, tell), f"the cluster is not healthy: {newest[-1]}"))
         except DeadlineExceeded as error:
             lines = LogReader(self._directory, None).last(LAST_WORDS)
             last = " | ".join(f"{line.name}: {line.text}" for line in lines)
@@ -152,9 +170,11 @@ class Servers:
 
 
 @contextmanager
-def experiment_servers(directory: Path, shape: Shape, progress: Progress) -> Iterator[Servers]:
+def experiment_servers(
+    directory: Path, shape: Shape, progress: Progress, command: Command | None = None
+) -> Iterator[Servers]:
     """A cluster that is healthy, in a directory that is not there yet; stopped at the end, whatever happened."""
-    servers = Servers(directory, shape)
+    servers = Servers(directory, shape, command)
     with terminations_raised():
         try:
             servers.start_all(progress)
@@ -174,6 +194,6 @@ async def _listening(places: Sequence[ServerPlace]) -> None:
     for place in places:
         while True:
             with suppress(IthacaError):
-                await ask_status(place.address)
+                await ask_status(place.address, None)
                 break
             await asyncio.sleep(_POLL_S)

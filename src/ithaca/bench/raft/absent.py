@@ -1,6 +1,7 @@
 """`ithaca bench raft catch-up|failover`: a follower that missed a lot, and a leader that is killed, under appends."""
 
 import time
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -12,7 +13,6 @@ from ithaca.bench.measure import Progress
 from ithaca.bench.place import payload, surroundings, workspace
 from ithaca.bench.raft.group import running_group
 
-SLICE_S = 1.0
 CATCH_UP_S_MAX = 600.0
 
 
@@ -22,39 +22,45 @@ class CatchUpSettings:
     record_bytes: int = 4096
     batch: int = 64
     window: int = 4
-    seconds: float = 5.0
-    """Of the undisturbed rate, before and after."""
+    seconds: float = 0.5
+    """Of each measurement: shorter than what servers wait for one that says nothing."""
 
 
 def run_catch_up(parent: Path, settings: CatchUpSettings, progress: Progress) -> dict[str, Any]:
-    """The rate of appends with all servers, and while one that missed so many bytes copies them."""
+    """The rate of appends while a follower that missed so many bytes copies them, in turns with a group without one.
+
+    In the turns of the other group that follower is stopped. So both meet the same machine, however busy it is.
+    """
     plan = Plan(settings.record_bytes, settings.batch, settings.window)
-    with workspace(parent) as directory, running_group(directory / "group", "shared", progress) as group:
+    with workspace(parent) as directory, ExitStack() as stack:
         setting = asdict(settings) | surroundings(directory)
-        with producers(group.bootstrap, [None], plan) as team:
-            team.measure(0.5)
-            before = team.measure(settings.seconds).bytes_per_s
-            follower = next(number for number in group.tails() if number != group.leader())
-            group.kill(follower)
-            progress(f"appending {settings.missed_bytes:,} bytes that one follower misses")
-            team.fill(settings.missed_bytes, wide=True)
-            group.start(follower)
-            rates: list[float] = []
-            began = time.monotonic()
-            while time.monotonic() - began < CATCH_UP_S_MAX:
-                tails = group.tails()
-                progress(f"server {follower} is at position {tails.get(follower, 1):,} of {max(tails.values()):,}")
-                if max(tails.values()) - tails.get(follower, 0) <= 2 * settings.batch * settings.window and rates:
-                    break
-                rates.append(team.measure(SLICE_S).bytes_per_s)
-            seconds = time.monotonic() - began
-            after = team.measure(settings.seconds).bytes_per_s
-    undisturbed = (before + after) / 2
+        groups = [stack.enter_context(running_group(directory / name, "shared", progress)) for name in ("one", "other")]
+        teams = [stack.enter_context(producers(group.bootstrap, [None], plan)) for group in groups]
+        for team in teams:
+            team.measure(settings.seconds)
+        (group, _), (team, quiet) = groups, teams
+        follower = next(number for number in group.tails() if number != group.leader())
+        group.kill(follower)
+        progress(f"appending {settings.missed_bytes:,} bytes that one follower misses")
+        team.fill(settings.missed_bytes, wide=True)
+        group.start(follower)
+        rates: list[tuple[float, float]] = []
+        began = time.monotonic()
+        while time.monotonic() - began < CATCH_UP_S_MAX:
+            tails = group.tails()
+            progress(f"server {follower} is at position {tails.get(follower, 1):,} of {max(tails.values()):,}")
+            if max(tails.values()) - tails.get(follower, 0) <= 2 * settings.batch * settings.window and rates:
+                break
+            during = team.measure(settings.seconds).bytes_per_s
+            with group.stopped(follower):
+                rates.append((during, quiet.measure(settings.seconds).bytes_per_s))
+        seconds = time.monotonic() - began
     return {
         "bench": "raft catch-up",
-        "undisturbed_bytes_per_s": [round(before), round(after)],
-        "during_bytes_per_s": [round(each) for each in rates],
-        "share": round(median(rates) / undisturbed, 3),
+        "during_bytes_per_s": round(median(during for during, _ in rates)),
+        "undisturbed_bytes_per_s": round(median(undisturbed for _, undisturbed in rates)),
+        "share": round(median(during / undisturbed for during, undisturbed in rates), 3),
+        "shares": [round(during / undisturbed, 3) for during, undisturbed in rates],
         "catch_up_s": round(seconds, 2),
         "settings": setting,
     }

@@ -3,15 +3,15 @@
 Both sync on a majority before they acknowledge, and are measured in turns: lone appends, and batches in flight.
 """
 
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ithaca.bench.cluster.producers import Plan, producers
-from ithaca.bench.measure import Progress, interleave, ratios, summarize
+from ithaca.bench.cluster.contest import Load, contest, running_clusters
+from ithaca.bench.cluster.producers import Plan
+from ithaca.bench.measure import Progress
 from ithaca.bench.place import surroundings, workspace
-from ithaca.cluster.temporary import Shape, temporary_cluster
+from ithaca.cluster.temporary import Shape
 
 SHAPES = {"raft": Shape(1, 1, 3, engine="raft"), "scalog": Shape(1, 2, 3)}
 
@@ -27,23 +27,14 @@ class BesideSettings:
 
 def run_beside(parent: Path, settings: BesideSettings, progress: Progress) -> dict[str, Any]:
     """Rates and latencies of both, and the ratios within each round."""
-    lone = Plan(settings.record_bytes, 1, 1)
-    batches = Plan(settings.record_bytes, settings.batch, settings.window)
-    with workspace(parent) as directory, ExitStack() as stack:
+    plans = {
+        "lone": Plan(settings.record_bytes, 1, 1),
+        "batches": Plan(settings.record_bytes, settings.batch, settings.window),
+    }
+    with workspace(parent) as directory, running_clusters(directory, SHAPES, progress) as clusters:
         setting = asdict(settings) | surroundings(directory)
-        clusters = {
-            name: stack.enter_context(temporary_cluster(directory / name, shape, progress))
-            for name, shape in SHAPES.items()
+        found = {
+            kind: contest(clusters, Load(plan, settings.seconds, settings.rounds), progress)
+            for kind, plan in plans.items()
         }
-        found: dict[str, Any] = {}
-        for kind, plan in {"lone": lone, "batches": batches}.items():
-            with ExitStack() as teams:
-                contenders = {}
-                for name, cluster in clusters.items():
-                    team = teams.enter_context(producers(cluster.bootstrap, [None], plan))
-                    team.measure(min(0.5, settings.seconds))
-                    contenders[name] = lambda team=team: team.measure(settings.seconds)
-                samples = interleave(contenders, settings.rounds, progress)
-            found[kind] = {name: summarize(of_one) for name, of_one in samples.items()}
-            found[kind]["ratios"] = ratios(samples["raft"], samples["scalog"])
     return {"bench": "raft beside", **found, "settings": setting}

@@ -1,5 +1,6 @@
 """Three servers of a variant as processes of a measurement: killed, started again, and looked at."""
 
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import ithaca
 from ithaca.bench.measure import Progress
-from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers
+from ithaca.bench.server_processes import ServerProcess, start_server, stop_servers, written_bytes
 from ithaca.cluster.layout import bootstrap_of, local_cluster, orderers_of
 from ithaca.cluster.ports import free_ports
 from ithaca.model.config.cluster import ClusterFile
@@ -44,6 +45,15 @@ class Group:
         self._processes[number].kill()
         self._processes[number].wait()
 
+    @contextmanager
+    def stopped(self, number: int) -> Iterator[None]:
+        """Have a server do nothing for a while."""
+        self._processes[number].send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._processes[number].send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         stop_servers(list(self._processes.values()))
 
@@ -64,15 +74,7 @@ class Group:
 
     def written_bytes(self) -> int:
         """What all servers have had the kernel write to the disk."""
-        return sum(_written_bytes(process.pid) for process in self._processes.values())
-
-
-def _written_bytes(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/io").read_text().splitlines():
-        name, _, count = line.partition(": ")
-        if name == "write_bytes":
-            return int(count)
-    raise AssertionError("the kernel does not count what processes write")
+        return sum(written_bytes(process) for process in self._processes.values())
 
 
 @contextmanager

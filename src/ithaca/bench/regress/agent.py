@@ -22,7 +22,6 @@ POOL_BYTES = 16 << 20
 """Values are slices of so much, so that consecutive ones differ."""
 WARM_BYTES = 1 << 20
 TRIM_S = 0.05
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Trimmer(threading.Thread):
@@ -53,9 +52,11 @@ class Trimmer(threading.Thread):
 
 
 def cpu_seconds(pid: int) -> float:
-    """What all threads of a process have used so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    """What all threads of a process have used so far.
+
+    By the clock that Linux keeps of each process, in nanoseconds: /proc counts hundredths of a second.
+    """
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def processes(cluster: TemporaryCluster) -> dict[str, int]:

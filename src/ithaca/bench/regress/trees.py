@@ -45,10 +45,12 @@ def other_tree(against: str, this: Tree, directory: Path) -> Iterator[Tree]:
             f"{against!r} is neither a commit of {this.root} nor a directory with src/ithaca in it"
         ) from None
     directory.mkdir()
-    with subprocess.Popen(["git", "-C", str(this.root), "archive", commit, "src"], stdout=subprocess.PIPE) as archive:
-        assert archive.stdout is not None
-        with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
-            files.extractall(directory, filter="data")
+    archive = directory / "src.tar"
+    _git(this.root, "archive", "--output", str(archive), commit, "src")
+    with tarfile.open(archive) as files:
+        files.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)  # new in 3.11.4
+        files.extractall(directory)
+    archive.unlink()
     yield Tree(commit, directory)
 
 

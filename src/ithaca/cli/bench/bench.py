@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli.bench import cluster, compare, emulate, experiments, objects, raft, regress, spark
+from ithaca.cli.bench import cluster, compare, corfu, emulate, experiments, objects, raft, regress, spark, speculation
 from ithaca.cli.bench.options import (
     BENCH_DIRECTORY,
     BatchOption,
@@ -195,3 +195,5 @@ app.command(epilog=objects.VERSIONS_EXAMPLES)(objects.versions)
 app.command(epilog=compare.COMPARE_EXAMPLES)(compare.compare)
 app.command(epilog=regress.REGRESS_EXAMPLES)(regress.regress)
 app.add_typer(raft.app, name="raft")
+app.add_typer(corfu.app, name="corfu")
+app.add_typer(speculation.app, name="speculation")

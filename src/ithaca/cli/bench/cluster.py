@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,14 +22,20 @@ from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import JsonOption, examples, parse_size
 from ithaca.cli.progress import status_line
 
+if TYPE_CHECKING:
+    from ithaca.cluster.temporary import Shape
+
 APPEND_EXAMPLES = examples(
     "ithaca bench append",
     "ithaca bench append --batch 1000 --record-bytes 100",
     "ithaca bench append --shards 2 --compare-shards",
+    "ithaca bench append --compare-tls",
     "ithaca bench append --dir /dev/shm/bench --profile ./flames   (a memory disk: the CPU's share)",
     "ithaca bench append -b 127.0.0.1:7600 --producers 4 --window 8",
 )
-LATENCY_EXAMPLES = examples("ithaca bench latency", "ithaca bench latency --record-bytes 100 --json")
+LATENCY_EXAMPLES = examples(
+    "ithaca bench latency", "ithaca bench latency --compare-tls", "ithaca bench latency --record-bytes 100 --json"
+)
 SUBSCRIBE_EXAMPLES = examples("ithaca bench subscribe", "ithaca bench subscribe --shards 2 --bytes 1G")
 READ_EXAMPLES = examples("ithaca bench read", "ithaca bench read --record-bytes 100 --bytes 64M")
 
@@ -38,6 +44,11 @@ FillOption = Annotated[
     typer.Option(
         "--bytes", parser=parse_size, metavar="SIZE", show_default="512M", help="What the log is filled with."
     ),
+]
+
+
+CompareTlsOption = Annotated[
+    bool, typer.Option("--compare-tls", help="Alternate with a cluster that has TLS, instead of the ceiling.")
 ]
 
 
@@ -76,6 +87,7 @@ def append(
     compare_shards: Annotated[
         bool, typer.Option("--compare-shards", help="Alternate with a cluster of one shard, instead of the ceiling.")
     ] = False,
+    compare_tls: CompareTlsOption = False,
 ) -> None:
     """Appends to a cluster, in turns with the same bytes through two bare servers.
 
@@ -84,10 +96,14 @@ def append(
     """
     from ithaca.bench.cluster.append import AppendSettings, run_append
     from ithaca.bench.cluster.shards import run_compare_shards
+    from ithaca.bench.cluster.tls import run_compare_tls
 
     if compare_shards and run.bootstrap is None and fresh.shards is None:
         fresh = replace(fresh, shards=2)
     cluster = fresh.unless(run.bootstrap)
+    if compare_tls and compare_shards:
+        raise typer.BadParameter("compare one thing at a time: --compare-shards or --compare-tls")
+    _check_compared(run, cluster, compare_tls)
     if isinstance(cluster, str) and (recycle or compare_shards):
         raise typer.BadParameter("--recycle and --compare-shards need a cluster of their own; leave --bootstrap out")
     if not isinstance(cluster, str) and compare_shards and cluster.shards == 1:
@@ -104,16 +120,29 @@ def append(
         rounds=run.rounds,
         recycle=recycle,
     )
-    run.measure(run_compare_shards if compare_shards else run_append, settings)
+    compare = run_compare_shards if compare_shards else run_compare_tls if compare_tls else run_append
+    run.measure(compare, settings)
 
 
 @with_groups
-def latency(*, run: Run, seconds: SecondsOption = 2.0, fresh: FreshCluster) -> None:
+def latency(
+    *, run: Run, seconds: SecondsOption = 2.0, fresh: FreshCluster, compare_tls: CompareTlsOption = False
+) -> None:
     """How long a lone append takes: one record, one in flight, until its receipt."""
     from ithaca.bench.cluster.append import AppendSettings, run_latency
+    from ithaca.bench.cluster.tls import run_compare_tls_latency
 
     cluster = fresh.unless(run.bootstrap)
-    run.measure(run_latency, AppendSettings(cluster, record_bytes=run.record_bytes, seconds=seconds, rounds=run.rounds))
+    _check_compared(run, cluster, compare_tls)
+    settings = AppendSettings(cluster, record_bytes=run.record_bytes, seconds=seconds, rounds=run.rounds)
+    run.measure(run_compare_tls_latency if compare_tls else run_latency, settings)
+
+
+def _check_compared(run: Run, cluster: "str | Shape", compare_tls: bool) -> None:
+    if compare_tls and isinstance(cluster, str):
+        raise typer.BadParameter("--compare-tls needs clusters of its own; leave --bootstrap out")
+    if compare_tls and run.profile is not None:
+        raise typer.BadParameter("profile one cluster at a time; leave --compare-tls out")
 
 
 @with_groups

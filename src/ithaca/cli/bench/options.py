@@ -33,6 +33,8 @@ SegmentOption = Annotated[
         parser=parse_size, metavar="SIZE", show_default="64M", help="Bytes per file, of the log and of the ceiling."
     ),
 ]
+PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it into this PNG file.")]
+WindowOption = Annotated[int, typer.Option(min=1, help="Batches in flight per producer.")]
 RoundsOption = Annotated[int, typer.Option(min=1, help="Rounds; medians over them are printed.")]
 ProfileOption = Annotated[
     Path | None,

@@ -1,17 +1,25 @@
 """`ithaca bench raft ...`: wires the command line to the measurements of the engine raft."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ithaca.cli.bench.objects import parse_counts
-from ithaca.cli.bench.options import BENCH_DIRECTORY, DirectoryOption, RecordBytesOption, RoundsOption, SecondsOption
-from ithaca.cli.bench.report import print_surroundings
+from ithaca.cli.bench.options import (
+    BENCH_DIRECTORY,
+    DirectoryOption,
+    PlotOption,
+    RecordBytesOption,
+    RoundsOption,
+    SecondsOption,
+    WindowOption,
+)
+from ithaca.cli.bench.report import measured, print_table
+from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import JsonOption, examples, parse_size
-from ithaca.cli.output import emit_json, note
-from ithaca.cli.progress import status_line
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,51 +27,56 @@ app = typer.Typer(
     epilog=examples("ithaca bench raft sharing", "ithaca bench raft beside", "ithaca bench raft failover"),
 )
 
-PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it into this PNG file.")]
 SizesOption = Annotated[str, typer.Option("--record-bytes", metavar="N,...", help="Bytes of each record.")]
 BatchesOption = Annotated[str, typer.Option("--batch", metavar="N,...", help="Records of each batch.")]
 ProducersOption = Annotated[int, typer.Option(min=1, help="Processes that append.")]
-WindowOption = Annotated[int, typer.Option(min=1, help="Batches in flight per producer.")]
+
+
+@dataclass(frozen=True, slots=True)
+class VariantOptions:
+    """How variants of the engine are measured in turns."""
+
+    batch: BatchesOption = "1,64"
+    producers: ProducersOption = 1
+    window: WindowOption = 8
+    seconds: SecondsOption = 2.0
+    rounds: RoundsOption = 3
+    plot: PlotOption = None
+    as_json: JsonOption = False
+    directory: DirectoryOption = BENCH_DIRECTORY
+
+    def measure(self, run: Callable[..., dict[str, Any]], record_bytes: str) -> None:
+        from ithaca.bench.raft.sharing import VariantSettings
+
+        sizes, batches = parse_counts(record_bytes), parse_counts(self.batch)
+        settings = VariantSettings(sizes, batches, self.producers, self.window, self.seconds, self.rounds)
+        _measure_variants(run, self.directory, settings, self.plot, self.as_json)
 
 
 @app.command(epilog=examples("ithaca bench raft sharing --record-bytes 128,1024,4096 --batch 1,64 --plot sharing.png"))
+@with_groups
 def sharing(
-    directory: DirectoryOption = BENCH_DIRECTORY,
+    *,
     record_bytes: SizesOption = "512,4096",
-    batch: BatchesOption = "1,64",
-    producers: ProducersOption = 1,
-    window: WindowOption = 8,
-    seconds: SecondsOption = 2.0,
-    rounds: RoundsOption = 3,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
+    options: VariantOptions,
 ) -> None:
     """Log sharing in turns with a store that writes payloads twice: rates, and bytes on the disk."""
-    from ithaca.bench.raft.sharing import VariantSettings, run_sharing
+    from ithaca.bench.raft.sharing import run_sharing
 
-    sizes, batches = parse_counts(record_bytes), parse_counts(batch)
-    settings = VariantSettings(sizes, batches, producers, window, seconds, rounds)
-    _measure_variants(run_sharing, directory, settings, plot, as_json)
+    options.measure(run_sharing, record_bytes)
 
 
 @app.command(epilog=examples("ithaca bench raft commits --record-bytes 512 --batch 1 --window 32"))
+@with_groups
 def commits(
-    directory: DirectoryOption = BENCH_DIRECTORY,
+    *,
     record_bytes: SizesOption = "512",
-    batch: BatchesOption = "1,64",
-    producers: ProducersOption = 1,
-    window: WindowOption = 8,
-    seconds: SecondsOption = 2.0,
-    rounds: RoundsOption = 3,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
+    options: VariantOptions,
 ) -> None:
     """The engine in turns with the same without group commit, without pipeline, and without both."""
-    from ithaca.bench.raft.sharing import VariantSettings, run_commits
+    from ithaca.bench.raft.sharing import run_commits
 
-    sizes, batches = parse_counts(record_bytes), parse_counts(batch)
-    settings = VariantSettings(sizes, batches, producers, window, seconds, rounds)
-    _measure_variants(run_commits, directory, settings, plot, as_json)
+    options.measure(run_commits, record_bytes)
 
 
 @app.command(epilog=examples("ithaca bench raft beside", "ithaca bench raft beside --rounds 9 --json"))
@@ -79,9 +92,9 @@ def beside(
     """Lone appends and batches, in turns with scalog of one shard, two replicas and three orderers."""
     from ithaca.bench.raft.beside import BesideSettings, run_beside
 
-    report = _run(run_beside, directory, BesideSettings(record_bytes, batch, window, seconds, rounds), as_json)
+    report = measured(run_beside, directory, BesideSettings(record_bytes, batch, window, seconds, rounds), as_json)
     for kind in ("lone", "batches") if report else ():
-        _print_rates(kind, {name: each for name, each in report[kind].items() if name != "ratios"})
+        print_table(kind, {name: each for name, each in report[kind].items() if name != "ratios"})
         shares = report[kind]["ratios"]
         print(f"raft / scalog: rate {shares['rate']:.2f}, p50 {shares['latency_p50']:.2f}; {shares['rounds']}")
 
@@ -92,17 +105,19 @@ def catch_up(
     missed: Annotated[
         int, typer.Option("--bytes", parser=parse_size, metavar="SIZE", show_default="1G", help="What it missed.")
     ] = 1 << 30,
-    seconds: SecondsOption = 5.0,
+    seconds: SecondsOption = 0.5,
     as_json: JsonOption = False,
 ) -> None:
-    """The rate of appends while a follower copies what it missed."""
+    """The rate of appends while a follower copies what it missed, in turns with a group that misses nothing."""
     from ithaca.bench.raft.absent import CatchUpSettings, run_catch_up
 
-    report = _run(run_catch_up, directory, CatchUpSettings(missed, seconds=seconds), as_json)
+    report = measured(run_catch_up, directory, CatchUpSettings(missed, seconds=seconds), as_json)
     if report:
-        before, after = (each / 1e6 for each in report["undisturbed_bytes_per_s"])
-        print(f"undisturbed {before:,.1f} MB/s before, {after:,.1f} after; caught up in {report['catch_up_s']:.1f} s")
-        print(f"meanwhile {report['share']:.2f} of that: {[round(x / 1e6, 1) for x in report['during_bytes_per_s']]}")
+        during, undisturbed = (report[f"{which}_bytes_per_s"] / 1e6 for which in ("during", "undisturbed"))
+        print(
+            f"caught up in {report['catch_up_s']:.1f} s; {during:,.1f} MB/s meanwhile, {undisturbed:,.1f} undisturbed"
+        )
+        print(f"{report['share']:.2f} of it in the median of the turns: {report['shares']}")
 
 
 @app.command(epilog=examples("ithaca bench raft failover --rounds 5"))
@@ -114,7 +129,7 @@ def failover(
     """How long it takes until an append is acknowledged after the leader was killed."""
     from ithaca.bench.raft.absent import FailoverSettings, run_failover
 
-    report = _run(run_failover, directory, FailoverSettings(rounds), as_json)
+    report = measured(run_failover, directory, FailoverSettings(rounds), as_json)
     if report:
         print(f"appends are back after {report['median_ms']:.0f} ms in the median: {report['back_after_ms']}")
 
@@ -122,40 +137,12 @@ def failover(
 def _measure_variants(
     run: Callable[..., dict[str, Any]], directory: Path, settings: object, plot: Path | None, as_json: bool
 ) -> None:
-    if plot is not None:
-        from ithaca.bench.experiments.plot import check_can_plot
+    from ithaca.bench.raft.plot import draw
 
-        check_can_plot()
-    report = _run(run, directory, settings, as_json, plot)
+    report = measured(run, directory, settings, as_json, plot, draw)
     for point in report.get("points", ()):
-        _print_rates(f"{point['record_bytes']} bytes x {point['batch']}", point["variants"])
+        print_table(f"{point['record_bytes']} bytes x {point['batch']}", point["variants"])
         for name, figures in point["variants"].items():
             shared = figures.get("shared")
             ratio = "" if shared is None else f"; shared / {name}: rate {shared['rate']:.2f}, {shared['written']:.3f}"
             print(f"  {name}: {figures['written']:.3f} bytes on each disk for a byte of payload{ratio}")
-
-
-def _run(
-    run: Callable[..., dict[str, Any]], directory: Path, settings: object, as_json: bool, plot: Path | None = None
-) -> dict[str, Any]:
-    """The report, unless it was printed as JSON already."""
-    with status_line() as progress:
-        report = run(directory, settings, progress)
-    if plot is not None:
-        from ithaca.bench.raft.plot import draw
-
-        draw(report, plot)
-        note(f"drawn into {plot}")
-    if as_json:
-        emit_json(report)
-        return {}
-    print_surroundings(report)
-    return report
-
-
-def _print_rates(title: str, contenders: dict[str, Any]) -> None:
-    from rich.console import Console
-
-    from ithaca.bench.measure import rate_table
-
-    Console(width=140).print(rate_table(title, contenders))

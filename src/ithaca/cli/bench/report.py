@@ -1,9 +1,46 @@
 """How the reports of benchmarks are printed: as JSON, or as tables that say where they were measured."""
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from ithaca.cli.output import emit_json
+from ithaca.cli.output import emit_json, note
+from ithaca.cli.progress import status_line
+
+
+def measured(
+    run: Callable[..., dict[str, Any]],
+    directory: Path,
+    settings: object,
+    as_json: bool,
+    plot: Path | None = None,
+    draw: Callable[[dict[str, Any], Path], None] | None = None,
+) -> dict[str, Any]:
+    """The report of a measurement, drawn if asked for; empty if it was printed as JSON already."""
+    if plot is not None:
+        from ithaca.bench.experiments.plot import check_can_plot
+
+        check_can_plot()
+    with status_line() as progress:
+        report = run(directory, settings, progress)
+    if plot is not None and draw is not None:
+        draw(report, plot)
+        note(f"drawn into {plot}")
+    if as_json:
+        emit_json(report)
+        return {}
+    print_surroundings(report)
+    return report
+
+
+def print_table(title: str, contenders: dict[str, Any]) -> None:
+    """Rates and latencies, a row for each."""
+    from rich.console import Console
+
+    from ithaca.bench.measure import rate_table
+
+    Console(width=140).print(rate_table(title, contenders))
 
 
 def print_surroundings(report: dict[str, Any]) -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import ClusterDirectoryOption, examples, parse_duration, parse_size
 from ithaca.cli.output import emit, json_line
 from ithaca.cli.progress import status_line
@@ -18,22 +20,31 @@ AUTOSCALE_EXAMPLES = examples(
 )
 
 
-def autoscale(
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    shards_min: Annotated[int, typer.Option("--min", min=1, help="Never fewer live shards.")] = 1,
-    shards_max: Annotated[int, typer.Option("--max", min=1, help="Never more live shards.")] = 8,
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """How many shards there may be, and what each shall take."""
+
+    shards_min: Annotated[int, typer.Option("--min", min=1, help="Never fewer live shards.")] = 1
+    shards_max: Annotated[int, typer.Option("--max", min=1, help="Never more live shards.")] = 8
     bytes_per_s: Annotated[
         int,
         typer.Option(parser=parse_size, metavar="SIZE", show_default="32M", help="What a shard shall take at most."),
-    ] = 32 << 20,
-    records_per_s: Annotated[float, typer.Option(min=0.001, help="The same, in records.")] = 100_000,
+    ] = 32 << 20
+    records_per_s: Annotated[float, typer.Option(min=0.001, help="The same, in records.")] = 100_000
     pending_bytes: Annotated[
         int, typer.Option(parser=parse_size, metavar="SIZE", show_default="16M", help="Accepted and not ordered yet.")
-    ] = 16 << 20,
-    lag_records: Annotated[float, typer.Option(min=0.001, help="Synced and not ordered yet.")] = 50_000,
+    ] = 16 << 20
+    lag_records: Annotated[float, typer.Option(min=0.001, help="Synced and not ordered yet.")] = 50_000
     finalize_below: Annotated[
         float, typer.Option(help="Finalize a shard if the others stay below this share of these limits.")
-    ] = 0.5,
+    ] = 0.5
+
+
+@with_groups
+def autoscale(
+    *,
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    limits: LimitOptions,
     hot: Annotated[
         float, typer.Option(parser=parse_duration, metavar="DURATION", help="Add after so long above a limit.")
     ] = 10.0,
@@ -58,21 +69,15 @@ def autoscale(
     The mean over the live shards decides. Each decision is one line of JSON, with
     its reason, the loads, and what came of it.
     """
-    from ithaca.cluster.autoscale import Acting
-    from ithaca.cluster.autoscale import autoscale as run
-    from ithaca.cluster.autoscale_policy import AutoscaleSettings
+    from ithaca.cluster.autoscaling.autoscale import Acting
+    from ithaca.cluster.autoscaling.autoscale import autoscale as run
+    from ithaca.cluster.autoscaling.policy import AutoscaleSettings
     from ithaca.cluster.temporary import terminations_raised
 
     if interval < 0.05:
         raise typer.BadParameter("--interval is shorter than 50ms: look less often")
     settings = AutoscaleSettings(
-        shards_min=shards_min,
-        shards_max=shards_max,
-        bytes_per_s=bytes_per_s,
-        records_per_s=records_per_s,
-        pending_bytes=pending_bytes,
-        lag_records=lag_records,
-        finalize_below=finalize_below,
+        **asdict(limits),
         hot_s=hot,
         cold_s=cold,
         cooldown_s=cooldown,

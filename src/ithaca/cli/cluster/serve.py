@@ -1,17 +1,13 @@
 """`ithaca serve`: one server of a cluster, for clusters of many machines and for the supervisor of one."""
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ithaca.cli.cluster.serving import Given, WrongUsage
+from ithaca.cli.cluster.serving import serve as run
 from ithaca.cli.options import examples
-
-if TYPE_CHECKING:
-    from ithaca.model.config.cluster import ClusterFile
-    from ithaca.model.server_place import ServerPlace
-    from ithaca.model.view import Address
 
 SERVE_EXAMPLES = examples(
     "ithaca serve --config cluster.toml --orderer 1 --dir /var/lib/ithaca/orderer-1",
@@ -53,73 +49,8 @@ def serve(
     stopped, 3 fenced (a sync failed: do not start it again on this disk),
     1 anything else.
     """
-    if sum(each is not None for each in (orderer, replica, aggregator, spare)) != 1:
-        raise typer.BadParameter(
-            "give one of --orderer, --replica, --aggregator and --spare: which server of the cluster this is"
-        )
-    if directory is None and aggregator is None:
-        raise typer.BadParameter("give --dir: where this server keeps its data")
-    from ithaca.model.addresses import parse_address
-    from ithaca.model.config.cluster import load_cluster
-
-    file = load_cluster(config)
-    place = _spare(spare) if spare is not None else _find(file, config, orderer, replica, aggregator)
-    listen_at = place.address if listen is None else parse_address(listen)
-    if not insecure:
-        _refuse_exposed(listen_at)
-    raise typer.Exit(_run(file, place, "" if directory is None else str(directory.absolute()), listen_at))
-
-
-def _spare(address: str) -> "ServerPlace":
-    from ithaca.model.addresses import parse_address
-    from ithaca.model.server_place import ServerPlace
-
-    return ServerPlace("spare", 0, parse_address(address))
-
-
-def _find(
-    file: "ClusterFile", config: Path, orderer: int | None, replica: str | None, aggregator: int | None
-) -> "ServerPlace":
-    from ithaca.cluster.layout import servers_of
-    from ithaca.model.errors import InvalidInput
-
-    role, shard, number = "orderer", None, orderer
-    if aggregator is not None:
-        role, number = "aggregator", aggregator
-    if replica is not None:
-        found = re.fullmatch(r"([0-9]+)/([0-9]+)", replica)
-        if found is None:
-            raise typer.BadParameter(f"{replica!r} is not of the form SHARD/REPLICA, such as 0/1")
-        role, shard, number = "replica", int(found[1]), int(found[2])
-    places = servers_of(file)
-    for place in places:
-        if (place.role, place.shard, place.number) == (role, shard, number):
-            return place
-    wanted = f"{role} {number}" if replica is None else f"replica {replica}"
-    known = ", ".join(place.name for place in places)
-    raise InvalidInput(f"{config} has no {wanted}: there are {known}")
-
-
-def _refuse_exposed(address: "Address") -> None:
-    from ithaca.model.addresses import is_loopback
-    from ithaca.model.errors import InvalidInput
-
-    if not is_loopback(address):
-        raise InvalidInput(
-            f"{address} can be reached from other machines, and whoever reaches it can read and write the log: "
-            "if you trust that network, say --insecure"
-        )
-
-
-def _run(file: "ClusterFile", place: "ServerPlace", directory: str, listen_at: "Address") -> int:
-    from ithaca.engines.registry import make_server
-    from ithaca.server.options import ServerOptions
-    from ithaca.server.process import run_server
-
-    names = {"replica": f"{place.shard}/{place.number}", "spare": str(place.address)}
-    role = "replica" if place.role == "spare" else place.role
-    return run_server(
-        lambda: make_server(file, place, directory, ServerOptions(listen_at=listen_at)),
-        role,
-        names.get(place.role, str(place.number)),
-    )
+    try:
+        status = run(Given(config, directory, orderer, replica, aggregator, spare, listen, insecure))
+    except WrongUsage as error:
+        raise typer.BadParameter(str(error)) from None
+    raise typer.Exit(status)

@@ -117,11 +117,14 @@ def _asked(replicas: list[str]) -> "tuple[int, list[Address]]":
     from ithaca.client.asking import ask_status
     from ithaca.model.addresses import parse_address
     from ithaca.model.errors import InvalidInput
+    from ithaca.model.security.tls import tls_from_environment
+
+    tls = tls_from_environment()
 
     async def ask() -> "list[tuple[int, int, Address]]":
         found = []
         for address in map(parse_address, replicas):
-            said = await ask_status(address)
+            said = await ask_status(address, tls)
             if said.get("role") != "replica":
                 raise InvalidInput(f"{address} is an {said.get('role')}, not a replica")
             found.append((int(said["shard"]), int(said["replica"]), address))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ithaca.cluster.state import ChildState
     from ithaca.cluster.status import ClusterStatus
     from ithaca.cluster.vitals import Vitals
+    from ithaca.model.security.tls import TLS
     from ithaca.model.server_place import ServerPlace
 
 STATUS_EXAMPLES = examples(
@@ -49,6 +50,7 @@ def status(
     import asyncio
 
     from ithaca.cluster.status import places_of
+    from ithaca.model.security.tls import tls_from_environment
 
     if bootstrap is not None and is_written(context, "directory") and is_written(context, "bootstrap"):
         raise typer.BadParameter("--dir and --bootstrap each name a cluster; give one of them")
@@ -57,17 +59,17 @@ def status(
     data: Path | None = None
     if bootstrap is None or (is_written(context, "directory") and not is_written(context, "bootstrap")):
         data = directory = directory.absolute()
-        places, children, supervised = _supervised(directory)
+        places, children, supervised, tls = _supervised(directory)
 
         async def find() -> "Sequence[ServerPlace]":
             return places
     else:
-        addresses = parse_bootstrap(bootstrap)
+        addresses, tls = parse_bootstrap(bootstrap), tls_from_environment()
 
         async def find() -> "Sequence[ServerPlace]":
-            return await places_of(addresses)
+            return await places_of(addresses, tls)
 
-    found, counted = asyncio.run(_within(_ask(find(), MEASURED_S if rates else 0.0), timeout))
+    found, counted = asyncio.run(_within(_ask(find(), tls, MEASURED_S if rates else 0.0), timeout))
     report = _report(found, counted, children, supervised, data)
     if as_json:
         emit_json(report)
@@ -78,7 +80,7 @@ def status(
 
 
 async def _ask(
-    finding: "Coroutine[Any, Any, Sequence[ServerPlace]]", measured_s: float
+    finding: "Coroutine[Any, Any, Sequence[ServerPlace]]", tls: "TLS | None", measured_s: float
 ) -> "tuple[ClusterStatus, dict[str, Vitals]]":
     """What every server says, and what it counts."""
     import asyncio
@@ -87,7 +89,7 @@ async def _ask(
     from ithaca.cluster.vitals import vitals_of
 
     places = await finding
-    return await asyncio.gather(cluster_status(places), vitals_of(places, measured_s=measured_s))
+    return await asyncio.gather(cluster_status(places, tls), vitals_of(places, tls, measured_s=measured_s))
 
 
 async def _within(asking: Coroutine[Any, Any, Answer], timeout_s: float | None) -> Answer:
@@ -103,8 +105,8 @@ async def _within(asking: Coroutine[Any, Any, Answer], timeout_s: float | None) 
         raise DeadlineExceeded(f"the servers did not all answer within {timeout_s} s: give them longer") from None
 
 
-def _supervised(directory: Path) -> "tuple[Sequence[ServerPlace], dict[str, ChildState], list[str]]":
-    """The servers of the directory, what their supervisor says of them, and what is wrong with it."""
+def _supervised(directory: Path) -> "tuple[Sequence[ServerPlace], dict[str, ChildState], list[str], TLS | None]":
+    """The servers of the directory, what their supervisor says of them, what is wrong with it, and how to ask them."""
     from ithaca.cluster.layout import servers_of, spares_of
     from ithaca.cluster.local import cluster_file, supervisor_pid
     from ithaca.cluster.state import load_state
@@ -112,9 +114,11 @@ def _supervised(directory: Path) -> "tuple[Sequence[ServerPlace], dict[str, Chil
     file = cluster_file(directory)
     places = servers_of(file) + spares_of(file)
     if supervisor_pid(directory) is None:
-        return places, {}, [f"no cluster runs in {directory}: start it with ithaca up --dir {directory}"]
+        problem = f"no cluster runs in {directory}: start it with ithaca up --dir {directory}"
+        return places, {}, [problem], file.client_tls
     state = load_state(directory)
-    return places, {} if state is None else {child.name: child for child in state.children}, []
+    children = {} if state is None else {child.name: child for child in state.children}
+    return places, children, [], file.client_tls
 
 
 def _report(

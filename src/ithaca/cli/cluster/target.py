@@ -46,7 +46,8 @@ class RunningCluster:
         from ithaca.cluster.layout import bootstrap_of
         from ithaca.cluster.local import cluster_file
 
-        return ithaca.connect(bootstrap_of(cluster_file(self.home)), timeout=self._timeout)
+        file = cluster_file(self.home)
+        return ithaca.connect(bootstrap_of(file), timeout=self._timeout, tls=file.client_tls)
 
     @property
     def _timeout(self) -> float:

@@ -2,12 +2,14 @@
 
 import sys
 from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import (
     ClusterDirectoryOption,
     DurabilityName,
@@ -20,6 +22,7 @@ from ithaca.cli.output import emit
 from ithaca.cli.progress import status_line
 
 if TYPE_CHECKING:
+    from ithaca.cluster.local import Wanted
     from ithaca.model.config.cluster import ClusterFile
 
 UP_EXAMPLES = examples(
@@ -27,55 +30,74 @@ UP_EXAMPLES = examples(
     "ithaca up --detach; ithaca status; ithaca down",
     "ithaca up --dir ./small --shards 1 --orderers 1 --port 7700",
     "ithaca up --dir ./replicated --engine raft --replicas 3",
+    "ithaca up --dir ./private --tls",
     "ithaca up --replicas 3 --masking --retention-age 7d --retention-bytes 100GB",
     "echo hello | ithaca append -b 127.0.0.1:7600   (in another terminal)",
 )
 DOWN_EXAMPLES = examples("ithaca down", "ithaca down --dir ./small")
 
 
-def up(
-    directory: ClusterDirectoryOption = Path("ithaca-data"),
-    shards: Annotated[int | None, typer.Option(min=1, max=1000, show_default="2", help="Shards.")] = None,
+@dataclass(frozen=True, slots=True)
+class WantedOptions:
+    """What the cluster shall be like; what is not given is left to the directory or, in a new one, to the default."""
+
+    shards: Annotated[int | None, typer.Option(min=1, max=1000, show_default="2", help="Shards.")] = None
     replicas: Annotated[
-        int | None, typer.Option(min=1, max=63, show_default="2", help="Replicas per shard, or of the log.")
-    ] = None,
-    orderers: Annotated[
-        int | None, typer.Option(min=1, max=63, show_default="3", help="Orderers, an odd number.")
-    ] = None,
+        int | None, typer.Option(min=1, max=63, show_default="2, or 3", help="Replicas per shard, or of the log.")
+    ] = None
+    orderers: Annotated[int | None, typer.Option(min=1, max=63, show_default="3", help="Orderers, an odd number.")] = (
+        None
+    )
     port: Annotated[
         int | None,
         typer.Option(min=1, max=65535, show_default="7600", help="The first port; each server takes the next."),
-    ] = None,
+    ] = None
     durability: Annotated[
         DurabilityName | None,
         typer.Option(
             show_default="fsync",
             help="What an acknowledgement means: synced to the disks, or handed to the operating system.",
         ),
-    ] = None,
+    ] = None
     aggregators: Annotated[
         int | None,
         typer.Option(min=0, max=1000, show_default="0", help="Aggregators between replicas and the ordering leader."),
-    ] = None,
+    ] = None
     masking: Annotated[
         bool | None,
         typer.Option(
             "--masking", show_default=False, help="Shards of 3, 5, ... replicas go on while a minority is slow or gone."
         ),
-    ] = None,
+    ] = None
     retention_age: Annotated[
         float | None,
         typer.Option(
             parser=parse_duration, metavar="DURATION", show_default="for ever", help="Keep records this long: 7d."
         ),
-    ] = None,
+    ] = None
     retention_bytes: Annotated[
         int | None,
         typer.Option(
             parser=parse_size, metavar="SIZE", show_default="everything", help="Keep this much of each shard: 100GB."
         ),
-    ] = None,
-    engine: FreshEngineOption = None,
+    ] = None
+    engine: FreshEngineOption = None
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Protect every link, with an authority in the directory's folder tls.")
+    ] = False
+
+    def wanted(self) -> "Wanted":
+        from ithaca.cluster.local import Wanted
+
+        given = asdict(self)
+        return Wanted(retention_age_s=given.pop("retention_age"), tls=given.pop("tls") or None, **given)
+
+
+@with_groups
+def up(
+    *,
+    directory: ClusterDirectoryOption = Path("ithaca-data"),
+    options: WantedOptions,
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running, and return when it is healthy.")] = False,
 ) -> None:
     """Start a cluster on this machine, each server a process of its own, and keep it running.
@@ -85,13 +107,11 @@ def up(
     """
     import asyncio
 
-    from ithaca.cluster.local import Wanted, locked_cluster
+    from ithaca.cluster.local import locked_cluster
     from ithaca.cluster.running import run_cluster, start_detached
 
     directory = directory.absolute()
-    wanted = Wanted(
-        shards, replicas, orderers, port, durability, aggregators, engine, masking, retention_age, retention_bytes
-    )
+    wanted = options.wanted()
     if detach:
         with locked_cluster(directory, wanted):
             pass  # everything is as it should be; the process that stays looks once more
@@ -128,14 +148,18 @@ def _tell(text: str) -> None:
 
 
 def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
-    from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
+    from ithaca.cluster.layout import bootstrap_of, servers_of, shard_notes, spares_of
+    from ithaca.model.security.tls import VARIABLES
 
+    tls = file.client_tls
     first = file.orderers[0].address
     where = "" if directory == Path("ithaca-data").absolute() else f" --dir {directory}"
     stop = f"ithaca down{where}" if detached else "Ctrl-C"
     lines = [
         f"The cluster is up: {len(servers_of(file) + spares_of(file))} servers, data in {directory}",
         f"  bootstrap  {bootstrap_of(file)}",
+        *(f"  export {name}={path}" for name, path in zip(VARIABLES, () if tls is None else tls.files, strict=False)),
+        *shard_notes(file),
         "Try, in another terminal:" if not detached else "Try:",
         f"  echo hello | ithaca append -b {first}",
         f"  ithaca follow -b {first} --from earliest",

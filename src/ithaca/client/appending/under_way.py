@@ -1,7 +1,7 @@
 """The appends of a handle that are under way: their bytes, their deadlines, and whether somebody waits for one."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from weakref import WeakSet
 
 from ithaca.client.appending.deadlines import Deadlines
@@ -23,10 +23,10 @@ class UnderWay:
         self._session_slots: WeakSet[asyncio.Future[Receipt]] = WeakSet()
         self._on_settled = on_settled
 
-    def add(self, size: int, slot: Slot) -> None:
-        """So many bytes are under way; whoever waits is told when their time is up."""
+    def add(self, size: int, slots: Sequence[Slot]) -> None:
+        """So many bytes are under way in all; whoever waits is told when their time is up."""
         self.inflight.add(size)
-        self._deadlines.add(slot)
+        self._deadlines.add(slots)
 
     def add_of_session(self, size: int, slot: "asyncio.Future[Receipt]") -> None:
         """So many bytes of a session are under way, and this is where their answer goes."""

@@ -28,9 +28,13 @@ SPECULATION_QUIET_S = 1.0
 """A lane passes by the clock as long as something moved within this time."""
 STRAGGLER_LATE_S = 0.05
 STRAGGLER_WINDOWS = 5
-"""A lane that keeps others waiting for so long after it was asked to pass has no slots in so many windows."""
+STRAGGLER_OUT_S = 1.0
+"""A lane that keeps others waiting for so long after it was asked to pass has no slots in so many windows, or for so
+long if those take longer."""
 TAKEOVER_AFTER_S = 0.05
 """How long a primary's connection may be broken before its lane is taken over."""
+PLACES_TOLD_MAX = WINDOWS_AHEAD_MAX * WINDOW_ROUNDS_MAX
+"""Stretches of a lane that a replica tells in a takeover: at most one for each cut that is not applied."""
 MODE_QUIET_S = 10.0
 MODE_RETRY_S = 60.0
 MODE_LATE_PERCENT = 20

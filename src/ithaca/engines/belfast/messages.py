@@ -13,9 +13,14 @@
 | 228  | SlotOrderIs   | back                     |                              |         |
 | 229  | Speculate     | client → primary         | a stream of Speculated       |         |
 | 230  | Speculated    | back                     |                              | batches |
+| 231  | AskPromise    | leader → replica         | PromiseIs                    |         |
+| 232  | PromiseIs     | replica → leader         |                              |         |
+| 233  | CopyLane      | leader → replica         | LaneCopied                   |         |
+| 234  | LaneCopied    | replica → leader         |                              |         |
 
 A replica says `DiskIs` once it has joined, over the same connection, and counts as here from then on. `LaneSynced` goes
-over the connection on which the lane is followed.
+over the connection on which the lane is followed. What a takeover asks and is answered goes over the one on which the
+replica has joined; it says what it has promised, unasked, whenever it joins.
 """
 
 from typing import Annotated
@@ -24,9 +29,10 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
-from ithaca.engines.belfast.limits import WINDOWS_AHEAD_MAX
+from ithaca.engines.belfast.limits import PLACES_TOLD_MAX, WINDOWS_AHEAD_MAX
 from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.outcomes import LaneEnded
+from ithaca.engines.belfast.speculation.places import Placed
 from ithaca.engines.belfast.speculation.reports import LaneReport
 from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.model.positions import LaneId
@@ -116,6 +122,35 @@ class Speculated(msgspec.Struct, frozen=True, array_like=True):
     since: Natural
 
 
+class AskPromise(msgspec.Struct, frozen=True, array_like=True):
+    """The lane is taken over: promise to acknowledge nothing more of it."""
+
+    lane: LaneId
+
+
+class PromiseIs(msgspec.Struct, frozen=True, array_like=True):
+    """It is promised, durably; so much of the lane is synced here, on this disk."""
+
+    lane: LaneId
+    ack: Ack
+
+
+class CopyLane(msgspec.Struct, frozen=True, array_like=True):
+    """Complete the copy of a lane that is taken over from another replica's, up to this length."""
+
+    lane: LaneId
+    source: ReplicaNumber
+    length: Natural
+
+
+class LaneCopied(msgspec.Struct, frozen=True, array_like=True):
+    """The copy is complete and synced, on this disk; what may not be ordered of it is placed so."""
+
+    lane: LaneId
+    ack: Ack
+    placed: Annotated[tuple[Placed, ...], Meta(max_length=PLACES_TOLD_MAX)]
+
+
 TYPES: dict[int, type[msgspec.Struct]] = {
     220: DiskIs,
     221: LaneReportIs,
@@ -128,6 +163,10 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     228: SlotOrderIs,
     229: Speculate,
     230: Speculated,
+    231: AskPromise,
+    232: PromiseIs,
+    233: CopyLane,
+    234: LaneCopied,
 }
 
-register(TYPES)
+register(TYPES, for_servers=(DiskIs, LaneReportIs, LaneSynced))

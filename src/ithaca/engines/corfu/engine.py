@@ -10,6 +10,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.errors import ConfigError
 from ithaca.model.health import Health, ServerStatus
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -25,15 +26,16 @@ class Corfu(Engine):
     roles: frozenset[Role] = frozenset({"orderer", "replica", "spare"})
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
-        from ithaca.engines.corfu.server.orderer import OrdererServer
-        from ithaca.engines.corfu.server.unit import UnitServer
-
         if file.durability != "fsync":
             raise ConfigError(f'durability is {file.durability!r}: units answer for what is synced, so use "fsync"')
         if file.retention is not None:
             raise ConfigError("the engine corfu has no retention: take [retention] out of the file, and trim the log")
         if place.role == "orderer":
+            from ithaca.engines.corfu.server.orderer import OrdererServer
+
             return OrdererServer(file, place.number, directory, options)
+        from ithaca.engines.corfu.server.unit import UnitServer
+
         return UnitServer(file, place, directory, options)
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
@@ -41,10 +43,10 @@ class Corfu(Engine):
 
         return await open_log(bootstrap, settings)
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
         from ithaca.engines.corfu.client.places import places_of
 
-        return await places_of(bootstrap)
+        return await places_of(bootstrap, tls)
 
     def health(self, servers: Sequence[ServerStatus]) -> Health:
         from ithaca.engines.corfu.health import health

@@ -17,7 +17,7 @@ def health(servers: Sequence[ServerStatus]) -> Health:
         problems.append("no orderer leads: no projection can be decided on")
     elif leader.status and leader.status["epoch"] is None:
         problems.append("the log is not founded yet: not all of its units have answered")
-    elif sequencer is None:
+    elif sequencer is None and leader.status and leader.status["sequencer"]:
         problems.append("no sequencer hands out rows yet")
     elif leader.status and leader.status["short_chains"]:
         count = leader.status["short_chains"]
@@ -28,9 +28,20 @@ def health(servers: Sequence[ServerStatus]) -> Health:
     unwell = [each.place.name for each in servers if each.status is None]
     unwell += [each.place.name for each in units if each.state != "serving"]
     told = {} if leader is None or leader.status is None else leader.status
+    warnings = []
     tail = None if sequencer is None or sequencer.status is None else first_position(sequencer.status["next_row"])
+    if told.get("sequencer") == 0:
+        warnings.append(
+            "nobody hands out positions: whoever appends contends for the next one (ithaca sequencer replace)"
+        )
+        tail = first_position(max(told["start"], *(each.status["highest_row"] + 1 for each in units if each.status)))
+    if told.get("copying"):
+        copying = told["copying"]
+        warnings.append(
+            f"unit {copying['unit']} copies from unit {copying['source']}: {copying['done']:.0%} of a range"
+        )
     first = told.get("first")
-    return Health(problems, [], first, tail, told.get("log"), leader, tuple(unwell))
+    return Health(problems, warnings, first, tail, told.get("log"), leader, tuple(unwell))
 
 
 def _is_handing_out(server: ServerStatus) -> bool:

@@ -19,6 +19,10 @@ are.
 | 182 | GetProjection | anyone → leader | Known | |
 | 183 | GetSessions | sequencer → leader | SessionsAre | |
 | 184–187 | Known, SessionIs, Void, SessionsAre | back | | |
+| 189 | GetHighest | client → unit | HighestIs | |
+| 190 | HighestIs | back | | |
+| 191 | TakeRow | client → sequencer | Tokens, TailIs, NotReady | |
+| 192 | GetSession | client → leader | SessionsAre | |
 """
 
 from collections.abc import Sequence
@@ -75,6 +79,8 @@ class Decide(msgspec.Struct, frozen=True, array_like=True):
     command: commands.Command
 
 
+_ADMINISTRATIVE = (commands.AddUnit, commands.ExpireSession, commands.TrimLog)
+
 UNIT_CALLS = (
     calls.Read,
     calls.Seal,
@@ -84,14 +90,15 @@ UNIT_CALLS = (
     calls.GetPlaced,
     calls.GetTrims,
     calls.TakeTrims,
+    calls.GetHighest,
 )
-SEQUENCER_CALLS = (calls.TakeTokens, calls.Fence, calls.GetTail)
+SEQUENCER_CALLS = (calls.TakeTokens, calls.Fence, calls.GetTail, calls.TakeRow)
 
 register(
     {
         150: WriteRow,
         151: RowContent,
-        **dict(enumerate(UNIT_CALLS, 152)),
+        **dict(enumerate(UNIT_CALLS[:8], 152)),
         160: calls.RowWritten,
         161: calls.RowUnwritten,
         162: calls.RowTrimmed,
@@ -106,7 +113,7 @@ register(
         171: calls.Refused,
         172: GetIdentity,
         173: IdentityIs,
-        **dict(enumerate(SEQUENCER_CALLS, 174)),
+        **dict(enumerate(SEQUENCER_CALLS[:3], 174)),
         177: calls.Tokens,
         178: calls.SessionFence,
         179: calls.TailIs,
@@ -119,7 +126,13 @@ register(
         186: commands.Void,
         187: commands.SessionsAre,
         188: Renew,
-    }
+        189: calls.GetHighest,
+        190: calls.HighestIs,
+        191: calls.TakeRow,
+        192: commands.GetSession,
+    },
+    for_servers=(Renew,),
+    administrative={Decide: lambda message: isinstance(message.command, _ADMINISTRATIVE)},
 )
 
 

@@ -12,6 +12,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.health import Health, ServerStatus
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -36,11 +37,11 @@ class RaftEngine(Engine):
 
         return await open_log(bootstrap, settings)
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
         failures = []
         for address in bootstrap:
             try:
-                members = (await ask_status(address)).get("members", ())
+                members = (await ask_status(address, tls)).get("members", ())
             except IthacaError as error:
                 failures.append(f"{address}: {error}")
                 continue

@@ -34,7 +34,7 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.model.limits import MACHINE_NAME_BYTES_MAX, READ_WAIT_MS_MAX, SESSION_NAME_BYTES_MAX
-from ithaca.protocol.codec import register
+from ithaca.protocol.codec import always, register
 from ithaca.protocol.fields import Counted, Natural
 from ithaca.protocol.filters import Filter
 
@@ -203,5 +203,7 @@ register(
         138: SessionsAre,
         139: LocateLane,
         140: LaneLocation,
-    }
+    },
+    for_servers=(CopyLane,),
+    administrative={EndSession: always, TrimBefore: always},
 )

@@ -6,11 +6,12 @@ from typing import get_args
 from ithaca.client.engine_log import EngineLog
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.emulation import Emulation
-from ithaca.engines.engine import Engine, HeldBatch, StoredRun
+from ithaca.engines.engine import Engine, HeldBatch, StoredRun, UsualShard
 from ithaca.engines.scalog.name import NAME
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.engine import FEATURES, EngineName, Feature
 from ithaca.model.health import Health, ServerStatus
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import Role, ServerPlace
 from ithaca.model.view import Address
 from ithaca.server.options import ServerOptions
@@ -24,22 +25,29 @@ class Scalog:
     name: EngineName = NAME
     features: frozenset[Feature] = FEATURES[NAME]
     roles: frozenset[Role] = frozenset(get_args(Role))
+    usual_shard = UsualShard()
+
+    def shard_note(self, replicas: int, *, masking: bool) -> str:
+        return ""
 
     def make_server(self, file: ClusterFile, place: ServerPlace, directory: str, options: ServerOptions) -> Server:
-        from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
-        from ithaca.engines.scalog.server.orderer.server import OrdererServer
-        from ithaca.engines.scalog.server.replica.server import ReplicaServer
-        from ithaca.engines.scalog.server.replica.spare import SpareServer
-
         match place.role:
             case "orderer":
+                from ithaca.engines.scalog.server.orderer.server import OrdererServer
+
                 return OrdererServer(file, place.number, directory, options)
             case "replica":
+                from ithaca.engines.scalog.server.replica.server import ReplicaServer
+
                 assert place.shard is not None
                 return ReplicaServer(file, place.shard, place.number, directory, options)
             case "spare":
+                from ithaca.engines.scalog.server.replica.spare import SpareServer
+
                 return SpareServer(file, place.address, directory, options)
             case "aggregator":
+                from ithaca.engines.scalog.server.aggregator.server import AggregatorServer
+
                 return AggregatorServer(file, place.number, options)
 
     async def connect(self, bootstrap: tuple[Address, ...], settings: ClientSettings) -> EngineLog:
@@ -47,10 +55,10 @@ class Scalog:
 
         return await open_log(bootstrap, settings)
 
-    async def places(self, bootstrap: Sequence[Address]) -> list[ServerPlace]:
+    async def places(self, bootstrap: Sequence[Address], tls: TLS | None = None) -> list[ServerPlace]:
         from ithaca.engines.scalog.client.admin.places import places_of
 
-        return await places_of(bootstrap)
+        return await places_of(bootstrap, tls)
 
     def stored_runs(self, disk: Disk, directory: str) -> Iterator[StoredRun]:
         from ithaca.engines.scalog.storage.stored import stored_runs

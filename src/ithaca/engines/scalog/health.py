@@ -184,8 +184,8 @@ def _trims_announced(leader: _Words) -> Iterable[str]:
     status = leader.get("retention")
     if status:
         yield (
-            f"retention trims {status['records']} records, those before position {status['before']}, "
-            f"from {status['in_s']} s on: they are too old by the orderers' clocks"
+            f"retention trims what is before position {status['before']} ({status['positions']} positions) "
+            f"from {status['in_s']} s on: it is too old by the orderers' clocks"
         )
 
 

@@ -1,4 +1,4 @@
-"""After how long without a sign a name goes, as the cluster's file says it: sessions and writers. By default never."""
+"""After how long without a sign a name goes, as the file says it: sessions, writers, consumers. By default never."""
 
 from collections.abc import Mapping
 from typing import Any, Final

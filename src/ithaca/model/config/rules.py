@@ -143,7 +143,17 @@ class Texts:
         return f'is {shown(value)}: use a list of texts, such as ["127.0.0.1:7603", "127.0.0.1:7604"]'
 
 
-Rule = Choice | Number | Amount | Flag | Text | Word | Texts
+@dataclass(frozen=True, slots=True)
+class AllOrNames:
+    """Yes, no, or a list of names."""
+
+    def problem(self, value: object) -> str | None:
+        if isinstance(value, bool) or (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            return None
+        return f'is {shown(value)}: use true, false, or a list of names, such as ["billing", "audit"]'
+
+
+Rule = Choice | Number | Amount | Flag | Text | Word | Texts | AllOrNames
 
 
 def meant(rule: Rule, value: object) -> Any:

@@ -3,10 +3,13 @@
 import json
 from typing import Literal
 
+from ithaca.model.config.audit import dump_audit
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ShardPlace
 from ithaca.model.config.failures import NO_ACTION
 from ithaca.model.config.idle import dump_idle
 from ithaca.model.config.retention import dump_retention
+from ithaca.model.config.slots import SLOT_ENGINE, USUAL_SLOTS
+from ithaca.model.config.tls import dump_tls
 from ithaca.model.view import Address
 
 
@@ -19,13 +22,18 @@ def dump_cluster(file: ClusterFile) -> str:
         f'durability = "{file.durability}"',
         f"order_interval_us = {file.order_interval_us}",
         f"segment_bytes = {file.segment_bytes}",
+        *(["insecure = true"] if file.insecure else []),
     ]
     if file.failures != NO_ACTION:
         failures = file.failures
         lines += ["", "[failures]", f'action = "{failures.action}"', f"detection_ms = {failures.detection_ms}"]
     if file.retention is not None:
         lines += ["", *dump_retention(file.retention)]
+    if file.slots != USUAL_SLOTS:
+        lines += ["", f"[{SLOT_ENGINE}]", f'mode = "{file.slots.mode}"', f'quotas = "{file.slots.quotas}"']
     lines += [*dump_idle("sessions", file.session_idle_s), *dump_idle("writers", file.writer_idle_s)]
+    lines += [*dump_tls(file.tls), *dump_audit(file.audit)]
+    lines += dump_idle("consumers", file.consumer_idle_s)
     tables = [
         *map(dump_orderer, file.orderers),
         *map(_dump_aggregator, file.aggregators),

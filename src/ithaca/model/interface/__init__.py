@@ -9,6 +9,7 @@ The conformance suite (`tests/conformance`) states the behaviour behind these si
 """
 
 from ithaca.model.interface.blocking.admin import Admin
+from ithaca.model.interface.blocking.consumers import Consumer, Consuming, Transaction
 from ithaca.model.interface.blocking.log import ClusterLog, Log, Pending, Session
 from ithaca.model.interface.blocking.parts import PartWriter, PreparedAppends
 from ithaca.model.interface.blocking.records import Records, Subscription
@@ -21,6 +22,7 @@ from ithaca.model.interface.shared import (
     SessionInfo,
     ShardInfo,
     ShardPolicy,
+    UnitInfo,
     WriterInfo,
 )
 
@@ -29,6 +31,8 @@ __all__ = [
     "Batch",
     "ClusterLog",
     "ClusterStatus",
+    "Consumer",
+    "Consuming",
     "Log",
     "OrdererInfo",
     "PartWriter",
@@ -42,5 +46,7 @@ __all__ = [
     "ShardPolicy",
     "Speculation",
     "Subscription",
+    "Transaction",
+    "UnitInfo",
     "WriterInfo",
 ]

@@ -1,7 +1,7 @@
 """What both twins of the interface give: batches, and what a cluster says of itself."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -11,6 +11,10 @@ from ithaca.model.view import ShardPhase
 
 ShardPolicy = Literal["sticky", "round_robin", "key_hash", "nearest"] | Callable[[bytes | None, Sequence[int]], int]
 """Where a record goes: by the name of a policy, or by a function of its key and the numbers of the live shards."""
+
+
+Consumed = Mapping[Any, int]
+"""Handles of named consumers (`Log.consumer`), each with the position below which everything was processed."""
 
 
 class Batch(ABC):
@@ -105,6 +109,27 @@ class OrdererInfo(msgspec.Struct, frozen=True):
     address: str
     votes: bool
     leads: bool
+
+
+class UnitInfo(msgspec.Struct, frozen=True):
+    """A storage unit: the set that it belongs to, its place in the chain of it (0 is written first), and what it says.
+
+    `set` and `place` are None for a spare, and for one that only keeps what was written before. `ranges` counts the
+    stretches of the log that it has rows of. `copied` is how far it is with what it lacks of one, from 0 to 1; None
+    when it copies nothing.
+
+    >>> UnitInfo(unit=3, address="127.0.0.1:7605", set=0, place=1, ranges=2, state="serving", rows=7).rows
+    7
+    """
+
+    unit: int
+    address: str
+    set: int | None
+    place: int | None
+    ranges: int
+    state: str
+    rows: int | None
+    copied: float | None = None
 
 
 class SessionInfo(msgspec.Struct, frozen=True):

@@ -32,6 +32,7 @@ def check_order_time(ledger: Ledger, findings: Findings) -> None:
     low, high = _bounds_of_appends(ledger, written_ns)
     who_low, who_high = np.full(len(low), -1, np.int64), np.full(len(high), -1, np.int64)
     trims = ledger.history.trims
+    records = np.flatnonzero(ledger.is_record())
     for row, sub in enumerate(asked):
         assert sub.at is not UNSET
         assert sub.inv is not UNSET
@@ -40,9 +41,14 @@ def check_order_time(ledger: Ledger, findings: Findings) -> None:
         if is_there and low[index] < sub.at:
             low[index], who_low[index] = sub.at, row
         ended = _NO_HIGH if sub.ret is UNSET else sub.ret
-        is_first = any(trim.before >= sub.start and trim.inv <= ended for trim in trims)
-        if not is_first and index > 0 and high[index - 1] > sub.at - 1:
-            high[index - 1], who_high[index - 1] = sub.at - 1, row
+        # Positions before it may be empty: what counts is the record before it, unless that was trimmed.
+        before = int(np.searchsorted(records, index)) - 1
+        if before < 0:
+            continue
+        last = int(records[before])
+        is_trimmed = any(trim.before > ledger.axis[last] and trim.inv <= ended for trim in trims)
+        if not is_trimmed and high[last] > sub.at - 1:
+            high[last], who_high[last] = sub.at - 1, row
     running = np.maximum.accumulate(low)
 
     def describe(at: int) -> str:

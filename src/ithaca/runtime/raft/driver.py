@@ -53,7 +53,7 @@ from ithaca.raft.events import (
 )
 from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import AnyMessage, Configuration, DurableState, EntryKind, ServerId, TimeoutNow
-from ithaca.runtime.machine import monotonic_ns, rng
+from ithaca.runtime.machine import monotonic_ns, own_random
 from ithaca.runtime.raft.disk import Job, RaftDisk
 from ithaca.runtime.raft.ports import Owner, RaftStore, StateMachine, Waiter
 
@@ -75,7 +75,7 @@ class RaftDriver:
         random: Random | None = None,
     ) -> None:
         self._server = server
-        self._core = RaftCore(server, settings, random or rng(), durable, now_ms=_now_ms())
+        self._core = RaftCore(server, settings, random or own_random(), durable, now_ms=_now_ms())
         self._configuration = self._core.node.membership.current
         self._machine = machine
         self._owner = owner

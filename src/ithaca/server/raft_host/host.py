@@ -15,6 +15,7 @@ from ithaca.protocol.members import Clocks, RaftMessage
 from ithaca.raft.events import RefusedRequest, Role, RoleChanged, Settings, Unreachable
 from ithaca.raft.messages import AnyMessage, Configuration, ServerId, Snapshot
 from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.dialling import Said, hello_in
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.runtime.raft.ports import RaftFiles, StateMachine
 from ithaca.server.raft_host.directory import open_store
@@ -32,7 +33,7 @@ _log = logging.getLogger("ithaca.raft")
 class HostOwner(Protocol):
     """The server that the host is part of. Called from its loop, and never from within another of these calls."""
 
-    def hello(self) -> Hello:
+    def hello(self) -> Said:
         """What this server says of itself when it dials, with its role and its number."""
 
     def clocks(self) -> Clocks | None:
@@ -112,7 +113,7 @@ class RaftHost:
 
     def accept(self, connection: Connection, hello: Hello) -> Peer:
         """Whoever says that it is another member has dialled: who takes what it says."""
-        server, peer = self._peers.accept(connection, hello, self._owner.hello())
+        server, peer = self._peers.accept(connection, hello, hello_in(self._owner.hello()))
         self._links.is_back(server)
         return peer
 
@@ -157,7 +158,7 @@ class RaftHost:
 
     # What links call
 
-    def hello(self) -> Hello:
+    def hello(self) -> Said:
         return self._owner.hello()
 
     def link_lost(self, server: ServerId) -> None:

@@ -11,6 +11,7 @@ from ithaca.protocol.members import Clocks
 from ithaca.raft.events import Settings
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.dialling import Said
 from ithaca.runtime.raft.ports import RaftFiles, StateMachine
 from ithaca.server.greeter import Greeter
 from ithaca.server.life import LivingServer, lock_directory
@@ -75,7 +76,7 @@ class HostingServer(LivingServer, HostOwner):
 
     # What the host calls
 
-    def hello(self) -> Hello:
+    def hello(self) -> Said:
         return self._greeter.hello()
 
     def clocks(self) -> Clocks | None:

@@ -18,10 +18,10 @@ from ithaca.model.limits import RECONNECT_PAUSE_S_MAX, RECONNECT_PAUSE_S_MIN
 from ithaca.model.records import Buffer
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import Hello
 from ithaca.protocol.members import RaftMessage
 from ithaca.raft.messages import ServerId
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Said, dial
 from ithaca.server.raft_host.identity import RaftMember
 
 _log = logging.getLogger("ithaca.raft")
@@ -30,7 +30,7 @@ _log = logging.getLogger("ithaca.raft")
 class LinkOwner(Protocol):
     """Whose links these are."""
 
-    def hello(self) -> Hello:
+    def hello(self) -> Said:
         """What this server says of itself when it dials."""
 
     def link_lost(self, server: ServerId) -> None:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from random import Random
 
-from ithaca.model.config.failures import NO_ACTION
+from ithaca.model.config.slots import SlotMode, SlotQuotas, SlotSettings
 from ithaca.model.engine import EngineName
 from ithaca.sim.belfast.speculators import Speculating, speculators_of
 from ithaca.sim.belfast.witness import BelfastWitness
 from ithaca.sim.configuration import Configuration
 from ithaca.sim.engine import Client, Condition, SimulatedEngine, Simulation
-from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.scalog import configuration
 from ithaca.sim.scalog.engine import ScalogSimulation, SimulatedScalog
 from ithaca.sim.scalog.paths import PATHS
@@ -21,15 +21,27 @@ class SimulatedBelfast(SimulatedScalog):
     """See `SimulatedEngine`."""
 
     name: EngineName = "belfast"
-    faults: tuple[str, ...] = tuple(kind for kind in SimulatedScalog.faults if kind != REPLACE)
     paths: Mapping[str, str] = PATHS
 
     def draw(self, shared: Configuration) -> Configuration:
-        """Replicas are not replaced, and nobody stands between them and the leader."""
+        """Nobody stands between replicas and the leader. Two of three seeds have shards that
+        mask, whose lanes are taken over; some have windows so small that they end all the time."""
+        random = Random(f"slots of {shared.seed}")
+        if random.random() < 2 / 3:
+            shared = replace(shared, replicas=3, masking=True)
         drawn = configuration.draw(shared)
+        mode: SlotMode = random.choice(("fixed", "fixed", "fixed", "fixed", "auto", "free"))
+        quotas: SlotQuotas = random.choice(("wide", "wide", "wide", "rate"))
+        # While somebody speculates cuts pass by the clock, and small windows would be most of what happens.
+        rounds = (50, 100) if speculators_of(shared.seed) else (2, 5, 100)
+        limits = {"WINDOW_ROUNDS": random.choice(rounds), "QUOTA_SLOTS": random.choice((4, 64, 4096, 4096))}
+        # A shard that is held back holds up all others here, so it must say in time that its runs are synced.
+        unsynced = max(drawn.limits["ORDERING_CUTS_UNSYNCED_MAX"], drawn.limits["RUNS_SYNC_CUTS"])
+        limits |= {"ORDERING_CUTS_UNSYNCED_MAX": unsynced}
+        drawn = replace(drawn, slots=SlotSettings(mode, quotas), limits=drawn.limits | limits)
         faults = tuple(kind for kind in drawn.faults if kind in self.faults)
         focus = "everybody" if drawn.focus == "aggregators" else drawn.focus
-        return replace(drawn, faults=faults, focus=focus, aggregators=(), failures=NO_ACTION, pool=0)
+        return replace(drawn, faults=faults, focus=focus, aggregators=())
 
     def simulate(self, world: World) -> Simulation:
         return BelfastSimulation(world)

@@ -1,24 +1,82 @@
-"""What must hold of single calls: scalog's rules, for an order in which positions may be empty."""
+"""What must hold of single calls: scalog's rules, for an order in which positions may be empty; and those of slots.
+
+* `slots`: whatever is ordered is ordered in slots of its lane, and a shard has one lane at a time.
+* `places`: it is ordered where its primary has placed it, and no slot is used twice, whoever took the lane over.
+* `kept-places`: a lane that is closed without a failure has ordered all that its primary had delivered of it.
+* `promises`: whoever has promised acknowledges and delivers nothing more of that lane, in whatever start.
+"""
 
 from collections.abc import Callable
 
-from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange
+from ithaca.engines.belfast.replica.core import AnyEffect, SlotCore
+from ithaca.engines.belfast.replica.events import SendAck, SendLaneReport, SendPromise, Speculate
+from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, FailLane, TakeLane
 from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered
 from ithaca.engines.belfast.speculation.state import BelfastState
-from ithaca.engines.scalog.ordering.outcomes import OrderedCut, Outcome
+from ithaca.engines.scalog.ordering.outcomes import LaneClosed, OrderedCut, Outcome
 from ithaca.engines.scalog.ordering.state import OrderingState
+from ithaca.engines.scalog.replica.events import Write
 from ithaca.model.cut import lane_of
 from ithaca.model.positions import LaneId
 from ithaca.sim.rules.witness import Sight
+from ithaca.sim.scalog.invariants import Invariants
+from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.scalog.witness import ScalogWitness
+from ithaca.sim.world import World
+from ithaca.wire.batch import Batch
 
 
 class BelfastWitness(ScalogWitness):
-    """Looks at entries of slots too."""
+    """Looks at entries of slots too, and at what primaries place and deliver."""
+
+    def __init__(self, world: World, invariants: Invariants, times: TimeRules) -> None:
+        super().__init__(world, invariants, times)
+        self._placed: dict[LaneId, dict[int, tuple[int, int]]] = {}
+        """Position and records of each batch that a primary has placed, by its LSN."""
+        self._slots: dict[int, tuple[LaneId, int]] = {}
+        """Lane and LSN of the first record of each batch, by its position."""
+        self._delivered: dict[LaneId, int] = {}
+        """How much of each lane was delivered to anybody."""
+        self._promised: set[tuple[int, int, int, LaneId]] = set()
+        """Replicas, by their disks, that have said that they promised."""
 
     def sights(self) -> list[Sight]:
         others = [sight for sight in super().sights() if sight[:2] != (OrderingState, "apply")]
-        return [*others, (BelfastState, "apply", self.slot_entries)]
+        return [
+            *others,
+            (BelfastState, "apply", self.slot_entries),
+            (SlotCore, "step_any", self.replica_steps),
+        ]
+
+    def replica_steps(self, original: Callable[..., list[AnyEffect]], core: SlotCore, event: object) -> list[AnyEffect]:
+        """What a primary places and delivers, and what a replica acknowledges."""
+        effects = original(core, event)
+        for effect in effects:
+            match effect:
+                case Write(lane=lane, batch=batch, position=position) if position and lane == core.own_lane:
+                    self._places(lane, batch, position)
+                case Speculate(lane=lane, durable=durable):
+                    self._may_speak(core, lane, "delivers")
+                    self._delivered[lane] = max(self._delivered.get(lane, 0), durable)
+                case SendAck(lane=lane):
+                    self._may_speak(core, lane, "acknowledges")
+                case SendLaneReport(report=report):
+                    self._may_speak(core, report.lane, "reports")
+                case SendPromise(lane=lane):
+                    self._promised.add((core._shard, core._replica, core.disk, lane))
+                case _:
+                    pass
+        return effects
+
+    def _places(self, lane: LaneId, batch: Batch, position: int) -> None:
+        known = self._slots.setdefault(position, (lane, batch.base_lsn))
+        if known != (lane, batch.base_lsn):
+            self.accuse("places", f"record {batch.base_lsn} of {lane} is placed at {position}, where {known} is")
+        self._placed.setdefault(lane, {})[batch.base_lsn] = position, batch.count
+
+    def _may_speak(self, core: SlotCore, lane: LaneId, what: str) -> None:
+        if (core._shard, core._replica, core.disk, lane) in self._promised:
+            self.accuse("promises", f"replica {core._shard}/{core._replica} {what} of {lane}, and has promised not to")
 
     def slot_entries(
         self, original: Callable[..., list[Outcome]], state: BelfastState, index: int, entry: BelfastEntry
@@ -33,14 +91,41 @@ class BelfastWitness(ScalogWitness):
         is_slots = any(isinstance(outcome, SlotsOrdered) for outcome in outcomes)
         for outcome in outcomes:
             if isinstance(outcome, OrderedCut) and is_slots:
-                for key, _, position, count, _ in outcome.columns():
+                for key, lsn, position, count, _ in outcome.columns():
                     lane = lane_of(key)
                     if not lane.is_part:
                         self._are_its_slots(owners.owner, lane, position, count)
+                        self._is_where_placed(lane, lsn, position, count)
+        self._keeps_places(outcomes, entry)
         for shard in state.shards.by_number.values():
             if len(shard.open_lanes()) > 1:
                 self.accuse("slots", f"shard {shard.shard} has the open lanes {shard.open_lanes()}")
         return outcomes
+
+    def _keeps_places(self, outcomes: list[Outcome], entry: BelfastEntry) -> None:
+        if isinstance(entry, FailLane):
+            return
+        for outcome in outcomes:
+            if isinstance(outcome, LaneClosed) and not outcome.lane.is_part:
+                delivered = self._delivered.get(outcome.lane, 0)
+                if outcome.length < delivered:
+                    said = f"{outcome.lane} is closed at {outcome.length} by {type(entry).__name__}"
+                    self.accuse("kept-places", f"{said}, and {delivered} of it were delivered")
+        if isinstance(entry, TakeLane) and any(isinstance(outcome, LaneClosed) for outcome in outcomes):
+            self._world.count("path order: lane taken over")
+
+    def _is_where_placed(self, lane: LaneId, lsn: int, position: int, count: int) -> None:
+        placed = self._placed.get(lane, {})
+        at = lsn
+        while at < lsn + count and at in placed:
+            where, records = placed[at]
+            if where != position + at - lsn:
+                self.accuse(
+                    "places", f"record {at} of {lane} is ordered at {position + at - lsn}, and was placed at {where}"
+                )
+            at += records
+        if at != lsn + count:
+            self.accuse("places", f"records {lsn} to {lsn + count} of {lane} are ordered, and nobody placed {at}")
 
     def _are_its_slots(self, owner: Callable[[int], LaneId | None], lane: LaneId, position: int, count: int) -> None:
         for place in (position, position + count - 1):

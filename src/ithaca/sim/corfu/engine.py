@@ -4,13 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from random import Random
 
-from msgspec import structs
-
 from ithaca.engines.corfu.client.log import CorfuLog
 from ithaca.engines.corfu.name import NAME
 from ithaca.model.engine import EngineName
 from ithaca.model.interface.awaited import ClusterLog
-from ithaca.model.records import Record
 from ithaca.proof.dump import dump_replica, held_ids
 from ithaca.proof.history import Final, Id
 from ithaca.runtime.listener import Listener
@@ -20,12 +17,14 @@ from ithaca.sim.corfu.configuration import draw
 from ithaca.sim.corfu.faults import KINDS, RECONFIGURE, CorfuFaults, Reconfigurer
 from ithaca.sim.corfu.invariants import Invariants, orderer_of, unit_of
 from ithaca.sim.corfu.paths import PATHS
+from ithaca.sim.corfu.placer import Placer
 from ithaca.sim.corfu.row_times import RowTimes
 from ithaca.sim.corfu.rows import AllRows
 from ithaca.sim.corfu.witness import Witness
 from ithaca.sim.disk import SimDisk
-from ithaca.sim.engine import Client, Condition, Counting, Group, Inject, SimulatedEngine, Simulation
+from ithaca.sim.engine import Client, Condition, Group, Inject, SimulatedEngine, Simulation
 from ithaca.sim.host import Host
+from ithaca.sim.scanning import recorded_scan
 from ithaca.sim.world import World
 
 _OF_OTHERS = ("flip", "add-shard", "finalize")
@@ -64,33 +63,19 @@ class CorfuSimulation(Simulation):
     # What happens
 
     def clients(self) -> Sequence[Client]:
-        return self._reconfigurers if RECONFIGURE in self._world.configuration.faults else []
+        configuration = self._world.configuration
+        reconfigurers = self._reconfigurers if RECONFIGURE in configuration.faults else []
+        placers = [Placer(self._world, number) for number in range(2)] if configuration.seed % 3 == 0 else []
+        return [*reconfigurers, *placers]
 
     def faults(self) -> Mapping[str, Inject]:
         return CorfuFaults(self._world, self._reconfigurers).kinds()
 
-    def heal(self) -> None:
-        """Cuts are healed with all others."""
-
     async def scan(self, random: Random, log: ClusterLog) -> None:
         assert isinstance(log, CorfuLog)
-        recorder = self._world.recorder
-        start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
-        stop, inv = random.randint(start, tail), recorder.now_ns()
-        found: list[Record] = []
-        scan = await log.scan(start, stop, chunk_bytes=random.choice((1, 500, 1 << 20)))
-        try:
-            while chunk := await scan.next():
-                for batch, low, high, positions, shard in chunk:
-                    records = batch.records(0, shard, slice(low, high))
-                    places = positions.tolist()
-                    found += [structs.replace(each, position=at) for each, at in zip(records, places, strict=True)]
-        finally:
-            await scan.close()
-        recorder.ranged(inv, start, stop, None, found)
-
-    async def meddle(self, random: Random, log: ClusterLog, name: str) -> None:
-        """Its clients can ask for nothing that they must not get."""
+        await recorded_scan(
+            self._world.recorder, random, log, lambda start, stop, size: log.scan(start, stop, chunk_bytes=size)
+        )
 
     # What it is like
 
@@ -132,12 +117,6 @@ class CorfuSimulation(Simulation):
     def watched(self) -> AbstractContextManager[None]:
         return self._witness.watched()
 
-    def counting(self) -> Sequence[Counting]:
-        return []
-
-    def clients_end(self) -> Iterator[Condition]:
-        return iter(())
-
     def converge(self) -> Iterator[Condition]:
         yield "all rows are settled", self._is_settled
 
@@ -150,9 +129,6 @@ class CorfuSimulation(Simulation):
             self._settled += 1
         return self._settled >= stop
 
-    def check_end(self) -> None:
-        """What is left is judged by the checker."""
-
     # What is left
 
     def copies_end(self) -> int:
@@ -164,9 +140,6 @@ class CorfuSimulation(Simulation):
 
     def held_ids(self, disk: SimDisk, directory: str) -> set[Id]:
         return held_ids(disk, directory, NAME)
-
-    def let_go(self, handle: ClusterLog) -> None:
-        """Nobody waits in a handle but its own tasks."""
 
 
 SIMULATED: SimulatedEngine = SimulatedCorfu()

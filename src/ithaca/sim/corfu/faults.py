@@ -81,7 +81,8 @@ class CorfuFaults:
         return f"between {client.name} and {unit.name}"
 
     def _reconfigure(self) -> str:
-        """Two clients end the epoch at the same time, for nothing or to be rid of a unit or of the sequencer."""
+        """Two clients end the epoch at the same time, for nothing, to be rid of a unit or of the sequencer, to have
+        none, or to have a spare take the place of a unit."""
         for each in self._reconfigurers:
             each.wanted += 1
         return "by two at once"
@@ -121,8 +122,11 @@ class Reconfigurer:
         if random.random() < 0.7:
             await driver.run(fetched(knowledge))
         projection = knowledge.projection
-        sequencer = random.choice((None, random.choice(knowledge.sequencers)))
+        sequencer = random.choice((None, random.choice(knowledge.sequencers), 0))
         doomed = random.choice(projection.ranges[-1].sets)
         without = frozenset({random.choice(doomed)}) if len(doomed) > 1 and random.random() < 0.2 else frozenset()
-        await driver.run(reconfigured(knowledge, projection, without=without, sequencer=sequencer))
+        used = {unit for chain in projection.chains() for unit in chain}
+        spares = [unit.number for unit in projection.units if unit.number not in used]
+        moved = ((random.choice(doomed), random.choice(spares)),) if spares and random.random() < 0.5 else ()
+        await driver.run(reconfigured(knowledge, projection, without=without, sequencer=sequencer, moved=moved))
         self._world.count("epoch ended by a client")

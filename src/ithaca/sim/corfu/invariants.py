@@ -92,9 +92,12 @@ class Invariants:
             returned = [u.number for u in new.units if u.number <= before.unit_last and old.member(u.number) is None]
             if returned:
                 raise Violation("new-units", f"unit {returned[0]} is back in epoch {new.epoch}")
+        if new.is_begun and (old is None or (old.epoch, old.is_begun) != (new.epoch, True)):
+            self._rows.check_settled(new)
         if old is None or new.epoch > old.epoch:
-            self._rows.check_projection(new)
+            self._rows.check_projection(new, row_of(after.trim))
             self._world.view = self._view(new)
+            self._spare_the_last(new)
 
     def _view(self, projection: Projection) -> View:
         """As the world knows clusters: so that no more disks are destroyed than chains can do without."""
@@ -106,6 +109,21 @@ class Invariants:
             replicas = tuple(Replica(member.number, member.address) for member in members)
             shards.append(Shard(number, size - 1, False, replicas, projection.units[-1].number))
         return View(shards=tuple(shards))
+
+    def sealed(self, epoch: int) -> None:
+        """A unit has sealed an epoch: until the next one is decided nobody knows whom it leaves out, so that no disk
+        can be done without."""
+        if self.projection is not None and self.projection.epoch == epoch:
+            self._world.view = View()
+
+    def _spare_the_last(self, projection: Projection) -> None:
+        """A disk that is about to fail was one of several when that was drawn: the only one of a chain does not."""
+        hosts = {host.address: host for host in self._world.hosts.values() if host.is_storage}
+        for chain in projection.chains():
+            members = [member for unit in chain if (member := projection.member(unit)) is not None]
+            disks = [hosts[member.address.host].disk for member in members]
+            if disks and all(disk.will_fail_sync for disk in disks):
+                disks[-1].fail_no_sync()
 
     # What units have
 

@@ -19,6 +19,8 @@ PATHS: dict[str, str] = {
     "unit: trimmed row written": "ithaca.engines.corfu.sequencing.unit:Unit._trimmed_answer",
     "unit: trims copied": "ithaca.engines.corfu.sequencing.unit:Unit._take_trims",
     "unit: begun anew": "ithaca.engines.corfu.server.unit:UnitServer._renew",
+    "flow: row contended for": f"{_FLOWS}.contending:free_row",
+    "flow: row chosen": f"{_FLOWS}.placing:placed_at",
     "flow: rows copied": f"{_FLOWS}.rebuilding:_copied",
     "unit: checkpoint written": "ithaca.engines.corfu.storage.unit_store:UnitStore.checkpoint",
     "unit: lane reclaimed": "ithaca.engines.corfu.storage.unit_store:UnitStore.reclaim",

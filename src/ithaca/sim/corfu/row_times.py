@@ -25,6 +25,11 @@ class RowTimes(OrderTimes):
         self.stop = max(self.stop, row + 1)
         self.add(first_position(row + 1), time_us, self.first)
 
+    def wrote_first(self, row: int, time_us: int) -> None:
+        """A unit has a batch in a row. If nobody gave it away, whoever wrote it has chosen its time."""
+        if row not in self.given:
+            self.gave(row, time_us)
+
     def wrote(self, row: int) -> str | None:
         """A row has a batch, for ever; says what is wrong with that. Times rise with the rows that have one."""
         time_us, at = self.given[row], bisect_left(self._rows, row)

@@ -85,14 +85,21 @@ class AllRows:
             if other != row:
                 raise Violation("exactly-once", f"{stamp} is in the rows {other} and {row}")
 
-    def check_projection(self, projection: Projection) -> None:
-        """An epoch has begun: what was complete is so on its units, or was trimmed there."""
+    def check_projection(self, projection: Projection, trimmed: int) -> None:
+        """An epoch has begun: what was complete is so on its units, or was trimmed there, or lies before this row."""
         for row, stamp in self.complete.items():
             for unit in self.chain(projection, row):
                 if row not in unit.trims and (row not in unit.rows or unit.rows[row] != stamp):
                     raise Violation("complete-for-ever", f"row {row} was {stamp}, and a unit of it has something else")
-            if not projection.chain(row):
+            if not projection.chain(row) and row >= trimmed:
                 raise Violation("complete-for-ever", f"row {row} was {stamp}, and is empty by the projection now")
+
+    def check_settled(self, projection: Projection) -> None:
+        """An epoch's rows are handed out, or contended for: what precedes them is settled."""
+        for each in projection.ranges[:-1]:
+            for row in range(each.start, projection.stop_of(each) or 0) if each.sets else ():
+                if not self.is_settled(projection, row):
+                    raise Violation("settled", f"epoch {projection.epoch} has begun, and row {row} is open")
 
     def is_complete(self, projection: Projection, row: int) -> bool:
         """Whether a row is, or was, on its whole chain, is empty, or was trimmed."""

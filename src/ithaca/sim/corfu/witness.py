@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ithaca.engines.corfu.sequencing.calls import TakeTokens, Tokens, UnitSealed, Write
+from ithaca.engines.corfu.sequencing.calls import TakeRow, TakeTokens, Tokens, UnitSealed, Write
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.sequencer import Asked as SequencerAsked
-from ithaca.engines.corfu.sequencing.sequencer import Began, Sequencer
 from ithaca.engines.corfu.sequencing.sequencer import Reply as SequencerReply
-from ithaca.engines.corfu.sequencing.unit import Asked, Change, Persist, Reply, RowChange, Unit
+from ithaca.engines.corfu.sequencing.sequencer import Sequencer
+from ithaca.engines.corfu.sequencing.unit import Asked, Change, EpochChange, Persist, Reply, RowChange, Unit
 from ithaca.engines.corfu.storage.unit_store import UnitStore
 from ithaca.sim.corfu.invariants import Invariants
 from ithaca.sim.corfu.row_times import RowTimes
@@ -17,6 +17,9 @@ from ithaca.sim.corfu.rows import AllRows
 from ithaca.sim.rules.witness import seen
 from ithaca.sim.violation import Violation
 from ithaca.sim.world import World
+
+_WHOEVER = -1
+"""In the place of a producer: all who name a row themselves get it, and the head decides."""
 
 
 class Witness:
@@ -49,6 +52,10 @@ class Witness:
 
         def look() -> None:
             for change in changes:
+                if isinstance(change, RowChange) and change.entry.stamp is not None:
+                    self._times.wrote_first(change.row, change.entry.time_us)
+                if isinstance(change, EpochChange) and change.is_sealed:
+                    self._invariants.sealed(change.epoch)
                 self._rows.noted(store.identity, change, projection)
 
         self._judged(look)
@@ -74,16 +81,17 @@ class Witness:
     def sequencer_steps(
         self, original: Callable[..., Sequence[Any]], sequencer: Sequencer[Any], event: Any
     ) -> Sequence[Any]:
-        """No row is given twice, and a sequencer begins behind a settled log."""
+        """No row is given twice."""
         effects = original(sequencer, event)
-        if isinstance(event, Began) and sequencer.epoch == event.epoch:
-            self._judged(lambda: self._begins_settled(event))
         for effect in effects:
             match effect, event:
                 case SequencerReply(_, Tokens(tokens)), SequencerAsked(_, TakeTokens(epoch, wants)):
                     for token, want in zip(tokens, wants, strict=True):
                         if token.row != NONE:
                             self._gave(token.row, token.time_us, want.producer, epoch)
+                case SequencerReply(_, Tokens(tokens)), SequencerAsked(_, TakeRow(epoch)):
+                    if tokens[0].row != NONE:
+                        self._gave(tokens[0].row, tokens[0].time_us, _WHOEVER, epoch)
         return effects
 
     def _gave(self, row: int, time_us: int, producer: int, epoch: int) -> None:
@@ -93,17 +101,6 @@ class Witness:
             self._times.gave(row, time_us)
         elif known != (producer, epoch):
             self._world.accuse("once-given", f"row {row} is given to {known}, and to {(producer, epoch)}")
-
-    def _begins_settled(self, began: Began) -> None:
-        projection = self._invariants.projection
-        if projection is None or projection.epoch != began.epoch:
-            return
-        for each in projection.ranges[:-1]:
-            stop = projection.stop_of(each)
-            assert stop is not None
-            for row in range(each.start, stop) if each.sets else ():
-                if not self._rows.is_settled(projection, row):
-                    raise Violation("settled", f"epoch {began.epoch} begins at {began.start}, and row {row} is open")
 
     def _judged(self, look: Callable[[], None]) -> None:
         """What is wrong ends the run, and not the process that is looked at."""

@@ -1,28 +1,26 @@
 """Raft with log sharing, as the simulator needs it: what it draws, what befalls it, what must hold of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from random import Random
 
-from msgspec import structs
-
+from ithaca.client.scan import AwaitedScan
 from ithaca.engines.raft.client.log import RaftLog
 from ithaca.engines.raft.name import NAME
 from ithaca.model.engine import EngineName
 from ithaca.model.interface.awaited import ClusterLog
 from ithaca.model.quorum import majority
-from ithaca.model.records import Record
 from ithaca.proof.dump import dump_replica, held_ids
 from ithaca.proof.history import Final, Id
 from ithaca.runtime.listener import Listener
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.sim.configuration import FAULTS, MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import SimDisk
-from ithaca.sim.engine import Client, Condition, Counting, Group, Inject, SimulatedEngine, Simulation
+from ithaca.sim.engine import Condition, Group, SimulatedEngine, Simulation
 from ithaca.sim.host import Host
 from ithaca.sim.raft.configuration import draw
 from ithaca.sim.raft.invariants import Invariants, server_of
 from ithaca.sim.raft.paths import PATHS
+from ithaca.sim.scanning import recorded_scan
 from ithaca.sim.world import World
 
 _OF_SHARDS = ("wipe", "flip", "add-shard", "finalize")
@@ -53,35 +51,15 @@ class RaftSimulation(Simulation):
 
     # What happens
 
-    def clients(self) -> Sequence[Client]:
-        return []
-
-    def faults(self) -> Mapping[str, Inject]:
-        return {}
-
-    def heal(self) -> None:
-        """There are no faults of its own."""
-
     async def scan(self, random: Random, log: ClusterLog) -> None:
         assert isinstance(log, RaftLog)
-        recorder = self._world.recorder
-        start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
-        stop, inv = random.randint(start, tail), recorder.now_ns()
-        found: list[Record] = []
-        scan = await log.scan(start, stop, chunk_bytes=random.choice((1, 500, 1 << 20)), local=random.random() < 0.8)
-        try:
-            self._world.count("scan of files" if scan.is_local else "scan of streams")
-            while chunk := scan.read_local() or await scan.next():
-                for batch, low, high, positions, shard in chunk:
-                    records = batch.records(0, shard, slice(low, high))
-                    places = positions.tolist()
-                    found += [structs.replace(each, position=at) for each, at in zip(records, places, strict=True)]
-        finally:
-            await scan.close()
-        recorder.ranged(inv, start, stop, None, found)
 
-    async def meddle(self, random: Random, log: ClusterLog, name: str) -> None:
-        """Its clients can ask for nothing that they must not get."""
+        async def begun(start: int, stop: int, chunk_bytes: int) -> AwaitedScan:
+            scan = await log.scan(start, stop, chunk_bytes=chunk_bytes, local=random.random() < 0.8)
+            self._world.count("scan of files" if scan.is_local else "scan of streams")
+            return scan
+
+        await recorded_scan(self._world.recorder, random, log, begun)
 
     # What it is like
 
@@ -112,20 +90,8 @@ class RaftSimulation(Simulation):
     def check(self, host: Host) -> None:
         self._invariants.check(host)
 
-    def watched(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def counting(self) -> Sequence[Counting]:
-        return []
-
-    def clients_end(self) -> Iterator[Condition]:
-        return iter(())
-
     def converge(self) -> Iterator[Condition]:
         yield "servers hold everything", lambda: all(map(self.is_complete, self._world.replicas()))
-
-    def check_end(self) -> None:
-        """What is left is judged by the checker."""
 
     # What is left
 

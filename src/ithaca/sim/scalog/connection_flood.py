@@ -19,7 +19,8 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import encode_message
 from ithaca.protocol.greeting import VERSION_MAX, VERSION_MIN, Hello
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import dial
 from ithaca.sim.host import Host
 from ithaca.sim.scheduler import NS_PER_S
 

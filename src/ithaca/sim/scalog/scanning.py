@@ -4,8 +4,6 @@ import asyncio
 from dataclasses import replace
 from random import Random
 
-from msgspec import structs
-
 from ithaca.client.deadline import Deadline
 from ithaca.engines.scalog.client.context import Context
 from ithaca.engines.scalog.client.log import AsyncClusterLog
@@ -15,8 +13,8 @@ from ithaca.model.records import Record
 from ithaca.runtime import machine
 from ithaca.sim.configuration import Configuration
 from ithaca.sim.neighbours import Neighbours
+from ithaca.sim.scanning import CHUNK_BYTES, records_of
 from ithaca.sim.world import World
-from ithaca.wire.positioned import PositionedRows
 
 _CHANCE = 0.08
 _LOOKS_MAX = 40
@@ -27,7 +25,7 @@ async def scan(world: World, random: Random, log: ClusterLog) -> None:
     """A range in chunks, of all shards or of one after the other, from files where they can be read."""
     recorder, context = world.recorder, _context(log)
     start, tail = await recorder.first(log.first()), await recorder.tail(log.tail())
-    stop, chunk_bytes = random.randint(start, tail), random.choice((1, 500, 1 << 20))
+    stop, chunk_bytes = random.randint(start, tail), random.choice(CHUNK_BYTES)
     some: list[frozenset[int] | None] = [None]
     if random.random() < 0.5:
         view = await context.order.fresh_view(Deadline(context.timeout_s))
@@ -41,7 +39,7 @@ async def scan(world: World, random: Random, log: ClusterLog) -> None:
             await scan.begin(local=is_local)
             world.count("scan of files" if scan.is_local else "scan of streams")
             while chunk := scan.read_local() or await scan.next():
-                found += [record for stretch in chunk for record in _records(stretch)]
+                found += [record for stretch in chunk for record in records_of(stretch)]
                 await asyncio.sleep(random.choice((0, 0.01)))
         finally:
             await scan.close()
@@ -63,9 +61,3 @@ def _limit_looks(configuration: Configuration, start: int, stop: int) -> None:
 def _context(log: ClusterLog) -> Context:
     assert isinstance(log, AsyncClusterLog)
     return log._context
-
-
-def _records(stretch: PositionedRows) -> list[Record]:
-    found = stretch.batch.records(0, stretch.shard, slice(stretch.low, stretch.high))
-    places = stretch.positions.tolist()
-    return [structs.replace(record, position=place) for record, place in zip(found, places, strict=True)]

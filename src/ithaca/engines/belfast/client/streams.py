@@ -15,7 +15,8 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.greeting import Failure, Redirect
 from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import dial
 from ithaca.wire.batch import DATA, lane_seed, parse
 from ithaca.wire.positioned import PositionedBatch
 

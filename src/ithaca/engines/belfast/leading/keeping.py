@@ -1,12 +1,15 @@
 """On the leader: each shard has one lane, at a replica that is here, as long as enough others are (SpecLog §4.8).
 
-A lane on which too few replicas are left would hold up every cut of the log, so it ends after a while. A failure that
-the shard could mask ends it too, with what was delivered of it and not ordered: speculators are told so.
+A lane whose primary is gone is taken over as soon as enough others are here, the restarted primary among them: what was
+delivered of it keeps its place. A lane on which too few replicas are left would hold up every cut of the log, so it
+fails after a while, and speculators are told so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ithaca.engines.belfast.leading.taking import Takeovers
+from ithaca.engines.belfast.limits import TAKEOVER_AFTER_S
 from ithaca.engines.belfast.speculation.entries import FailLane, NoteDisk
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.scalog.ordering.entries import CloseLane, OpenLane
@@ -14,6 +17,8 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Replica, Shard
 
 KeptEntry = NoteDisk | OpenLane | FailLane | CloseLane
+
+_TAKEOVER_AFTER_US = int(TAKEOVER_AFTER_S * 1e6)
 
 
 class Here(NamedTuple):
@@ -33,12 +38,19 @@ class StartAgain(NamedTuple):
 class LaneKeeper:
     """Who is here, and what follows from that for the lanes."""
 
-    def __init__(self, state: BelfastState, detection_us: int) -> None:
+    def __init__(self, state: BelfastState, takeovers: Takeovers, detection_us: int) -> None:
         self._state = state
+        self._takeovers = takeovers
         self._detection_us = detection_us
         self._here: dict[int, dict[int, Here]] = {}
+        self._silent: set[tuple[int, int]] = set()
+        """Replicas whose connections are there, and which say nothing."""
+        self._met: set[tuple[int, int, int]] = set()
+        """Starts of replicas that were here in this term: of others it is not known that they are gone."""
         self._short_since: dict[LaneId, int] = {}
-        """Lanes whose primary, or too many of its followers, are not here."""
+        """Lanes of whose shards too few replicas are here."""
+        self._gone_since: dict[LaneId, int] = {}
+        """Lanes whose primary is not here."""
         self._in_flight: set[KeptEntry] = set()
         self._later: dict[KeptEntry, int] = {}
         """What was refused is not tried again before this time."""
@@ -47,9 +59,22 @@ class LaneKeeper:
 
     def came(self, shard: int, replica: int, here: Here) -> None:
         self._here.setdefault(shard, {})[replica] = here
+        self._met.add((shard, replica, here.boot))
+        self._silent.discard((shard, replica))
+        self._takeovers.came(shard, replica)
 
     def went(self, shard: int, replica: int) -> None:
         self._here.get(shard, {}).pop(replica, None)
+        self._silent.discard((shard, replica))
+        self._takeovers.went(shard, replica)
+
+    def are_silent(self, silent: Iterable[tuple[int, int]]) -> None:
+        """These replicas are connected, and were not heard of for too long; all others were."""
+        before, self._silent = self._silent, set(silent)
+        for shard, replica in sorted(self._silent - before):
+            self._takeovers.went(shard, replica)
+        for shard, replica in sorted(before - self._silent):
+            self._takeovers.came(shard, replica)
 
     def here(self, shard: int) -> Mapping[int, Here]:
         return self._here.get(shard, {})
@@ -77,17 +102,23 @@ class LaneKeeper:
             open_lanes = shard.open_lanes()
             lanes.update(open_lanes)
             for lane in open_lanes:
-                due += self._end(shard, lane, now_us)
+                due += self._look_at(shard, lane, now_us)
             if not open_lanes and shard.phase == "live":
                 due += self._open(shard)
         self._short_since = {lane: since_us for lane, since_us in self._short_since.items() if lane in lanes}
+        self._gone_since = {lane: since_us for lane, since_us in self._gone_since.items() if lane in lanes}
         return due
 
     def next_look_us(self) -> int | None:
         """When to look at the latest; None while nobody is missing."""
         pending = {entry.lane for entry in (*self._in_flight, *self._later) if isinstance(entry, FailLane | CloseLane)}
         short = [since_us + self._detection_us for lane, since_us in self._short_since.items() if lane not in pending]
-        return min([*short, *self._later.values()], default=None)
+        gone = [
+            since_us + self._patience_us(lane)
+            for lane, since_us in self._gone_since.items()
+            if lane not in pending and lane not in self._takeovers and lane not in self._short_since
+        ]
+        return min([*short, *gone, *self._later.values()], default=None)
 
     # Disks
 
@@ -100,7 +131,8 @@ class LaneKeeper:
 
     def _members(self, shard: Shard) -> list[tuple[Replica, Here]]:
         """The replicas of the shard that are here."""
-        found = ((each, self.here(shard.shard).get(each.replica)) for each in shard.replicas)
+        heard = [each for each in shard.replicas if (shard.shard, each.replica) not in self._silent]
+        found = ((each, self.here(shard.shard).get(each.replica)) for each in heard)
         return [(each, here) for each, here in found if here is not None]
 
     def _counting(self, shard: Shard) -> list[tuple[Replica, Here]]:
@@ -110,19 +142,48 @@ class LaneKeeper:
 
     # Lanes
 
-    def _end(self, shard: Shard, lane: LaneId, now_us: int) -> list[KeptEntry]:
-        counting = {each.replica: (each, here) for each, here in self._counting(shard)}
-        primary = self.here(shard.shard).get(lane.replica)
-        is_here = lane.replica in counting and counting[lane.replica][0].boot == counting[lane.replica][1].boot
-        if is_here and len(counting) >= shard.copies:
+    def _look_at(self, shard: Shard, lane: LaneId, now_us: int) -> list[KeptEntry]:
+        """Take the lane over, end it, or leave it."""
+        counting = {each.replica: here for each, here in self._counting(shard)}
+        is_short = len(counting) < shard.copies
+        is_gone = self._boot(counting.get(lane.replica)) != self._boot_of(lane)
+        if not is_short:
             self._short_since.pop(lane, None)
+        if not is_gone:
+            self._gone_since.pop(lane, None)
+        was_taken, is_fixed = lane in self._takeovers, self._state.slots.mode == "fixed"
+        if not (is_short or is_gone or was_taken) or (is_fixed and self._takeovers.is_ordering(lane)):
             return []
-        member = shard.find(lane.replica)
-        is_gone = primary is not None and member is not None and primary.boot > member.boot
-        since_us = self._short_since.setdefault(lane, now_us)
-        if not is_gone and now_us - since_us < self._detection_us:
-            return []
-        return self._once(FailLane(lane) if self._state.slots.mode == "fixed" else CloseLane(lane))
+        is_late = is_short and now_us - self._short_since.setdefault(lane, now_us) >= self._detection_us
+        if is_gone:
+            has_waited = now_us - self._gone_since.setdefault(lane, now_us) >= self._patience_us(lane)
+            is_due = has_waited and not is_short
+        else:
+            is_due = was_taken
+        if not is_fixed:
+            return self._once(CloseLane(lane)) if is_due or is_late else []
+        if is_due:
+            self._takeovers.begin(lane)
+        return self._once(FailLane(lane)) if is_late else []
+
+    def _patience_us(self, lane: LaneId) -> int:
+        """How long a primary that is not here is waited for: not at all once it has started again, and longer if it was
+        never here in this term, since a change of the leader is none of the primary."""
+        boot = self._boot_of(lane)
+        primary = self.here(lane.shard).get(lane.replica)
+        if primary is not None and primary.boot > boot:
+            return 0
+        return _TAKEOVER_AFTER_US if (lane.shard, lane.replica, boot) in self._met else self._detection_us
+
+    def _boot_of(self, lane: LaneId) -> int:
+        """The start of its primary that has the lane."""
+        shard = self._state.shards.by_number.get(lane.shard)
+        member = None if shard is None else shard.find(lane.replica)
+        return -1 if member is None else member.boot
+
+    @staticmethod
+    def _boot(here: Here | None) -> int | None:
+        return None if here is None else here.boot
 
     def _open(self, shard: Shard) -> list[KeptEntry | StartAgain]:
         counting = self._counting(shard)

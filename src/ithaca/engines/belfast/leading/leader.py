@@ -9,9 +9,18 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ithaca.engines.belfast.leading.keeping import Here, LaneKeeper, StartAgain
-from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S
-from ithaca.engines.belfast.speculation.entries import BelfastEntry, CutRange, EndFree, FailLane, NoteDisk, OpenWindow
-from ithaca.engines.belfast.speculation.mode import ModeChoice, ModeSetting
+from ithaca.engines.belfast.leading.taking import Takeovers
+from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S, STRAGGLER_LATE_S, WINDOW_ROUNDS
+from ithaca.engines.belfast.speculation.entries import (
+    BelfastEntry,
+    CutRange,
+    EndFree,
+    FailLane,
+    NoteDisk,
+    OpenWindow,
+    TakeLane,
+)
+from ithaca.engines.belfast.speculation.mode import ModeChoice
 from ithaca.engines.belfast.speculation.outcomes import (
     LaneEnded,
     PublicationOrdered,
@@ -21,25 +30,26 @@ from ithaca.engines.belfast.speculation.outcomes import (
 )
 from ithaca.engines.belfast.speculation.planning import Planner
 from ithaca.engines.belfast.speculation.progress import AskPass, Progress
-from ithaca.engines.belfast.speculation.quotas import QuotaPolicy
 from ithaca.engines.belfast.speculation.reports import LaneReport
 from ithaca.engines.belfast.speculation.state import BelfastState
+from ithaca.engines.belfast.speculation.takeover import AskPromise, CloseTaken, CopyLane
 from ithaca.engines.scalog.ordering.entries import CloseLane, Cut, OpenLane
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
 from ithaca.engines.scalog.ordering.retention import Retention
+from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
 from ithaca.model.positions import LaneId
 
 _ASK_AGAIN_US = int(ASK_AGAIN_S * 1e6)
 _REFUSED_AGAIN_US = int(REFUSED_AGAIN_S * 1e6)
+_LATE_US = int(STRAGGLER_LATE_S * 1e6)
 
 
 class LeaderSettings(NamedTuple):
     """What an operator chooses."""
 
-    mode: ModeSetting = "fixed"
-    quotas: QuotaPolicy = "wide"
-    rounds: int = 100
+    slots: SlotSettings = USUAL_SLOTS
+    rounds: int = WINDOW_ROUNDS
     detection_us: int = 3_000_000
 
 
@@ -49,7 +59,7 @@ class Propose(NamedTuple):
     entry: BelfastEntry
 
 
-LeaderEffect = Propose | AskPass | StartAgain
+LeaderEffect = Propose | AskPass | StartAgain | AskPromise | CopyLane
 
 
 class SlotLeader(CutProposer):
@@ -59,9 +69,14 @@ class SlotLeader(CutProposer):
         super().__init__(state)
         self._belfast = state
         self._progress = Progress(state.slots, state.lanes, state.shards.by_number, state.disks)
-        self._planner = Planner(state.slots, self._progress, quotas=settings.quotas, rounds=settings.rounds)
-        self._mode = ModeChoice(settings.mode)
-        self.keeper = LaneKeeper(state, settings.detection_us)
+        self._planner = Planner(state.slots, self._progress, quotas=settings.slots.quotas, rounds=settings.rounds)
+        self._mode = ModeChoice(settings.slots.mode)
+        self.speculators = 0
+        """Clients that follow the order of slots here."""
+        self._late_us: int | None = None
+        """Since when the next cut waits for some lane."""
+        self.takeovers = Takeovers(state, self._progress)
+        self.keeper = LaneKeeper(state, self.takeovers, settings.detection_us)
         self._ranges = 0
         """Ranges of cuts that are in flight."""
         self._range_us: int | None = None
@@ -99,6 +114,7 @@ class SlotLeader(CutProposer):
                 case _:
                     pass
         self._progress.applied()
+        self.takeovers.moved()
 
     def done(self, entry: BelfastEntry, outcomes: list[Outcome]) -> None:
         """What was proposed is applied; it may have been void, or refused."""
@@ -120,6 +136,8 @@ class SlotLeader(CutProposer):
                         self._retention.synced(shard, self._reports.runs_cut(shard))
             case OpenWindow() | EndFree():
                 self._planner.applied()
+            case TakeLane(lane=lane):
+                self.takeovers.settled(lane)
             case NoteDisk() | OpenLane() | FailLane() | CloseLane():
                 self.keeper.settled(entry, self._now_us + _REFUSED_AGAIN_US if is_void else None)
             case Cut() if is_void:
@@ -132,11 +150,14 @@ class SlotLeader(CutProposer):
     def decide(self, now_us: int, time_us: int) -> list[LeaderEffect]:
         """All that is due now."""
         self._now_us = max(self._now_us, now_us)
+        self._take_in()
         kept = self.keeper.look(now_us)
         effects: list[LeaderEffect] = [each if isinstance(each, StartAgain) else Propose(each) for each in kept]
+        effects += self._taking(time_us)
         cut = self.propose(now_us, time_us) if self.is_free else None
         if cut is not None:
             effects.append(Propose(cut))
+        self._look_for_stragglers(now_us)
         lanes = [lane for shard in self._live() for lane in shard]
         written = {lane: self._progress.durable(lane) for lane in lanes}
         mode = (
@@ -150,13 +171,20 @@ class SlotLeader(CutProposer):
 
     def decide_at_us(self, now_us: int, time_us: int) -> int | None:
         """When to call `decide` at the latest; None when only something that is told can make anything due."""
-        times = [self.keeper.next_look_us(), self._ask_again_us]
+        times = [self.keeper.next_look_us(), self._ask_again_us, self._mode.next_look_us(now_us)]
+        times.append(self._planner.stragglers.next_look_us(now_us))
         if self.is_free:
             times.append(self.deadline_us(now_us, time_us))
         elif self._is_range_early(now_us) and self._range_us is not None:
             times.append(self._range_us + self._configuration.order_interval_us)
         found = [each for each in times if each is not None]
         return max(now_us, min(found)) if found else None
+
+    def _taking(self, time_us: int) -> list[LeaderEffect]:
+        taking = self.takeovers.take()
+        return [
+            Propose(replace(each.entry, time_us=time_us)) if isinstance(each, CloseTaken) else each for each in taking
+        ]
 
     def _live(self) -> list[list[LaneId]]:
         return [shard.open_lanes() for shard in self._state.shards.by_number.values() if shard.phase == "live"]
@@ -168,7 +196,15 @@ class SlotLeader(CutProposer):
 
     def _speculators(self, lanes: list[LaneId]) -> int:
         reports = (self._progress.report(lane) for lane in lanes)
-        return sum(report.speculators for report in reports if report is not None)
+        return self.speculators + sum(report.speculators for report in reports if report is not None)
+
+    def _look_for_stragglers(self, now_us: int) -> None:
+        late = [] if self.is_free else self._progress.late()
+        if not late:
+            self._late_us = None
+        elif self._late_us is None:
+            self._late_us = now_us
+        self._planner.stragglers.look(late, now_us, self._belfast.slots.number)
 
     def _is_range_early(self, now_us: int) -> bool:
         interval_us = self._configuration.order_interval_us
@@ -182,6 +218,8 @@ class SlotLeader(CutProposer):
             return []
         self._ranges += 1
         self._range_us = now_us
+        is_late = self._late_us is not None and now_us - self._late_us >= _LATE_US
+        self._mode.ordered(len(entry.used), len(entry.used) if is_late else 0, now_us)
         return [Propose(replace(entry, forget=self._retention.take()))]
 
     def _is_held_back(self) -> bool:

@@ -1,15 +1,17 @@
 """The replica: scalog's core, with a `Placement` between what the own lane accepts and what is written of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots, placement_of, tell
 from ithaca.engines.belfast.limits import CUT_NOMINAL_S
 from ithaca.engines.belfast.replica.events import (
+    CopyAsked,
     PassAsked,
     PeerSynced,
-    Placed,
     SendAck,
+    SendCopied,
     SendLaneReport,
+    SendPromise,
     SlotEffect,
     SlotEvent,
     SlotsTold,
@@ -19,6 +21,7 @@ from ithaca.engines.belfast.replica.events import (
 )
 from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.placement import Placement
+from ithaca.engines.belfast.speculation.places import Placed, Places
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
@@ -32,9 +35,21 @@ from ithaca.engines.belfast.speculation.placing_events import (
     Ticked,
     Watermark,
 )
+from ithaca.engines.belfast.speculation.takeover import AnswerPromise, PromiseAsked, Promises, PromiseSynced
 from ithaca.engines.scalog.ordering.outcomes import LaneOpened
 from ithaca.engines.scalog.replica.core import ReplicaCore
-from ithaca.engines.scalog.replica.events import Appended, Effect, Event, Held, Refuse, Synced, Tick, Write
+from ithaca.engines.scalog.replica.events import (
+    Appended,
+    Effect,
+    Event,
+    Fetch,
+    Held,
+    OrderJoined,
+    Refuse,
+    Synced,
+    Tick,
+    Write,
+)
 from ithaca.engines.scalog.replica.lanes import LaneCopy
 from ithaca.engines.scalog.replica.settled import SettledCopies
 from ithaca.model.errors import Overloaded
@@ -61,8 +76,10 @@ class SlotCore(ReplicaCore):
         *,
         settled: SettledCopies | None = None,
         now_us: int = 0,
+        promised: Iterable[LaneId] = (),
+        placed: Mapping[LaneId, Iterable[Placed]] | None = None,
     ) -> None:
-        """`disk`: the number of the first start of its directory."""
+        """`disk`: the number of the first start of its directory; `promised` and `placed`: what is there of that."""
         super().__init__(shard, replica, boot, held, settled=settled, now_us=now_us)
         self._boot = boot
         self.disk = disk
@@ -70,6 +87,12 @@ class SlotCore(ReplicaCore):
         self._early: list[Batch] = []
         """What the own lane accepted before it was told its slots."""
         self._streams = 0
+        self._promises = Promises(promised)
+        self._settling.taken_from.update(dict.fromkeys(promised))
+        self._places = {lane: Places(found) for lane, found in (placed or {}).items()}
+        """Of open lanes, what may not be ordered."""
+        self._completing: dict[LaneId, int] = {}
+        """Copies that a takeover has completed, and up to where."""
 
     def step_any(self, event: Event | SlotEvent) -> list[AnyEffect]:
         """`step`, for events of slots too."""
@@ -82,6 +105,10 @@ class SlotCore(ReplicaCore):
                 return self._place(Acked(lane, ack), lane)
             case TurnEnded():
                 return self._place(GroupHanded())
+            case PromiseAsked() | PromiseSynced():
+                return self._promise(event)
+            case CopyAsked():
+                return self._complete(event)
             case SpeculatorsAre(streams=streams):
                 self._streams = streams
                 return self._place(Speculators(streams))
@@ -89,6 +116,8 @@ class SlotCore(ReplicaCore):
                 return [Refuse(request, self._too_much_waits())]
             case Tick(now_us=now_us):
                 return [*self._after(event, self.step(event)), *self._place(Ticked(now_us, _INTERVAL_US))]
+            case OrderJoined():
+                return [*self._after(event, self.step(event)), *self._tell_promises()]
             case _:
                 return self._after(event, self.step(event))
 
@@ -104,6 +133,15 @@ class SlotCore(ReplicaCore):
         """How much of a lane is synced here."""
         copy = self._lanes.get(lane)
         return 0 if copy is None else copy.durable
+
+    def acknowledged(self, lane: LaneId) -> Ack | None:
+        """What the primary of a lane may hear of its copy here; None if it is promised that it hears nothing more."""
+        return self._ack(lane) if self._promises.may_acknowledge(lane) else None
+
+    @property
+    def promised(self) -> tuple[LaneId, ...]:
+        """The lanes of which nothing is acknowledged any more."""
+        return self._promises.lanes
 
     @property
     def placing_lane(self) -> LaneId | None:
@@ -125,6 +163,8 @@ class SlotCore(ReplicaCore):
                 found += self._offer(effect.batch)
             else:
                 found.append(effect)
+                if isinstance(effect, Write) and effect.position:
+                    self._note_place(effect)
         if isinstance(event, Synced) and not event.lane.is_part:
             found += self._synced_here(event.lane)
         return found
@@ -138,8 +178,13 @@ class SlotCore(ReplicaCore):
         copy = self._lanes.get(lane)
         if copy is None or not copy.is_open:
             return []
-        ack = Ack(self._replica, self.disk, copy.durable)
+        ack = self.acknowledged(lane)
+        if ack is None:
+            return self._completed(lane)
         return self._place(Acked(lane, ack), lane) if lane == self.own_lane else [SendAck(lane, ack)]
+
+    def _ack(self, lane: LaneId) -> Ack:
+        return Ack(self._replica, self.disk, self.durable(lane))
 
     def _lane_opened(self, event: LaneOpened) -> None:
         super()._lane_opened(event)
@@ -156,13 +201,69 @@ class SlotCore(ReplicaCore):
             copy.received = written
             self._placement = None
             self._early.clear()
+        self._promises.closed(copy.lane)
+        self._settling.taken_from.pop(copy.lane, None)
+        self._completing.pop(copy.lane, None)
+        self._places.pop(copy.lane, None)
         super()._close(copy)
+
+    def _note_place(self, written: Write) -> None:
+        places = self._places.setdefault(written.lane, Places())
+        places.ordered(self.ordered_length(written.lane) or 0)
+        places.add(written.batch.base_lsn, written.position, written.batch.count)
+
+    # Takeover
+
+    def _promise(self, event: PromiseAsked | PromiseSynced) -> list[AnyEffect]:
+        copy = self._lanes.get(event.lane)
+        if copy is None or not copy.is_open:
+            return []  # the lane is closed, as whoever asks will learn
+        found: list[AnyEffect] = []
+        for effect in self._promises.step(event):
+            found.append(
+                SendPromise(effect.lane, self._ack(effect.lane)) if isinstance(effect, AnswerPromise) else effect
+            )
+        if event.lane not in self._settling.taken_from:
+            self._settling.take_from(copy, None)
+            found += self._taken_effects()
+        return found
+
+    def _tell_promises(self) -> list[AnyEffect]:
+        """A leader that is new does not know that the lane is to be taken over."""
+        told: list[AnyEffect] = []
+        for lane in self._promises.lanes:
+            told += self._promise(PromiseAsked(lane))
+        return told
+
+    def _complete(self, event: CopyAsked) -> list[AnyEffect]:
+        copy = self._lanes.get(event.lane)
+        source = None if self.shard_view is None else self.shard_view.find(event.source)
+        if copy is None or not copy.is_open or source is None or self._promises.may_acknowledge(event.lane):
+            return []
+        self._completing[event.lane] = event.length
+        if copy.durable < event.length:
+            self._settling.take_from(copy, Fetch(event.lane, event.length, (source.address,)))
+        return [*self._taken_effects(), *self._completed(event.lane)]
+
+    def _completed(self, lane: LaneId) -> list[AnyEffect]:
+        length = self._completing.get(lane)
+        if length is None or self.durable(lane) < length:
+            return []
+        del self._completing[lane]
+        places = self._places.setdefault(lane, Places())
+        places.ordered(self.ordered_length(lane) or 0)
+        return [SendCopied(lane, self._ack(lane), places.all())]
+
+    def _taken_effects(self) -> list[AnyEffect]:
+        effects: list[AnyEffect] = list(self._effects)
+        self._effects.clear()
+        return effects
 
     # Slots
 
     def _told(self, slots: LaneSlots) -> list[AnyEffect]:
         copy = self._lanes.get(slots.lane)
-        if slots.lane != self.own_lane or copy is None or not copy.is_open:
+        if slots.lane != self.own_lane or copy is None or not copy.is_open or self._is_promised:
             return []
         found: list[AnyEffect] = []
         if self._placement is None:
@@ -177,15 +278,20 @@ class SlotCore(ReplicaCore):
         return [*found, SendLaneReport(self._placement.report())]
 
     def _offer(self, batch: Batch) -> list[AnyEffect]:
-        if self._placement is None:
+        if self._placement is None or self._is_promised:
             self._early.append(batch)
             return []
         return self._place(Offered(batch, batch.count, batch.total_bytes))
 
     def _place(self, event: PlacingEvent, lane: LaneId | None = None) -> list[AnyEffect]:
-        if self._placement is None or lane not in (None, self._placement.lane):
+        if self._placement is None or lane not in (None, self._placement.lane) or self._is_promised:
             return []
         return self._performed(self._placement.step(event))
+
+    @property
+    def _is_promised(self) -> bool:
+        """Whether the own lane is taken over: nothing more of it is placed, reported or delivered."""
+        return self.own_lane is not None and not self._promises.may_acknowledge(self.own_lane)
 
     def _performed(self, effects: list[PlacingEffect], *, is_reported: bool = True) -> list[AnyEffect]:
         assert self._placement is not None
@@ -195,7 +301,10 @@ class SlotCore(ReplicaCore):
                 case Place(batch=batch, lsn=lsn, position=position):
                     assert isinstance(batch, Batch)
                     assert batch.base_lsn == lsn, f"the batch at {batch.base_lsn} is placed at {lsn}"
-                    found += [Placed(batch.end_lsn, position), Write(self._placement.lane, batch)]
+                    written = Write(self._placement.lane, batch, position)
+                    found.append(written)
+                    if position:
+                        self._note_place(written)
                 case Watermark(position=position, durable=durable):
                     found.append(Speculate(self._placement.lane, position, durable))
                 case ReportDue():

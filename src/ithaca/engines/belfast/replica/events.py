@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
 from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.places import Placed
 from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.takeover import PromiseAsked, PromiseSynced, SyncPromise
 from ithaca.model.positions import LaneId
 
 # Events.
@@ -40,7 +42,15 @@ class SpeculatorsAre(NamedTuple):
     streams: int
 
 
-SlotEvent = SlotsTold | PassAsked | PeerSynced | TurnEnded | SpeculatorsAre
+class CopyAsked(NamedTuple):
+    """A leader that takes over a lane has its copy here completed from another replica's, up to this length."""
+
+    lane: LaneId
+    source: int
+    length: int
+
+
+SlotEvent = SlotsTold | PassAsked | PeerSynced | TurnEnded | SpeculatorsAre | PromiseAsked | PromiseSynced | CopyAsked
 
 # Effects.
 
@@ -64,11 +74,19 @@ class Speculate(NamedTuple):
     durable: int
 
 
-class Placed(NamedTuple):
-    """The batch that is written next ends at this length of the own lane, and begins at this position; 0: unknown."""
+class SendPromise(NamedTuple):
+    """Tell the leader that nothing more of the lane is acknowledged here, and how much of it is synced."""
 
-    stop: int
-    position: int
+    lane: LaneId
+    ack: Ack
 
 
-SlotEffect = SendLaneReport | SendAck | Speculate | Placed
+class SendCopied(NamedTuple):
+    """Tell the leader that so much of the lane is synced here, and where that is placed which may not be ordered."""
+
+    lane: LaneId
+    ack: Ack
+    placed: tuple[Placed, ...]
+
+
+SlotEffect = SendLaneReport | SendAck | Speculate | SyncPromise | SendPromise | SendCopied

@@ -14,8 +14,8 @@ No clock, no I/O, no randomness; `step(event) -> list[effect]` where a core has 
   whole state machine; `packed`, how slots stand in its snapshot.
 * `disks`: whose acknowledgements and promises count.
 * The leader: `progress`, which cuts are done and who lags; `planning`, which window is next, with `quotas`; `mode`,
-  whether slots are worth it; `watch`, whose primary is gone.
-* A failed primary: `takeover`, a replica's and the leader's part.
+  whether slots are worth it.
+* A failed primary: `takeover`, a replica's and the leader's part; `places`, where the batches of a copy belong.
 * The client: `delivery` with its `delivery_events`.
 
 **How this extends `scalog`.** `state.BelfastState` is scalog's `OrderingState` with an `order.SlotOrder` beside it

@@ -3,8 +3,7 @@
 from typing import Literal
 
 from ithaca.engines.belfast.limits import MODE_LATE_PERCENT, MODE_QUIET_S, MODE_RETRY_S
-
-ModeSetting = Literal["auto", "fixed", "free"]
+from ithaca.model.config.slots import SlotMode
 
 _QUIET_US = int(MODE_QUIET_S * 1e6)
 _RETRY_US = int(MODE_RETRY_S * 1e6)
@@ -15,7 +14,7 @@ _CUTS_MIN = 100
 class ModeChoice:
     """What the order is to be, as the leader sees it."""
 
-    def __init__(self, setting: ModeSetting) -> None:
+    def __init__(self, setting: SlotMode) -> None:
         self._setting = setting
         self._speculated_us: int | None = None
         """When somebody speculated last."""
@@ -39,3 +38,10 @@ class ModeChoice:
             self._speculated_us = now_us
         is_quiet = self._speculated_us is None or now_us - self._speculated_us >= _QUIET_US
         return "free" if is_quiet or now_us < self._free_until_us else "fixed"
+
+    def next_look_us(self, now_us: int) -> int | None:
+        """When it may be another without anything being told; None if that is not so."""
+        if self._setting != "auto" or self._speculated_us is None:
+            return None
+        times = [self._speculated_us + _QUIET_US, self._free_until_us]
+        return min((at_us for at_us in times if at_us > now_us), default=None)

@@ -12,7 +12,8 @@ from ithaca.engines.belfast.limits import WINDOW_ROUNDS, WINDOWS_AHEAD_MAX
 from ithaca.engines.belfast.speculation.entries import EndFree, OpenWindow
 from ithaca.engines.belfast.speculation.order import SlotOrder
 from ithaca.engines.belfast.speculation.progress import Progress
-from ithaca.engines.belfast.speculation.quotas import QuotaPolicy, RateQuotas, Stragglers, groups_of, wide_quota
+from ithaca.engines.belfast.speculation.quotas import RateQuotas, Stragglers, groups_of, wide_quota
+from ithaca.model.config.slots import SlotQuotas
 from ithaca.model.positions import LaneId
 
 
@@ -27,7 +28,7 @@ class Planner:
     """Plans windows during one leader's term. `lanes` are the open lanes of shards that do not leave."""
 
     def __init__(
-        self, order: SlotOrder, progress: Progress, *, quotas: QuotaPolicy = "wide", rounds: int = WINDOW_ROUNDS
+        self, order: SlotOrder, progress: Progress, *, quotas: SlotQuotas = "wide", rounds: int = WINDOW_ROUNDS
     ) -> None:
         self._order = order
         self._progress = progress
@@ -59,7 +60,9 @@ class Planner:
             free = OpenWindow(order.number + 1, order.end, 0, 1, (), (), order.attempt)
             self._in_flight = free.number
             return Plan(free, order.end_cut)
-        chosen = [lane for lane in sorted(lanes) if not self.stragglers.is_out(lane, order.number + 1)]
+        all_lanes = sorted(lanes)
+        # Where all are late, nobody waits for anybody else.
+        chosen = [lane for lane in all_lanes if not self.stragglers.is_out(lane, order.number + 1, now_us)] or all_lanes
         entry = self._next(chosen, written, order.end, now_us, interval_us) if self._is_due(chosen) else None
         return Plan(entry, self._hurried_to())
 

@@ -1,7 +1,6 @@
 """How many slots each lane gets in the next window, and which lanes get none (SpecLog §4.2, §4.4, §4.6, §4.7)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
 
 from ithaca.engines.belfast.limits import (
     QUOTA_SLOTS,
@@ -9,13 +8,13 @@ from ithaca.engines.belfast.limits import (
     STAGGER_GROUP_SHARDS,
     STAGGER_SHARDS_MIN,
     STRAGGLER_LATE_S,
+    STRAGGLER_OUT_S,
     STRAGGLER_WINDOWS,
 )
 from ithaca.model.positions import LaneId
 
-QuotaPolicy = Literal["wide", "rate"]
-
 _LATE_US = int(STRAGGLER_LATE_S * 1e6)
+_OUT_US = int(STRAGGLER_OUT_S * 1e6)
 
 
 def groups_of(lanes: int) -> int:
@@ -60,24 +59,32 @@ class RateQuotas:
 
 
 class Stragglers:
-    """Lanes that keep others waiting: no slots for some windows, then one window to show that they are better."""
+    """Lanes that keep others waiting: no slots for some windows, or a while, then one window to show that they are
+    better."""
 
     def __init__(self) -> None:
         self._late_since: dict[LaneId, int] = {}
-        self._until: dict[LaneId, int] = {}
-        """The window from which on a lane has slots again."""
+        self._until: dict[LaneId, tuple[int, int]] = {}
+        """The window, or the time, from which on a lane has slots again."""
 
     def look(self, late: Iterable[LaneId], now_us: int, newest_window: int) -> list[LaneId]:
         """These lanes hold up the next cut now. Returns those that are stragglers from here on."""
         self._late_since = {lane: self._late_since.get(lane, now_us) for lane in late}
         found = [lane for lane, since_us in self._late_since.items() if now_us - since_us >= _LATE_US]
         for lane in found:
-            self._until[lane] = max(self._until.get(lane, 0), newest_window + 1 + STRAGGLER_WINDOWS)
+            self._until[lane] = newest_window + 1 + STRAGGLER_WINDOWS, now_us + _OUT_US
         return found
 
-    def is_out(self, lane: LaneId, window: int) -> bool:
+    def is_out(self, lane: LaneId, window: int, now_us: int) -> bool:
         """Whether the lane has no slots in a window of this number."""
-        return window < self._until.get(lane, 0)
+        number, at_us = self._until.get(lane, (0, 0))
+        return window < number and now_us < at_us
+
+    def next_look_us(self, now_us: int) -> int | None:
+        """When a lane is late, or has slots again; None while all keep up."""
+        late = [since_us + _LATE_US for since_us in self._late_since.values()]
+        again = [at_us for _, at_us in self._until.values()]
+        return min((at_us for at_us in (*late, *again) if at_us > now_us), default=None)
 
     def closed(self, lane: LaneId) -> None:
         self._late_since.pop(lane, None)

@@ -226,6 +226,9 @@ class BelfastState(OrderingState):
             return [answer]
         if len(self.waiting) >= PUBLICATIONS_WAITING_MAX:
             return [RefusedEntry(msgspec.structs.replace(entry, parts=()), "too many publications")]
+        refused = self._consumed(entry)
+        if refused is not None:
+            return [refused]
         time_us = self._raised_time_us(entry.time_us)
         parts, published, dropped = self.parts.take(entry, self.slots.end, time_us)
         self.waiting.append(WaitingPublication(published, parts, _lanes(entry)))
@@ -234,11 +237,14 @@ class BelfastState(OrderingState):
         return [*dropped, *told, *(self._finalize_due() if is_ordered else [])]
 
     def _find_waiting(self, entry: Publish) -> WaitingPublication | None:
-        """The same publication, if it waits: it is answered when it is ordered, and not before."""
+        """The same publication, if it waits: it is answered when it is ordered, and not before.
+
+        One without a writer is known by its parts; without parts, too, each is another, which commits something else.
+        """
         for waiting in self.waiting:
             known = waiting.published
             is_same = (known.writer, known.key, known.owner) == (entry.writer, entry.key, entry.owner)
-            if is_same and (entry.writer or waiting.asked == _lanes(entry)):
+            if is_same and (entry.writer or (entry.parts and waiting.asked == _lanes(entry))):
                 return waiting
         return None
 

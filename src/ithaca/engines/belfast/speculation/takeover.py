@@ -20,15 +20,8 @@ from typing import Literal, NamedTuple
 
 from ithaca.engines.belfast.speculation.entries import TakeLane
 from ithaca.engines.belfast.speculation.order import SlotOrder
+from ithaca.engines.belfast.speculation.places import Placed
 from ithaca.model.positions import LaneId
-
-
-class Placed(NamedTuple):
-    """A batch of a copy, as its `Place` says: the lane's length behind it, and the position of its first record."""
-
-    stop: int
-    position: int
-
 
 # A replica's part.
 
@@ -72,6 +65,8 @@ class Promises:
     def step(self, event: PromiseAsked | PromiseSynced) -> list[SyncPromise | AnswerPromise]:
         lane = event.lane
         if isinstance(event, PromiseSynced):
+            if lane not in self._syncing:
+                return []  # the lane is closed, and there is nothing to promise any more
             self._syncing.discard(lane)
             self._synced.add(lane)
             return [AnswerPromise(lane)]
@@ -85,6 +80,12 @@ class Promises:
     def closed(self, lane: LaneId) -> None:
         """The lane is closed, which every holder knows: the promise need not be kept any longer."""
         self._synced.discard(lane)
+        self._syncing.discard(lane)
+
+    @property
+    def lanes(self) -> tuple[LaneId, ...]:
+        """Those of which nothing is acknowledged any more."""
+        return tuple(sorted(self._synced | self._syncing))
 
 
 # The leader's part.
@@ -166,6 +167,18 @@ class Takeover:
     def begin(self) -> list[TakeoverEffect]:
         return [AskPromise(replica, self.lane) for replica in sorted(self._disks)]
 
+    def came(self, replica: int) -> list[TakeoverEffect]:
+        """A replica is here again: what it was asked, or answered, may be lost."""
+        return [AskPromise(replica, self.lane)] if self.phase != "ordering" and replica in self._disks else []
+
+    def went(self, replica: int) -> list[TakeoverEffect]:
+        """A replica is gone. Without it there may be too few promises, or nobody who has the longest copy: then this
+        starts over with those that are here, which have promised for good."""
+        if self.phase == "ordering" or self._promised.pop(replica, None) is None or self.phase == "promising":
+            return []
+        self.phase, self._copied = "promising", {}
+        return self._copy() if len(self._promised) >= self._copies else []
+
     def step(self, event: TakeoverEvent, ordered: int | None) -> list[TakeoverEffect]:
         """`ordered` is how much of the lane is ordered; None when it was closed."""
         if ordered is None:
@@ -176,6 +189,7 @@ class Takeover:
                 if len(self._promised) >= self._copies:
                     return self._copy()
             case Promised() if self.phase == "copying" and self._counts(event):
+                self._promised.setdefault(event.replica, event.length)
                 return [CopyLane(self.lane, longest(self._promised), event.replica, self._length)]
             case Copied() if self.phase == "copying" and event.length >= self._length:
                 self._copied[event.replica] = event.length
@@ -217,15 +231,20 @@ def final_ends(order: SlotOrder, placed: Iterable[Placed], ordered: int, length:
     """The ends of the cuts in which the copy has records that can be ordered, and the length that it has then.
 
     A batch in a cut that is applied, and not ordered there, was on too few replicas to be delivered: an earlier
-    takeover went without it. It and all behind it is dropped.
+    takeover went without it. It and all behind it is dropped; so is what has no place, which nobody was delivered.
     """
     ends: dict[int, int] = {}
-    for batch in sorted(placed):
-        if not ordered < batch.stop <= length:
-            continue
-        window = next((each for each in order.windows if each.base <= batch.position < each.end), None)
-        cut = None if window is None else window.cut_of(batch.position)
-        if cut is None or cut < order.cut:
-            return ends, max([ordered, *ends.values()])
-        ends[cut] = batch.stop
-    return ends, max(ordered, length)
+    reached = ordered
+    for each in sorted(placed):
+        if each.lsn > reached:
+            break
+        while reached < min(each.stop, length):
+            position = each.position + reached - each.lsn
+            window = next((window for window in order.windows if window.base <= position < window.end), None)
+            cut = None if window is None else window.cut_of(position)
+            if window is None or cut is None or cut < order.cut:
+                return ends, reached
+            slot = window.slot(position)
+            left = window.layout.shares[slot.lane].q - slot.rank
+            reached = ends[cut] = min(each.stop, length, reached + left)
+    return ends, reached

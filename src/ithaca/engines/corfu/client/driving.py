@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import Decide, heard_answer, said_call
 from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, Refused, SequencerCall, UnitCall
-from ithaca.engines.corfu.sequencing.commands import GetSessions
+from ithaca.engines.corfu.sequencing.commands import GetSession, GetSessions
 from ithaca.engines.corfu.sequencing.flows.flow import (
     LOST,
     AskRaft,
@@ -24,6 +24,7 @@ from ithaca.engines.corfu.sequencing.flows.flow import (
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
 from ithaca.model.errors import ProtocolError, StorageFull, Unavailable
 from ithaca.model.view import Address
+from ithaca.runtime.machine import wall_us
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class Driver:
                 address = dict(self.knowledge.known.sequencers).get(sequencer)
                 return LOST if address is None else await _or_lost(self._ask(address, call))
             case AskRaft(call):
-                message = call if isinstance(call, GetProjection | GetSessions) else Decide(call)
+                message = call if isinstance(call, GetProjection | GetSession | GetSessions) else Decide(call)
                 return await _or_lost(self._links.ask_leader(message))
             case Pause(ms):
                 await asyncio.sleep(ms / 1000)
@@ -92,4 +93,9 @@ async def first_knowledge(links: Links) -> Knowledge:
     answer = await links.ask_leader(GetProjection())
     if not isinstance(answer, Known):
         raise ProtocolError(f"the leader answered with {type(answer).__name__}, and not with the projection")
-    return Knowledge(answer, sequencers=tuple(number for number, _ in answer.sequencers))
+    return knowledge_of(answer)
+
+
+def knowledge_of(known: Known) -> Knowledge:
+    """What a handle knows when it has been told this."""
+    return Knowledge(known, sequencers=tuple(number for number, _ in known.sequencers), now_us=wall_us)

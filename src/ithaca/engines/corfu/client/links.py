@@ -7,10 +7,12 @@ from ithaca.engines.corfu.name import NAME
 from ithaca.model.errors import IthacaError, LogClosed, ProtocolError, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.records import Buffer
+from ithaca.model.security.tls import TLS
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Hello, Redirect
-from ithaca.runtime.connection import Connection, OnlyAnswers, dial
+from ithaca.runtime.connection import Connection, OnlyAnswers
+from ithaca.runtime.dialling import Introduction, dial
 
 _HOPS_MAX = 4
 """Redirects that are followed before somebody else is asked."""
@@ -19,9 +21,12 @@ _HOPS_MAX = 4
 class Links:
     """The connections of one handle, by address."""
 
-    def __init__(self, orderers: Sequence[Address], *, timeout_s: float = ATTEMPT_TIMEOUT_S) -> None:
+    def __init__(
+        self, orderers: Sequence[Address], tls: TLS | None = None, *, timeout_s: float = ATTEMPT_TIMEOUT_S
+    ) -> None:
         """`orderers` are servers of the cluster, one of which knows the Raft group."""
         self._orderers = list(dict.fromkeys(orderers))
+        self.tls = tls
         self._leader: Address | None = None
         self._timeout_s = timeout_s
         self._open: dict[Address, Connection] = {}
@@ -71,7 +76,7 @@ class Links:
             connection = self._open.get(address)
             if connection is None or not connection.is_open:
                 hello = Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, engine=NAME)
-                connection = await dial(address, hello, OnlyAnswers(), timeout=self._timeout_s)
+                connection = await dial(address, Introduction(hello, self.tls), OnlyAnswers(), timeout=self._timeout_s)
                 self._open[address] = connection
                 if self._is_closed:
                     connection.abort()

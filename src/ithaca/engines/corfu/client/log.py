@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Callable
 
 from ithaca.client.asking import ask_status
+from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
 from ithaca.client.fetched import Bounds, Fetched, FetchingLog, trimmed
 from ithaca.client.intake import Slot
 from ithaca.client.settings import ClientSettings
+from ithaca.engines.corfu.client.admin import CorfuAdmin
 from ithaca.engines.corfu.client.driving import Driver, first_knowledge
 from ithaca.engines.corfu.client.gathering import Gathered
 from ithaca.engines.corfu.client.links import Links
+from ithaca.engines.corfu.client.placing import Placer, checked_row
 from ithaca.engines.corfu.client.rows import RowReader
 from ithaca.engines.corfu.client.session import CorfuSession
 from ithaca.engines.corfu.client.writers import Writers
@@ -29,19 +32,25 @@ from ithaca.model.errors import (
     IthacaError,
     NamesFull,
     NotWritten,
+    ProtocolError,
     SessionExpired,
     Unavailable,
+    unknown_copy,
 )
 from ithaca.model.interface import ClusterStatus
-from ithaca.model.records import Durability, Receipt, Record
-from ithaca.model.units import Duration
+from ithaca.model.records import Durability, Keys, Receipt, Record, Values
+from ithaca.model.units import Duration, optional_seconds
 from ithaca.model.view import Address
+from ithaca.protocol.codec import Message
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_position, check_session_name, too_late
+from ithaca.runtime.futures import within
+from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
+from ithaca.wire.build import build
 
 
-class CorfuLog(FetchingLog):
+class CorfuLog(ClusterConsumers, FetchingLog):
     """A handle: connections to units, sequencers and the Raft group, and what it knows of them."""
 
     def __init__(self, links: Links, driver: Driver, settings: ClientSettings, durability: Durability) -> None:
@@ -50,8 +59,22 @@ class CorfuLog(FetchingLog):
         self._driver = driver
         self._durability: Durability = durability
         self._writers = Writers(driver, durability)
+        self._placer = Placer(driver, durability)
         self._rows = RowReader(driver)
         self._gathered: Gathered | None = None
+
+    async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
+        self.check()
+        deadline, pauses = Deadline(self._settings.timeout_s if timeout_s is None else timeout_s), Backoff()
+        is_unknown = False
+        while True:
+            try:
+                return await self._links.ask_leader(message)
+            except (Unavailable, ProtocolError) as error:
+                is_unknown = is_unknown or error.outcome_unknown
+                if deadline.passed:
+                    raise unknown_copy(error) if is_unknown else error from None
+            await pauses.pause(deadline)
 
     # Appending
 
@@ -141,14 +164,15 @@ class CorfuLog(FetchingLog):
         low, tail = await self.bounds()
         low_row: int = row_of(low)
         high_row: int = row_of(tail)
+        wanted = high_row
         while low_row < high_row:
             middle = (low_row + high_row) // 2
             found = await self._rows.settled_from(middle, high_row)
-            if found is None or found[1].time_us >= time_us:
-                high_row = middle
-            else:
+            if found is not None and found[1].time_us < time_us:
                 low_row = found[0] + 1
-        return max(self._driver.knowledge.first, first_position(low_row))  # what is gone meanwhile was said, too
+            else:
+                high_row, wanted = middle, wanted if found is None else found[0]
+        return max(self._driver.knowledge.first, first_position(wanted))  # what is gone meanwhile was said, too
 
     def _check_left(self, position: int) -> None:
         first = self._driver.knowledge.first
@@ -156,6 +180,20 @@ class CorfuLog(FetchingLog):
             raise trimmed(position, first)
 
     # What only this engine has
+
+    async def write(
+        self, position: int, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None
+    ) -> Receipt:
+        timeout_s = optional_seconds(timeout)
+        self.check()
+        row = checked_row(position)
+        batch = build(values, keys, timestamp_us=wall_us(), compress=self._compression)
+        writing = asyncio.create_task(self._placer.write(row, batch))
+        return await within(writing, self._settings.timeout_s if timeout_s is None else timeout_s)
+
+    @property
+    def admin(self) -> CorfuAdmin:
+        return CorfuAdmin(self._links, self._driver, self._settings.timeout_s)
 
     async def fill(self, position: int) -> bool:
         self.check()
@@ -205,7 +243,7 @@ class CorfuLog(FetchingLog):
         problems = []
         for address in addresses:
             try:
-                servers.append(await ask_status(address))
+                servers.append(await ask_status(address, self._links.tls))
             except IthacaError as error:
                 problems.append(f"{address} does not answer: {error}")
                 servers.append({"address": str(address), "state": "unreachable", "error": str(error)})
@@ -218,7 +256,7 @@ class CorfuLog(FetchingLog):
 
 async def open_log(bootstrap: tuple[Address, ...], settings: ClientSettings) -> CorfuLog:
     """A handle on the cluster that has these servers; `Unavailable` when none of them answers in time."""
-    links = Links(bootstrap)
+    links = Links(bootstrap, settings.tls)
     deadline, pauses = Deadline(settings.timeout_s), Backoff()
     while True:
         try:

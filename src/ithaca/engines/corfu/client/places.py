@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from ithaca.engines.corfu.client.driving import first_knowledge
 from ithaca.engines.corfu.client.links import Links
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
 
-async def places_of(bootstrap: Sequence[Address]) -> list[ServerPlace]:
+async def places_of(bootstrap: Sequence[Address], tls: TLS | None) -> list[ServerPlace]:
     """The orderers, then the units by their chains in the active range, then spares; `Unavailable` if nobody
     answers.
     """
-    links = Links(bootstrap)
+    links = Links(bootstrap, tls)
     try:
         known = (await first_knowledge(links)).known
     finally:

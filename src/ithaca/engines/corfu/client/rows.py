@@ -6,6 +6,7 @@ tail is no hole.
 """
 
 import asyncio
+from collections import deque
 from typing import NamedTuple
 
 from ithaca.client.deadline import Deadline
@@ -15,17 +16,17 @@ from ithaca.engines.corfu.client.writers import shard_of
 from ithaca.engines.corfu.sequencing.entries import Entry
 from ithaca.engines.corfu.sequencing.flows.reading import looked, read, tail
 from ithaca.engines.corfu.sequencing.flows.settling import RowState, settled
-from ithaca.engines.corfu.sequencing.limits import HOLE_MS, JUNK_MS, LOOK_MS, READ_ROWS_MAX
+from ithaca.engines.corfu.sequencing.limits import HOLE_MS, JUNK_MS, LOOK_MS, READ_ROWS_MAX, TAILS_SEEN_MAX
 from ithaca.engines.corfu.sequencing.rows import first_position, row_of
 from ithaca.model.limits import STREAM_SILENT_S
 from ithaca.wire.positioned import PositionedBatch
 
 
-class _Hole(NamedTuple):
-    """A row that was taken and not written, as far as is known, and since when."""
+class _Seen(NamedTuple):
+    """The tail was seen there, then."""
 
-    row: int
-    since_s: float
+    tail: int
+    at_s: float
 
 
 class RowReader:
@@ -35,11 +36,15 @@ class RowReader:
         self._driver = driver
         self._tail = 0
         """The highest that was seen: rows below it were taken."""
-        self._hole: _Hole | None = None
+        self._seen: deque[_Seen] = deque(maxlen=TAILS_SEEN_MAX)
+        """Tails that were seen, each behind the one before: since when rows are known to be taken."""
         self._looking: set[asyncio.Task[RowState]] = set()
 
     def saw_tail(self, row: int) -> None:
-        self._tail = max(self._tail, row)
+        """Rows before this one were taken."""
+        if row > self._tail:
+            self._tail = row
+            self._seen.append(_Seen(row, asyncio.get_running_loop().time()))
 
     async def fetch(self, position: int, wait_s: float) -> Fetched:
         """The records from this position on, of some rows; waits for the first. Nothing, and `next` where it was asked
@@ -145,9 +150,9 @@ class RowReader:
     async def _mend(self, row: int) -> None:
         """A hole: give its writer some time, then complete it, and at last make it junk."""
         now_s = asyncio.get_running_loop().time()
-        if self._hole is None or self._hole.row != row:
-            self._hole = _Hole(row, now_s)
-        age_ms = (now_s - self._hole.since_s) * 1000
+        while self._seen and self._seen[0].tail <= row:
+            self._seen.popleft()
+        age_ms = (now_s - (self._seen[0].at_s if self._seen else now_s)) * 1000
         if age_ms < HOLE_MS:
             await asyncio.sleep(LOOK_MS / 1000)
             return

@@ -64,16 +64,18 @@ class Writers:
             await self._has_room.wait()
         if self._idle:
             return self._idle.pop(0)
-        writer = await self._opened()
+        writer = await opened_writer(self._driver)
         self._count += 1
         return writer
 
-    async def _opened(self) -> NumberedWriter:
-        answer = await self._driver.run(_opened_session(f"{ANONYMOUS}{new_uuid()}"))
-        if isinstance(answer, Void):
-            raise Overloaded(f"no session can be opened: {answer.reason}")
-        self._driver.knowledge.learn(answer.known)
-        return NumberedWriter(Writer(answer.producer, answer.epoch))
+
+async def opened_writer(driver: Driver) -> NumberedWriter:
+    """A new anonymous session."""
+    answer = await driver.run(_opened_session(f"{ANONYMOUS}{new_uuid()}"))
+    if isinstance(answer, Void):
+        raise Overloaded(f"no session can be opened: {answer.reason}")
+    driver.knowledge.learn(answer.known)
+    return NumberedWriter(Writer(answer.producer, answer.epoch))
 
 
 def _opened_session(name: str) -> Steps[SessionIs | Void]:

@@ -86,6 +86,12 @@ class GetPlaced(Call, frozen=True, array_like=True):
     producer: Natural
 
 
+class GetHighest(Call, frozen=True, array_like=True):
+    """The highest row that was ever written, durably; for those who have no sequencer to ask."""
+
+    epoch: Natural
+
+
 class GetTrims(Call, frozen=True, array_like=True):
     """Everything that was trimmed, durably, and the last batches of all sessions; answered by a sealed unit too."""
 
@@ -104,7 +110,7 @@ class TakeTrims(Call, frozen=True, array_like=True):
     is_forgetful: bool = False
 
 
-UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetPlaced | GetTrims | TakeTrims
+UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetPlaced | GetHighest | GetTrims | TakeTrims
 
 
 class RowWritten(Answer, frozen=True, array_like=True):
@@ -172,6 +178,12 @@ class PlacedAre(Answer, frozen=True, array_like=True):
     is_forgetful: bool = False
 
 
+class HighestIs(Answer, frozen=True, array_like=True):
+    row: Annotated[int, Meta(ge=-1)]
+    time_us: int
+    """No row of the unit has a later one."""
+
+
 class TrimsAre(Answer, frozen=True, array_like=True):
     below: RowNumber
     ranges: Annotated[tuple[tuple[RowNumber, RowNumber], ...], Meta(max_length=UNIT_TRIMS_MAX)]
@@ -198,6 +210,7 @@ UnitAnswer = (
     | RowsTrimmed
     | MissingRows
     | PlacedAre
+    | HighestIs
     | TrimsAre
     | Refused
 )
@@ -220,6 +233,16 @@ class TakeTokens(Call, frozen=True, array_like=True):
     wants: Annotated[tuple[Want, ...], Meta(min_length=1, max_length=TOKENS_MAX)]
 
 
+class TakeRow(Call, frozen=True, array_like=True):
+    """This very row, for whoever brings his own order: nobody's session gets it any more, nor one before it.
+
+    Answered by a token, which says -1 where the row is a session's, or by the tail if the row is too far beyond it.
+    """
+
+    epoch: Natural
+    row: RowNumber
+
+
 class Fence(Call, frozen=True, array_like=True):
     """Give no row to handles of the session that are older than this."""
 
@@ -232,7 +255,7 @@ class GetTail(Call, frozen=True, array_like=True):
     epoch: Natural
 
 
-SequencerCall = TakeTokens | Fence | GetTail
+SequencerCall = TakeTokens | TakeRow | Fence | GetTail
 
 
 class Token(msgspec.Struct, frozen=True, array_like=True):

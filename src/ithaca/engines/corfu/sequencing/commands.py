@@ -6,9 +6,11 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.engines.corfu.sequencing.calls import Answer, Call, Known
 from ithaca.engines.corfu.sequencing.limits import UNITS_MAX
 from ithaca.engines.corfu.sequencing.projection import Chain, Natural, RowNumber, UnitMember, UnitNumber
+from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.limits import SESSION_NAME_BYTES_MAX
 from ithaca.model.view import Address
 
@@ -34,6 +36,8 @@ class Joined(msgspec.Struct, frozen=True, array_like=True):
     """Of the range."""
     set: Natural
     unit: UnitNumber
+    instead: Natural = 0
+    """The unit that leaves the chain for it; 0 for none."""
 
 
 class NextEpoch(msgspec.Struct, frozen=True, array_like=True, tag="next"):
@@ -52,9 +56,14 @@ class NextEpoch(msgspec.Struct, frozen=True, array_like=True, tag="next"):
     sets: Sets
     """Of the new active range."""
     sequencer: int
+    """0 for none: then clients contend for rows."""
     grant: RowNumber
     """Rows that the new sequencer may give at once."""
     joined: tuple[Joined, ...] = ()
+    sizes: tuple[Natural, ...] = ()
+    """How many units each set is to have from now on; nothing where that does not change."""
+    finished: RowNumber = 0
+    """Ranges that end at this row or before were trimmed as a whole, and need no units any more."""
 
 
 class Grant(msgspec.Struct, frozen=True, array_like=True, tag="grant"):
@@ -100,7 +109,13 @@ class GetSessions(Call, frozen=True, array_like=True):
     """Which sessions have older handles; no entry, but a read behind everything that was decided."""
 
 
-Command = FoundLog | NextEpoch | Grant | Settled | AddUnit | OpenSession | ExpireSession | TrimLog
+class GetSession(Call, frozen=True, array_like=True):
+    """The epoch of one session, by its producer, as it is after the call began: `SessionsAre`."""
+
+    producer: Natural
+
+
+Command = FoundLog | NextEpoch | Grant | Settled | AddUnit | OpenSession | ExpireSession | TrimLog | ConsumerChanges
 
 
 class SessionIs(Answer, frozen=True, array_like=True):
@@ -114,7 +129,8 @@ class SessionIs(Answer, frozen=True, array_like=True):
 
 
 class SessionsAre(Answer, frozen=True, array_like=True):
-    """The epochs of all sessions that were opened more than once, by producer; others have no older handles."""
+    """The epochs of all sessions that were opened more than once, by producer; others have no older handles. Or the
+    epoch of the one that was asked for, if there is such a session."""
 
     fences: tuple[tuple[int, int], ...]
 
@@ -126,4 +142,10 @@ class Void(Answer, frozen=True, array_like=True):
     known: Known | None = None
 
 
-Outcome = Known | SessionIs | Void
+class ConsumersTold(Answer, frozen=True, array_like=True):
+    """What came of each command of a `ConsumerChanges`."""
+
+    outcomes: tuple[ConsumerOutcome, ...]
+
+
+Outcome = Known | SessionIs | ConsumersTold | Void

@@ -38,10 +38,16 @@ JUNK_MS: Final = 1000
 """How long it may be unwritten altogether before a reader makes it junk."""
 LOOK_MS: Final = 5
 """Pause of a reader who waits at the tail."""
+TAILS_SEEN_MAX: Final = 1024
+"""Tails of which a reader remembers when it saw them: by these it knows for how long a row was a hole."""
 READ_ROWS_MAX: Final = 16
 """Rows that one fetch reads at the same time."""
 WRITERS_MAX: Final = 16
 """Batches of a handle that are under way at the same time; each has a session of its own."""
+WRITE_AHEAD_ROWS: Final = 1 << 16
+"""How far beyond the tail a row may be that somebody chooses himself."""
+CHOSEN_ROWS_MAX: Final = 4096
+"""Times that rows were chosen, of which a sequencer remembers what came of it."""
 GATHER_BYTES_MAX: Final = 1 << 20
 """Single records that wait for a writer become batches of about this size."""
 GATHER_RECORDS_MAX: Final = 4096

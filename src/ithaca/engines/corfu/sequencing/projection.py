@@ -52,12 +52,12 @@ class Projection(msgspec.Struct, frozen=True, array_like=True):
     units: Annotated[tuple[UnitMember, ...], Meta(max_length=UNITS_MAX)]
     """Those in chains, and spares."""
     sequencer: int
-    """The number of the server that hands out rows in this epoch."""
+    """The number of the server that hands out rows in this epoch; 0 for none: then clients contend for them."""
     settled: RowNumber = 0
     """Below this row everything was complete, junk or empty when a sequencer began last, and stays so."""
     is_begun: bool = False
     """Whether the sequencer of this epoch has begun. It does so once: started again, it has forgotten what it gave
-    away, and needs another epoch.
+    away, and needs another epoch. Without a sequencer: whether everything below the active range is settled.
     """
 
     @property
@@ -88,10 +88,8 @@ class Projection(msgspec.Struct, frozen=True, array_like=True):
         return next((unit for unit in self.units if unit.number == number), None)
 
     def short_chains(self, sizes: tuple[int, ...]) -> int:
-        """How many chains have fewer units than their sets are to have."""
-        return sum(
-            len(chain) < size for each in self.ranges for chain, size in zip(each.sets, sizes, strict=bool(each.sets))
-        )
+        """How many chains have fewer units than their sets are to have. Sets keep their numbers; more may come."""
+        return sum(len(chain) < sizes[number] for each in self.ranges for number, chain in enumerate(each.sets))
 
     @property
     def start_position(self) -> int:

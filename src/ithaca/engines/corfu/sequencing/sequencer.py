@@ -3,14 +3,19 @@
 It gives only rows below a bound that Raft has granted, and a new one starts at that bound: no row is given twice,
 whoever forgets what. It answers nothing before everything below its start is settled.
 
+Whoever brings his own order names a row himself. If it is not a session's it is his, and so are those that were passed
+over for it: they have times of their own, and stay free for others who name them.
+
 A session has one row at a time. It gets the same one again until it says that it is settled; so what a handle that was
 fenced may still write is one row, which the sequencer names.
 """
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from operator import attrgetter
+from typing import Generic, NamedTuple, TypeVar
 
 from ithaca.engines.corfu.sequencing.calls import (
     EpochIs,
@@ -21,12 +26,18 @@ from ithaca.engines.corfu.sequencing.calls import (
     SequencerCall,
     SessionFence,
     TailIs,
+    TakeRow,
     TakeTokens,
     Token,
     Tokens,
     Want,
 )
-from ithaca.engines.corfu.sequencing.limits import GRANT_ROWS, SEQUENCER_SESSIONS_MAX
+from ithaca.engines.corfu.sequencing.limits import (
+    CHOSEN_ROWS_MAX,
+    GRANT_ROWS,
+    SEQUENCER_SESSIONS_MAX,
+    WRITE_AHEAD_ROWS,
+)
 from ithaca.engines.corfu.sequencing.rows import NONE
 
 CallerT = TypeVar("CallerT")
@@ -80,6 +91,15 @@ SequencerEvent = Began | Granted | Asked[CallerT]
 SequencerEffect = Reply[CallerT] | AskGrant
 
 
+class _Chosen(NamedTuple):
+    """Rows `[low, high)` that no session gets, because somebody named the last of them."""
+
+    low: int
+    high: int
+    time_us: int
+    """Of the first; each has the next one."""
+
+
 class _Session:
     """What is known of a session in this epoch."""
 
@@ -99,6 +119,8 @@ class Sequencer(Generic[CallerT]):
         """0 until it has begun."""
         self.next_row = 0
         self.bound = 0
+        self.given = 0
+        """Rows that were handed out, in all epochs."""
         self.time_us = 0
         """The order's, as the last token had it."""
         self._grant_rows = GRANT_ROWS if grant_rows is None else grant_rows
@@ -107,6 +129,8 @@ class Sequencer(Generic[CallerT]):
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         self._fences: dict[int, int] = {}
         self._is_forgetful = False
+        self._chosen: list[_Chosen] = []
+        """In the order of their rows."""
 
     def step(self, event: SequencerEvent[CallerT]) -> Sequence[SequencerEffect[CallerT]]:
         match event:
@@ -130,12 +154,15 @@ class Sequencer(Generic[CallerT]):
         self._sessions.clear()
         self._fences = dict(began.fences)
         self._is_forgetful = False
+        self._chosen.clear()
         return self._grant_in_time()
 
     def _answer(self, caller: CallerT, call: SequencerCall, now_us: int) -> Sequence[SequencerEffect[CallerT]]:
         match call:
             case TakeTokens(_, wants):
                 return self._give(caller, wants, now_us)
+            case TakeRow(_, row):
+                return self._give_chosen(caller, row, now_us)
             case Fence(_, producer, session_epoch):
                 return [Reply(caller, self._fence(producer, session_epoch))]
             case GetTail():
@@ -148,6 +175,22 @@ class Sequencer(Generic[CallerT]):
         tokens = Tokens(tuple(self._token(want, now_us) for want in wants))
         return [Reply(caller, tokens), *self._grant_in_time()]
 
+    def _give_chosen(self, caller: CallerT, row: int, now_us: int) -> Sequence[SequencerEffect[CallerT]]:
+        if row >= self.next_row + WRITE_AHEAD_ROWS:
+            return [Reply(caller, TailIs(self.next_row))]
+        if row >= self.bound:
+            return [Reply(caller, NotReady()), *self._grant_in_time(row)]
+        if row >= self.next_row:
+            chosen = _Chosen(self.next_row, row + 1, max(self.time_us + 1, now_us))
+            self._chosen.append(chosen)
+            del self._chosen[:-CHOSEN_ROWS_MAX]
+            self.next_row, self.time_us = row + 1, chosen.time_us + row - chosen.low
+        at = bisect_right(self._chosen, row, key=attrgetter("low")) - 1
+        token = Token(NONE, 0)
+        if at >= 0 and row < self._chosen[at].high:
+            token = Token(row, self._chosen[at].time_us + row - self._chosen[at].low)
+        return [Reply(caller, Tokens((token,))), *self._grant_in_time()]
+
     def _token(self, want: Want, now_us: int) -> Token:
         if want.session_epoch < self._fences.get(want.producer, 0):
             return Token(NONE, 0)
@@ -159,6 +202,7 @@ class Sequencer(Generic[CallerT]):
             self.time_us = max(self.time_us + 1, now_us)
             session.row, session.time_us = self.next_row, self.time_us
             self.next_row += 1
+            self.given += 1
         return Token(session.row, session.time_us)
 
     def _fence(self, producer: int, session_epoch: int) -> SessionFence:
@@ -180,9 +224,10 @@ class Sequencer(Generic[CallerT]):
         self._sessions.move_to_end(producer)
         return session
 
-    def _grant_in_time(self) -> list[AskGrant]:
-        """Half of what was granted is left for the time that Raft takes."""
-        if self.bound - self.next_row > self._grant_rows // 2 or self._asked_bound > self.bound:
+    def _grant_in_time(self, row: int = NONE) -> list[AskGrant]:
+        """Half of what was granted is left for the time that Raft takes; `row` is one that somebody wants."""
+        reached = max(self.next_row, row + 1)
+        if self.bound - reached > self._grant_rows // 2 or self._asked_bound > self.bound:
             return []
-        self._asked_bound = self.next_row + self._grant_rows
+        self._asked_bound = reached + self._grant_rows
         return [AskGrant(self.epoch, self._asked_bound)]

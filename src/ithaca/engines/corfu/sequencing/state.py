@@ -1,18 +1,19 @@
-"""What Raft agrees on: the projection of each epoch, the bound, the sessions and the trim point.
+"""What Raft agrees on: the projection of each epoch, the bound, the sessions, the consumers and the trim point.
 
 `apply` is a pure function of the state and the entry. The next projection is computed here, from what was sealed, and
 not by whoever proposes: so whoever seals, and whatever else is decided meanwhile, each projection follows one.
 """
 
 from collections import OrderedDict
-from typing import Any
 
 import msgspec
 
+from ithaca.consumers.table import ConsumerChanges, ConsumerTable, PackedConsumers
 from ithaca.engines.corfu.sequencing.calls import Known
 from ithaca.engines.corfu.sequencing.commands import (
     AddUnit,
     Command,
+    ConsumersTold,
     ExpireSession,
     FoundLog,
     Grant,
@@ -27,6 +28,7 @@ from ithaca.engines.corfu.sequencing.commands import (
 )
 from ithaca.engines.corfu.sequencing.limits import RANGES_MAX, ROW_MAX, UNITS_MAX
 from ithaca.engines.corfu.sequencing.projection import Chain, Projection, Range, UnitMember
+from ithaca.engines.corfu.sequencing.rows import row_of
 from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, ORDERING_SESSIONS_MAX
 from ithaca.model.positions import FIRST
 
@@ -45,9 +47,12 @@ class ProjectionState:
         self.trim = FIRST
         self.time_us = 0
         self.unit_last = 0
+        self.sizes: tuple[int, ...] = ()
+        """How many units each set is to have."""
         self._producer_last = 0
         self._sessions: OrderedDict[str, tuple[int, int]] = OrderedDict()
         """Producer and epoch by name, the one that was opened longest ago first."""
+        self.consumers = ConsumerTable()
 
     @property
     def known(self) -> Known | None:
@@ -55,12 +60,15 @@ class ProjectionState:
             return None
         founded = self.founded
         sequencers = () if founded is None else founded.sequencers
-        sizes = () if founded is None else tuple(map(len, founded.sets))
-        return Known(self.projection, self.bound, self.trim, self.time_us, self.unit_last, sequencers, sizes)
+        return Known(self.projection, self.bound, self.trim, self.time_us, self.unit_last, sequencers, self.sizes)
 
     @property
     def sessions(self) -> SessionsAre:
         return SessionsAre(tuple(session for session in self._sessions.values() if session[1] > 1))
+
+    def session(self, producer: int) -> SessionsAre:
+        """One session, if there is such a one."""
+        return SessionsAre(tuple(session for session in self._sessions.values() if session[0] == producer))
 
     def apply(self, index: int, command: Command) -> Outcome:
         """Take in the entry at this index."""
@@ -88,6 +96,8 @@ class ProjectionState:
                 return self._open(name)
             case ExpireSession(name):
                 self._sessions.pop(name, None)
+            case ConsumerChanges():
+                return ConsumersTold(self.consumers.apply(command))
             case _:
                 return self._void(f"epoch {command.epoch} is not {projection.epoch}, which holds now")
         return self._told()
@@ -101,6 +111,7 @@ class ProjectionState:
         self.projection = Projection(1, (Range(0, command.sets),), command.units, command.sequencer)
         self.bound = command.grant
         self.unit_last = max(unit.number for unit in command.units)
+        self.sizes = tuple(map(len, command.sets))
         return self._told()
 
     def _next(self, projection: Projection, command: NextEpoch) -> Outcome:
@@ -110,7 +121,7 @@ class ProjectionState:
             return self._void(f"row {command.highest} was never granted")
         sealed = frozenset(command.sealed)
         units = tuple(unit for unit in projection.units if unit.number in sealed)
-        reason = _objection(projection, command, units)
+        reason = _objection(projection, command, units) or self._set_objection(command)
         if reason:
             return self._void(reason)
         self.projection = Projection(
@@ -120,9 +131,19 @@ class ProjectionState:
             command.sequencer,
             projection.settled,
         )
+        self.sizes = command.sizes or self.sizes
         self.bound = min(self.bound + command.grant, ROW_MAX)
         self.time_us = max(self.time_us, command.time_us)
         return self._told()
+
+    def _set_objection(self, command: NextEpoch) -> str:
+        """Why the sets, or what is finished, cannot be this; empty if they can."""
+        sizes = command.sizes or self.sizes
+        if not len(self.sizes) <= len(sizes) == len(command.sets):
+            return f"there are {len(self.sizes)} sets, and {len(command.sets)} of {len(sizes)} sizes are to follow"
+        if command.finished > row_of(self.trim):
+            return f"what lies before row {command.finished} was not trimmed yet"
+        return ""
 
     def _add_unit(self, projection: Projection, command: AddUnit) -> Outcome:
         if any(unit.identity == command.identity for unit in projection.units):
@@ -177,14 +198,16 @@ class ProjectionState:
             self.trim,
             self.time_us,
             self.unit_last,
+            self.sizes,
             self._producer_last,
             [(name, *session) for name, session in self._sessions.items()],
         )
-        return msgspec.msgpack.encode(body)
+        consumers = self.consumers.packed()
+        return msgspec.msgpack.encode((*body, consumers) if consumers else body)
 
     @classmethod
     def restored(cls, data: bytes) -> "ProjectionState":
-        """The state that a snapshot holds."""
+        """The state that a snapshot holds; of versions that knew of no consumers, or had none yet, it is shorter."""
         state = cls()
         sessions: list[tuple[str, int, int]]
         (
@@ -195,14 +218,28 @@ class ProjectionState:
             state.trim,
             state.time_us,
             state.unit_last,
+            state.sizes,
             state._producer_last,
             sessions,
-        ) = msgspec.msgpack.decode(data, type=_Body)
+            packed,
+        ) = msgspec.structs.astuple(msgspec.msgpack.decode(data, type=_Body))
+        state.consumers = ConsumerTable(packed)
         state._sessions = OrderedDict((name, (producer, epoch)) for name, producer, epoch in sessions)
         return state
 
 
-_Body: Any = tuple[int, FoundLog | None, Projection | None, int, int, int, int, int, list[tuple[str, int, int]]]
+class _Body(msgspec.Struct, frozen=True, array_like=True):
+    index: int
+    founded: FoundLog | None
+    projection: Projection | None
+    bound: int
+    trim: int
+    time_us: int
+    unit_last: int
+    sizes: tuple[int, ...]
+    producer_last: int
+    sessions: list[tuple[str, int, int]]
+    consumers: PackedConsumers = PackedConsumers()
 
 
 def _objection(projection: Projection, command: NextEpoch, units: tuple[UnitMember, ...]) -> str:
@@ -235,7 +272,18 @@ def _followed(projection: Projection, command: NextEpoch, bound: int) -> tuple[R
         ranges.append(Range(max(active.start, command.highest + 1)))
     if ranges[-1].start == bound:
         ranges.pop()
-    return (*ranges, Range(bound, command.sets))
+    return _compacted([*ranges, Range(bound, command.sets)], command.finished)
+
+
+def _compacted(ranges: list[Range], finished: int) -> tuple[Range, ...]:
+    """The ranges without the sets of those that are finished; empty ones that touch are one."""
+    kept: list[Range] = []
+    for each, following in zip(ranges, [*ranges[1:], None], strict=True):
+        is_finished = following is not None and following.start <= finished
+        sets = () if is_finished else each.sets
+        if sets or not kept or kept[-1].sets:
+            kept.append(Range(each.start, sets))
+    return tuple(kept)
 
 
 def _left(each: Range, command: NextEpoch) -> tuple[Chain, ...]:
@@ -244,5 +292,6 @@ def _left(each: Range, command: NextEpoch) -> tuple[Chain, ...]:
     sets = [tuple(unit for unit in chain if unit in sealed) for chain in each.sets]
     for joined in command.joined:
         if joined.start == each.start and joined.set < len(sets) and joined.unit not in sets[joined.set]:
-            sets[joined.set] = (*sets[joined.set], joined.unit)
+            stay = tuple(unit for unit in sets[joined.set] if unit != joined.instead)
+            sets[joined.set] = (*stay, joined.unit)
     return tuple(sets)

@@ -13,8 +13,10 @@ from uuid import UUID
 
 from ithaca.engines.corfu.sequencing.calls import (
     EpochIs,
+    GetHighest,
     GetPlaced,
     GetTrims,
+    HighestIs,
     Install,
     ListMissing,
     MissingRows,
@@ -236,6 +238,8 @@ class Unit(Generic[CallerT]):
                 return [Reply(caller, self._missing(start, stop, step))]
             case GetPlaced(_, producer):
                 return [Reply(caller, PlacedAre(self.state.placed.of(producer), self.state.placed.is_forgetful))]
+            case GetHighest():
+                return [Reply(caller, HighestIs(self.state.highest, self.state.time_us))]
 
     # Rows
 

@@ -9,12 +9,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from ithaca.engines.corfu.client.driving import Driver, first_knowledge
+from ithaca.engines.corfu.client.enlisting import enlisted
 from ithaca.engines.corfu.client.links import Links
-from ithaca.engines.corfu.messages import Decide, GetIdentity, IdentityIs, Renew
-from ithaca.engines.corfu.sequencing.commands import AddUnit
-from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
-from ithaca.engines.corfu.sequencing.flows.rebuilding import rebuilt
-from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
+from ithaca.engines.corfu.sequencing.flows.beginning import begun_without
+from ithaca.engines.corfu.sequencing.flows.rebuilding import Copying, rebuilt
 from ithaca.engines.corfu.sequencing.limits import CARE_MS
 from ithaca.model.errors import IthacaError
 from ithaca.model.view import Address
@@ -30,11 +28,13 @@ class Caretaker:
         self._units = units
         self._is_founded = is_founded
         self._task: asyncio.Task[None] | None = None
+        self.copying = Copying()
 
     def lead(self, is_leader: bool) -> None:
         """This server leads from now on, or does not any more."""
         if self._task is not None:
             self._task.cancel()
+            self.copying.unit = 0
         self._task = asyncio.create_task(self._work()) if is_leader else None
 
     async def close(self) -> None:
@@ -50,38 +50,22 @@ class Caretaker:
             try:
                 knowledge = await first_knowledge(self._links)
                 driver = Driver(self._links, knowledge)
-                await asyncio.gather(*(self._enlist(driver, address) for address in self._units))
-                while await driver.run(rebuilt(knowledge)):
+                known = [unit.address for unit in knowledge.projection.units]
+                await asyncio.gather(*(self._enlist(driver, each) for each in dict.fromkeys([*self._units, *known])))
+                if not knowledge.projection.sequencer:
+                    await driver.run(begun_without(knowledge, knowledge.projection))
+                while await driver.run(rebuilt(knowledge, self.copying)):
                     _log.info("a chain was made whole, or nearly so, with epoch %d", knowledge.epoch)
             except IthacaError as error:
                 _log.info("not everything can be seen to now: %s", error)
 
     async def _enlist(self, driver: Driver, address: Address) -> None:
         """Have the unit there belong to the cluster, unless it does, or is not reached."""
+        before = driver.knowledge.projection
         try:
-            found = await self._identity(address, GetIdentity())
-        except IthacaError:
-            return
-        knowledge: Knowledge = driver.knowledge
-        projection = knowledge.projection
-        if any(unit.identity == found.identity for unit in projection.units):
-            return
-        gone = frozenset(unit.number for unit in projection.units if unit.address == address)
-        if gone:
-            reason = await driver.run(reconfigured(knowledge, projection, without=gone))
-            if reason:
-                return
-        try:
-            if found.is_used:
-                found = await self._identity(address, Renew(found.identity))
-            answer = await self._links.ask_leader(Decide(AddUnit(address, found.identity)))
+            unit = await enlisted(self._links, driver, address, may_renew=True)
         except IthacaError as error:
-            _log.info("the unit at %s is not enlisted yet: %s", address, error)
+            _log.debug("the unit at %s is not enlisted: %s", address, error)
             return
-        knowledge.learn(answer)
-        _log.info("the unit at %s is enlisted as a spare", address)
-
-    async def _identity(self, address: Address, message: GetIdentity | Renew) -> IdentityIs:
-        answer = (await self._links.ask(address, message)).message
-        assert isinstance(answer, IdentityIs), f"{address} answers with {type(answer).__name__}"
-        return answer
+        if before.member(unit.number) is None:
+            _log.info("the unit at %s is enlisted as a spare", address)

@@ -5,13 +5,12 @@ import logging
 from collections.abc import Coroutine, Iterable
 from typing import Any, NamedTuple
 
-from ithaca.engines.corfu.client.driving import Driver
+from ithaca.engines.corfu.client.driving import Driver, knowledge_of
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import Decide
 from ithaca.engines.corfu.sequencing.calls import Known, SequencerCall
 from ithaca.engines.corfu.sequencing.commands import Grant, Void
 from ithaca.engines.corfu.sequencing.flows.beginning import begun
-from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
 from ithaca.engines.corfu.sequencing.limits import RETRY_MS
 from ithaca.engines.corfu.sequencing.sequencer import Asked, AskGrant, Granted, Reply, Sequencer, SequencerEffect
 from ithaca.model.errors import IthacaError, Unavailable
@@ -67,7 +66,7 @@ class SequencerService:
     async def _begin(self, known: Known) -> None:
         """Settle what precedes, then hand out rows."""
         epoch = known.projection.epoch
-        knowledge = Knowledge(known, sequencers=tuple(number for number, _ in known.sequencers))
+        knowledge = knowledge_of(known)
         try:
             began = await Driver(self._links, knowledge).run(begun(knowledge, self._number))
         except IthacaError:

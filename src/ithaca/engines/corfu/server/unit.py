@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ithaca.engines.corfu.messages import GetIdentity, IdentityIs, Renew, heard_call, said_answer
-from ithaca.engines.corfu.sequencing.calls import GetProjection, RowHolds
+from ithaca.engines.corfu.sequencing.calls import GetProjection, RowHolds, RowWritten
 from ithaca.engines.corfu.sequencing.unit import Asked, Persist, Reply, ReplyHeld, Synced, Unit, UnitEffect
+from ithaca.engines.corfu.server.metrics import UNIT, UNIT_COUNTS, StatusMetrics, registry_of
 from ithaca.engines.corfu.server.unit_disk import UnitDisk
 from ithaca.engines.corfu.storage.unit_store import META, UnitStore, clear, create
 from ithaca.model.config.cluster import ClusterFile
@@ -49,13 +50,15 @@ class UnitServer(LivingServer, Peer):
         self._is_full = False
         self._renewing: asyncio.Task[None] | None = None
         """While it forgets everything."""
+        self._written_rows = self._read_rows = self._received_bytes = self._sent_bytes = 0
 
     # Life
 
     async def _start(self) -> None:
         self._lock = lock_directory(self._disk, self._directory)
         self._open_store()
-        await self._listen(Greeter(self._file, "replica", self._place.name), lambda *_: self)
+        registry = registry_of(StatusMetrics("unit", UNIT, UNIT_COUNTS, self.status))
+        await self._listen(Greeter(self._file, "replica", self._place.name), lambda *_: self, registry)
         _log.info("unit %s listens at %s", self._place.name, self.address)
 
     def _open_store(self) -> None:
@@ -103,6 +106,7 @@ class UnitServer(LivingServer, Peer):
                 orderers = Orderers(0, tuple(place.address for place in self._file.orderers))
                 connection.answer(received, Redirect(None, orderers))
             case message:
+                self._received_bytes += len(received.payload)
                 call = heard_call(message, bytes(received.payload))
                 if self._is_full and len(received.payload):
                     connection.fail(received, StorageFull(f"no space is left at unit {self._place.name}: free some"))
@@ -143,11 +147,14 @@ class UnitServer(LivingServer, Peer):
                 case Persist():
                     self._writer.persist(effect)
                 case Reply(caller, answer):
+                    self._written_rows += isinstance(answer, RowWritten)
                     caller.connection.answer(caller.request, *said_answer(answer))
                 case ReplyHeld(caller, row):
-                    caller.connection.answer(
-                        caller.request, *said_answer(RowHolds(self._store.read(row), self._unit.state.trims.first))
-                    )
+                    entry = self._store.read(row)
+                    self._read_rows += 1
+                    self._sent_bytes += 0 if entry.batch is None else entry.batch.total_bytes
+                    held = RowHolds(entry, self._unit.state.trims.first)
+                    caller.connection.answer(caller.request, *said_answer(held))
 
     # What others learn of this server
 
@@ -167,4 +174,10 @@ class UnitServer(LivingServer, Peer):
             "trimmed_below": state.trims.below,
             "trimmed_ranges": len(state.trims.ranges),
             "unsynced_writes": unit.writes,
+            "is_sealed": unit.is_sealed,
+            "written_rows": self._written_rows,
+            "read_rows": self._read_rows,
+            "received_bytes": self._received_bytes,
+            "sent_bytes": self._sent_bytes,
+            "connections": 0 if self._listener is None else self._listener.connection_count,
         }

@@ -4,6 +4,7 @@
 loop, which is told by `noted` what was committed. So the core never sees a row that is not synced.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from uuid import UUID
@@ -34,6 +35,8 @@ from ithaca.wire.build import place as place_entry
 META, SESSIONS, COPIED, LANE = "meta", "sessions", "copied", "lane"
 LANE_ID = LaneId(0, 0, 1)
 """A unit's directory holds one lane; which unit it is, its identity says."""
+CURSORS_MAX = 16
+"""Places in the lane at which somebody may read on."""
 CHECKPOINT_LANE_BYTES = 64 << 20
 """So much of the lane is read again, at most, when a unit starts."""
 
@@ -103,6 +106,8 @@ class UnitStore:
         self._noted_bytes = 0
         """Of the lane, since the last checkpoint."""
         self._copied = _Copied()
+        self._cursors: OrderedDict[int, Cursor] = OrderedDict()
+        """By where they are in the lane: whoever reads rows one after the other finds the next at once."""
         self._recover()
         self._load_copied()
 
@@ -199,7 +204,11 @@ class UnitStore:
         """What is in a row, which is held and not trimmed; `Corrupt` when it does not check out."""
         found = self.rows.find(row)
         assert found is not None, f"row {row} is not held"
-        batch = Cursor(self.lane, found.lsn).read(found.lsn + 1, bytes_max=1)[0]
+        cursor = self._cursors.pop(found.lsn, None) or Cursor(self.lane, found.lsn)
+        batch = cursor.read(found.lsn + 1, bytes_max=1)[0]
+        self._cursors[cursor.lsn] = cursor
+        if len(self._cursors) > CURSORS_MAX:
+            self._cursors.popitem(last=False)
         return JUNK if batch.kind == NOOPS else entry_of(batch, found.time_us)
 
     def placed_rows(self) -> Iterator[PlacedRow]:

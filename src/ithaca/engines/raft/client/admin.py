@@ -43,7 +43,7 @@ class RaftAdmin(Admin):
     async def _waiting_at(self, address: Address) -> int:
         """The number of the server that waits there."""
         try:
-            status = await ask_status(address)
+            status = await ask_status(address, self._servers.links.tls)
         except Unavailable as error:
             raise Unavailable(f"no server answers at {address}: start it first ({error})") from error
         if status.get("state") != "waiting":

@@ -59,7 +59,7 @@ class Appends:
 
     def take(self, waiting: Waiting) -> None:
         """Queue an append; never waits."""
-        self.under_way.add(waiting.size_bytes, waiting.slot)
+        self.under_way.add(waiting.size_bytes, (waiting.slot,))
         self._put(waiting)
 
     def _put(self, waiting: Waiting) -> None:

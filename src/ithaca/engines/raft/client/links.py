@@ -8,11 +8,13 @@ from ithaca.engines.raft.messages import Acks, Append
 from ithaca.engines.raft.name import NAME
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.records import Buffer, Durability
+from ithaca.model.security.tls import TLS
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Failure, Hello, Redirect
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Introduction, dial
 from ithaca.wire.batch import Batch
 
 HELLO = Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, engine=NAME)
@@ -139,12 +141,18 @@ class Link:
 class Links:
     """Those of one handle, by the addresses of servers."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: TLS | None = None) -> None:
+        self.tls = tls
         self.watch: Callable[[Link], Awaitable[None]] = _nobody
         """What looks on while a server owes an answer."""
         self._links: dict[Address, Link] = {}
         self._dialling: dict[Address, asyncio.Task[Link]] = {}
         self._is_closed = False
+
+    @property
+    def introduction(self) -> Introduction:
+        """What is said to a server that is dialled."""
+        return Introduction(HELLO, self.tls)
 
     async def link(self, address: Address, timeout_s: float) -> Link:
         """One that is open; `Unavailable` when the server is not reached in time."""
@@ -169,7 +177,7 @@ class Links:
 
     async def _dial(self, address: Address, timeout_s: float) -> Link:
         link = Link(address, self.watch)
-        link.connection = await dial(address, HELLO, link, timeout=timeout_s)
+        link.connection = await dial(address, self.introduction, link, timeout=timeout_s)
         self._links[address] = link
         return link
 

@@ -7,8 +7,8 @@ from weakref import WeakSet
 from ithaca.client.appending.coalescing import Single, Whole
 from ithaca.client.appending.named_session import NamedSession
 from ithaca.client.asking import ask_status
+from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
-from ithaca.client.engine_log import EngineLog
 from ithaca.client.intake import Slot
 from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
@@ -40,10 +40,11 @@ from ithaca.model.health import ServerStatus
 from ithaca.model.interface import ClusterStatus
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.records import KeyFilter, Record, Start
+from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.units import Duration, seconds
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received
+from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.members import GetMembers
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
@@ -53,7 +54,7 @@ from ithaca.wire.batch import Batch, parse
 from ithaca.wire.positioned import PositionedBatch
 
 
-class RaftLog(EngineLog):
+class RaftLog(ClusterConsumers):
     """A handle. Appends go to the leader; reads to any server, and to the leader where that one does not know."""
 
     def __init__(self, servers: Servers, settings: ClientSettings) -> None:
@@ -81,6 +82,10 @@ class RaftLog(EngineLog):
             raise ForkedHandle("the handle was inherited through a fork: connect again there")
         if self._is_closed:
             raise LogClosed("the handle was closed")
+
+    async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
+        self.check()
+        return await self.servers.ask(message, Deadline(self.timeout_s if timeout_s is None else timeout_s))
 
     # Appending
 
@@ -171,13 +176,13 @@ class RaftLog(EngineLog):
     def read_range(self, start: Start, stop: Start | None = None, *, where: KeyFilter | None = None) -> RaftRecords:
         self.check()
         check_range(start, stop, where)
-        return RaftRecords(self, start, stop, where)
+        return RaftRecords(self, start, stop, where).told(self.bootstrap, stop)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> RaftSubscription:
         self.check()
         check_start(start)
         check_filter(where)
-        return RaftSubscription(self, start, None, where)
+        return RaftSubscription(self, start, None, where).told(self.bootstrap)
 
     async def scan(
         self,
@@ -229,7 +234,9 @@ class RaftLog(EngineLog):
         self.check()
         with suppress(IthacaError):  # nobody leads: then those that are known are asked
             await self.servers.ask_members(GetMembers(), Deadline(ATTEMPT_TIMEOUT_S))
-        return cluster_status(await asyncio.gather(*map(_asked, self.servers.members)))
+        return cluster_status(
+            await asyncio.gather(*(_asked(each, self.servers.links.tls) for each in self.servers.members))
+        )
 
     # Ending
 
@@ -250,9 +257,9 @@ class RaftLog(EngineLog):
         await self._submitted.flush(None)
 
 
-async def _asked(address: Address) -> ServerStatus:
+async def _asked(address: Address, tls: TLS | None) -> ServerStatus:
     try:
-        status = await ask_status(address)
+        status = await ask_status(address, tls)
     except IthacaError as error:
         return ServerStatus(ServerPlace("orderer", 0, address), None, str(error))
     return ServerStatus(ServerPlace("orderer", int(status.get("server", 0)), address), status)
@@ -260,7 +267,7 @@ async def _asked(address: Address) -> ServerStatus:
 
 async def open_log(bootstrap: tuple[Address, ...], settings: ClientSettings) -> RaftLog:
     """A handle on the cluster that has these servers; `Unavailable` when no leader answers in time."""
-    links = Links()
+    links = Links(settings.tls)
     servers = Servers(bootstrap, links)
     try:
         await servers.log(Deadline(settings.timeout_s))

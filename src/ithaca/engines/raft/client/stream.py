@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from ithaca.client.streaming.connection import StreamConnection
 from ithaca.client.streaming.delivered import check_data, check_rows, scattered
-from ithaca.engines.raft.client.links import HELLO
 from ithaca.engines.raft.client.producer import SHARD
 from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.messages import Deliver, Delivered, Subscribe
@@ -16,7 +15,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.filters import Filter
 from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.connection import dial
+from ithaca.runtime.dialling import dial
 from ithaca.runtime.machine import rng
 from ithaca.wire.batch import Batch, lane_seed, parse
 from ithaca.wire.positioned import AnyPositioned, PositionedBatch
@@ -87,7 +86,7 @@ class Stream:
             rng().shuffle(addresses)
             self._address = next((each for each in addresses if each != self._address), addresses[0])
             try:
-                connection = await dial(self._address, HELLO, self._connection)
+                connection = await dial(self._address, self._servers.links.introduction, self._connection)
             except IthacaError as error:
                 self.problem = error
             else:

@@ -18,6 +18,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import SESSION_NAME_BYTES_MAX, SESSIONS_TOGETHER_MAX
@@ -86,7 +87,13 @@ class TrimLog(msgspec.Struct, frozen=True, tag="trim"):
     lsn: _Natural
 
 
-Control = Found | OpenSession | ExpireSessions | TrimLog
+class ChangeConsumers(msgspec.Struct, frozen=True, tag="consumers"):
+    """What several clients asked of named consumers."""
+
+    changes: ConsumerChanges
+
+
+Control = Found | OpenSession | ExpireSessions | TrimLog | ChangeConsumers
 LogEntry = Range | Control
 
 _control_decoder: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)

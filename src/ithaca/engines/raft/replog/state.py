@@ -1,8 +1,9 @@
-"""What the entries of the log add up to: the cursor, the trim point, the sessions.
+"""What the entries of the log add up to: the cursor, the trim point, the sessions, the consumers.
 
 ```
 snapshot  0 length u64: the LSN behind the last record
-          8 pieces, each: bytes u32 | msgpack. The first is the rest of the state but for the sessions, which follow
+          8 pieces, each: bytes u32 | msgpack. The first is the rest of the state but for the sessions, which follow;
+            its last field, the consumers, is left out where there never were any
 ```
 
 A snapshot is the *compaction point*: with Raft's own index, term and members it stands for every entry so far, and the
@@ -16,7 +17,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from ithaca.consumers.table import ConsumerTable, PackedConsumers
 from ithaca.engines.raft.replog.entries import (
+    ChangeConsumers,
     ExpireSessions,
     Found,
     LogEntry,
@@ -25,6 +28,7 @@ from ithaca.engines.raft.replog.entries import (
     TrimLog,
 )
 from ithaca.engines.raft.replog.sessions import Session, Sessions
+from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import SNAPSHOT_PIECE_ITEMS
@@ -39,10 +43,15 @@ class _Rest(msgspec.Struct, frozen=True, array_like=True):
     configuration: ClusterConfiguration | None
     trim_lsn: _Natural
     next_producer_id: _Natural
+    consumers: PackedConsumers = PackedConsumers()
 
 
 _rest_decoder = msgspec.msgpack.Decoder(_Rest)
 _sessions_decoder = msgspec.msgpack.Decoder(list[Session])
+
+
+Applied = Session | tuple[ConsumerOutcome, ...] | None
+"""What applying an entry gives."""
 
 
 class LogState:
@@ -54,6 +63,7 @@ class LogState:
         """The cursor: everything below this LSN is agreed on."""
         self.trim_lsn = 0
         self.sessions = Sessions()
+        self.consumers = ConsumerTable()
 
     @property
     def tail(self) -> int:
@@ -68,11 +78,11 @@ class LogState:
     def copy(self) -> "LogState":
         state = LogState()
         state.configuration, state.length, state.trim_lsn = self.configuration, self.length, self.trim_lsn
-        state.sessions = self.sessions.copy()
+        state.sessions, state.consumers = self.sessions.copy(), self.consumers.copy()
         return state
 
-    def apply(self, entry: LogEntry) -> Session | None:
-        """Take in the next entry; the session that it opens, if it does."""
+    def apply(self, entry: LogEntry) -> Applied:
+        """Take in the next entry; the session that it opens, or what came of changes of consumers."""
         match entry:
             case Range():
                 self._append(entry)
@@ -84,6 +94,8 @@ class LogState:
             case TrimLog(lsn):
                 if lsn <= self.length:
                     self.trim_lsn = max(self.trim_lsn, lsn)
+            case ChangeConsumers(changes):
+                return self.consumers.apply(changes)
             case Found(configuration):
                 self.configuration = self.configuration or configuration
         return None
@@ -98,7 +110,7 @@ class LogState:
 
     def snapshot(self) -> Iterator[bytes]:
         """All of it, in pieces that are made while the state goes on to change."""
-        rest = _Rest(self.configuration, self.trim_lsn, self.sessions.next_producer_id)
+        rest = _Rest(self.configuration, self.trim_lsn, self.sessions.next_producer_id, self.consumers.packed())
         return _pieces(self.length, rest, list(self.sessions.by_id.values()))
 
     @classmethod
@@ -116,6 +128,7 @@ class LogState:
             raise ProtocolError(f"a snapshot of the log cannot be decoded: {error}") from error
         state.configuration, state.trim_lsn = rest.configuration, rest.trim_lsn
         state.sessions = Sessions(sessions, rest.next_producer_id)
+        state.consumers = ConsumerTable(rest.consumers)
         return state
 
 
@@ -130,7 +143,7 @@ def length_in(snapshot: bytes) -> int:
 
 
 def _pieces(length: int, rest: _Rest, sessions: list[Session]) -> Iterator[bytes]:
-    yield _LENGTH.pack(length) + _piece(rest)
+    yield _LENGTH.pack(length) + _piece(rest if rest.consumers else msgspec.structs.astuple(rest)[:-1])
     for start in range(0, len(sessions), SNAPSHOT_PIECE_ITEMS):
         yield _piece(sessions[start : start + SNAPSHOT_PIECE_ITEMS])
 

@@ -14,14 +14,16 @@ from ithaca.engines.raft.messages import CopyLane, LaneCopy
 from ithaca.engines.raft.replog.state import length_in
 from ithaca.engines.raft.storage.shared_log import SEED, SharedLog
 from ithaca.model.errors import Corrupt, IthacaError, ProtocolError, Unavailable
-from ithaca.model.limits import CALL_TIMEOUT_S, DELIVER_BYTES_MAX
+from ithaca.model.limits import CALL_TIMEOUT_S, COPY_PAUSE_S, DELIVER_BYTES_MAX
 from ithaca.model.records import Buffer
 from ithaca.model.view import Address
-from ithaca.protocol.greeting import Hello
 from ithaca.raft.events import SnapshotFetched
+from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import ServerId, Snapshot
-from ithaca.runtime.connection import OnlyAnswers, dial
-from ithaca.runtime.machine import rng
+from ithaca.raft.pacing import Pace
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import Said, dial
+from ithaca.runtime.machine import monotonic_ns, rng
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.storage.reader import Cursor
 from ithaca.wire.batch import DATA, NOOPS, Batch, parse
@@ -38,7 +40,7 @@ class LaneCopier:
         self,
         store: SharedLog,
         driver: RaftDriver,
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         address_of: Callable[[ServerId], Address | None],
     ) -> None:
         self._store = store
@@ -112,6 +114,40 @@ class LaneCopier:
 
         self._driver.submit_job(lambda: self._store.copy(lsn, batches), told)
         await done
+
+
+class CopyPace:
+    """Holds those back who copy from a leader while others append, as Raft does with those who catch up."""
+
+    def __init__(self, leadership: Callable[[], LeaderTerm | None]) -> None:
+        self._leadership = leadership
+        self._term: LeaderTerm | None = None
+        self._counted_bytes = 0
+        self._pace = Pace(_now_ms())
+
+    async def wait(self, size: int) -> None:
+        """Until so many bytes may be sent."""
+        while True:
+            if not self._is_held_back():
+                self._pace.sent(size)
+                return
+            await asyncio.sleep(COPY_PAUSE_S)
+
+    def _is_held_back(self) -> bool:
+        term = self._leadership()
+        if term is None:
+            return False
+        if term is not self._term:
+            self._term, self._counted_bytes, self._pace = term, term.committed_bytes, Pace(_now_ms())
+        committed = term.committed_bytes - self._counted_bytes
+        if committed:
+            self._counted_bytes += committed
+            self._pace.committed(committed, _now_ms())
+        return term.is_busy and not self._pace.allows
+
+
+def _now_ms() -> int:
+    return monotonic_ns() // 1_000_000
 
 
 def copied_batches(payload: Buffer, lsn: int, stop: int) -> list[Batch]:

@@ -7,13 +7,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.engines.raft.messages import Acks
 from ithaca.engines.raft.name import NAME
-from ithaca.engines.raft.replog.entries import Control, Found, encode_entry
+from ithaca.engines.raft.replog.entries import ChangeConsumers, Control, Found, encode_entry
 from ithaca.engines.raft.replog.placing import Placing
 from ithaca.engines.raft.replog.sessions import Sessions
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.storage.shared_log import SEED, SharedLog
+from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.errors import IthacaError, Overloaded, Unavailable
 from ithaca.model.limits import APPEND_REPEATS_MAX, LANE_PENDING_BYTES_MAX
 from ithaca.model.positions import position_of
@@ -90,6 +92,15 @@ class Leading:
             waiter.failed(self._ended)
         elif self._submit(encode_entry(entry), waiter):
             placing.proposed(entry)
+
+    def change_consumers(
+        self,
+        changes: ConsumerChanges,
+        done: Callable[[tuple[ConsumerOutcome, ...]], None],
+        failed: Callable[[IthacaError], None],
+    ) -> None:
+        """Have changes of consumers agreed on."""
+        self.propose(ChangeConsumers(changes), Waiter(done, failed))
 
     def flush(self) -> None:
         """Propose what was taken, as one range."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from ithaca.engines.raft.replog.entries import decode_entry
-from ithaca.engines.raft.replog.sessions import Session
-from ithaca.engines.raft.replog.state import LogState
+from ithaca.engines.raft.replog.state import Applied, LogState
 
 
 class LogMachine:
@@ -15,12 +14,12 @@ class LogMachine:
         self.state = LogState()
         self._trimmed = trimmed
 
-    def apply(self, index: int, term: int, data: bytes) -> Session | None:
+    def apply(self, index: int, term: int, data: bytes) -> Applied:
         before = self.state.trim_lsn
-        opened = self.state.apply(decode_entry(data))
+        told = self.state.apply(decode_entry(data))
         if self.state.trim_lsn > before:
             self._trimmed(self.state.trim_lsn)
-        return opened
+        return told
 
     def snapshot(self) -> Iterator[bytes]:
         return self.state.snapshot()

@@ -45,6 +45,7 @@ from ithaca.model.errors import (
 from ithaca.model.limits import NAMES_ANSWERED_MAX, ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import lsn_of
 from ithaca.protocol.codec import Received
+from ithaca.protocol.consumers import ChangeConsumers, ConsumersChanged, GetConsumers
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
@@ -82,6 +83,8 @@ class Requests:
             AddOrderer: self._members,
             RemoveOrderer: self._members,
             GetMembers: self._members,
+            ChangeConsumers: self._change_consumers,
+            GetConsumers: self._get_consumers,
         }
 
     def close(self) -> None:
@@ -231,6 +234,20 @@ class Requests:
 
         self._read(connection, request, answer)
 
+    def _change_consumers(self, connection: Connection, request: Received, message: ChangeConsumers) -> None:
+        assert self.server.consumers is not None
+        waiter = self._waiter(
+            connection, request, lambda outcomes: connection.answer(request, ConsumersChanged(outcomes))
+        )
+        self.server.consumers.change(message.commands, waiter)
+
+    def _get_consumers(self, connection: Connection, request: Received, message: GetConsumers) -> None:
+        def answer(_: int) -> None:
+            if self.server.consumers is not None:
+                connection.answer(request, self.server.consumers.listed(message))
+
+        self._read(connection, request, answer)
+
     def _members(
         self, connection: Connection, request: Received, message: AddOrderer | RemoveOrderer | GetMembers
     ) -> None:
@@ -295,6 +312,7 @@ class RequestPeer:
             if message.lsn >= stop:
                 raise Unavailable(f"this server knows the log up to LSN {length}, and {message.lsn} was asked for")
             batches = await asyncio.to_thread(batches_to_copy, self._server.store, message.lsn, stop)
+            await self._server.copy_pace.wait(sum(batch.total_bytes for batch in batches))
             connection.answer(received, LaneCopy(), [buffer for batch in batches for buffer in batch.buffers()])
 
         self.tasks.start(connection, received, answer)

@@ -6,14 +6,16 @@ Age is that of the producers' times, as in a directory: a batch is as old as the
 import asyncio
 import logging
 
+from ithaca.consumers.holding import ConsumerHold
 from ithaca.engines.raft.replog.entries import TrimLog
 from ithaca.engines.raft.server.leading import Leading
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.storage.shared_log import SharedLog
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import RETENTION_CHECK_S
+from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Retention
-from ithaca.runtime.machine import wall_us
+from ithaca.runtime.machine import monotonic_s, wall_us
 from ithaca.runtime.raft.ports import Waiter
 
 _log = logging.getLogger("ithaca.raft")
@@ -27,6 +29,7 @@ class Retaining:
         self._machine = machine
         self._store = store
         self._leading = leading
+        self._hold = None if retention is None else ConsumerHold.of(retention)
         self._task = None if retention is None else asyncio.create_task(self._look_on(retention))
 
     def end(self) -> None:
@@ -43,6 +46,9 @@ class Retaining:
             except IthacaError as error:
                 _log.warning("retention could not look: %s", error)
                 continue
+            if self._hold is not None:
+                allowed = self._hold.allowed(position_of(lsn), self._machine.state.consumers, monotonic_s())
+                lsn = lsn_of(allowed)
             if lsn > self._machine.state.trim_lsn:
                 self._leading.propose(TrimLog(lsn), Waiter(lambda _: None, _not_trimmed))
 

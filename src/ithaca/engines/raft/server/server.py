@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from ithaca.engines.raft.replog.entries import weigh
 from ithaca.engines.raft.server.cargo import RangeCargo
-from ithaca.engines.raft.server.copying import LaneCopier
+from ithaca.engines.raft.server.copying import CopyPace, LaneCopier
 from ithaca.engines.raft.server.idle import IdleLooks
 from ithaca.engines.raft.server.leading import Leading
 from ithaca.engines.raft.server.machine import LogMachine
@@ -26,11 +26,13 @@ from ithaca.engines.raft.storage.shared_log import SharedLog, SharedLogFiles
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import ConfigError, Corrupt, IthacaError, Unavailable
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import Hello
 from ithaca.raft.events import Role, RoleChanged
 from ithaca.raft.messages import ServerId
 from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.dialling import Said
+from ithaca.runtime.machine import wall_us
 from ithaca.runtime.metrics import OrdererMetrics
+from ithaca.server.consumers import ConsumerDesk
 from ithaca.server.options import ServerOptions
 from ithaca.server.raft_host.hosting import HostingServer
 from ithaca.server.raft_host.orderers import ORDERERS
@@ -66,10 +68,13 @@ class RaftServer(HostingServer):
         self._store: SharedLog | None = None
         self._read_view: ReadView | None = None
         self._copier: LaneCopier | None = None
+        self.copy_pace = CopyPace(lambda: self.host.driver.leadership)
         self.leading: Leading | None = None
         """While this server leads."""
         self._retaining: Retaining | None = None
         self._idle_looks: IdleLooks | None = None
+        self.consumers: ConsumerDesk | None = None
+        """While this server leads."""
         self._requests: Requests | None = None
         self._peers: dict[Connection, RequestPeer] = {}
         self._is_started = False
@@ -92,6 +97,7 @@ class RaftServer(HostingServer):
             self._options.settings,
             weigh=weigh,
             fetches=True,
+            paces=True,
             inflight_appends_max=self.inflight_appends_max,
             commit_told_ms=COMMIT_TOLD_MS,
         )
@@ -141,17 +147,27 @@ class RaftServer(HostingServer):
             self.leading = self.leading_type(driver, self.machine, self.store, self._ready_to_lead)
             self._retaining = Retaining(self._file.retention, self.machine, self.store, self.leading)
             self._idle_looks = IdleLooks(self._file.session_idle_s, self.leading)
+            self.consumers = ConsumerDesk(
+                self.leading.change_consumers,
+                lambda: self.machine.state.consumers,
+                wall_us,
+                self._file.consumer_idle_s,
+            )
         self._requests.leader_changed()
 
     def _ready_to_lead(self) -> None:
         assert self._requests is not None
         if self.is_ready:
             self.read_view.leads()
+            assert self.consumers is not None
+            self.consumers.begin()
         self._requests.leader_changed()
 
     def applied(self) -> None:
         if self.leading is not None:
             self.leading.applied()
+        if self.consumers is not None:
+            self.consumers.noted(self.machine.state.tail)
         if self._read_view is not None:
             self._read_view.advanced()
 
@@ -177,6 +193,9 @@ class RaftServer(HostingServer):
         if self.leading is not None:
             leading, self.leading = self.leading, None
             leading.end(error)
+        if self.consumers is not None:
+            consumers, self.consumers = self.consumers, None
+            consumers.end()
 
     def _trimmed(self, lsn: int) -> None:
         if self._is_started and lsn:
@@ -186,9 +205,11 @@ class RaftServer(HostingServer):
     # What others learn of this server
 
     def status(self) -> dict[str, Any]:
-        return server_status(
-            self._server, self.address, self.host, self.machine.state, self.store, self.read_view.first, self._damage
+        state = self.machine.state
+        status = server_status(
+            self._server, self.address, self.host, state, self.store, self.read_view.first, self._damage
         )
+        return status | {"consumers": None if self.consumers is None else self.consumers.status(state.tail)}
 
     def failed_to_answer(self, error: IthacaError) -> None:
         """If a record cannot be read here, others have it, and whoever asked goes there."""
@@ -207,9 +228,10 @@ class RaftServer(HostingServer):
         configuration = self.machine.state.configuration
         return None if configuration is None else configuration.log
 
-    def _client_hello(self) -> Hello:
+    def _client_hello(self) -> Said:
         """For what a server asks another one as a client would."""
-        return replace(self.hello(), role="client")
+        own = self._greeter.hello()
+        return own._replace(hello=replace(own.hello, role="client"))
 
     def _peer_of(self, connection: Connection) -> Peer:
         assert self._requests is not None
@@ -222,6 +244,9 @@ class RaftServer(HostingServer):
         metrics.term.set_function(lambda: driver.term)
         metrics.sessions.set_function(lambda: len(self.machine.state.sessions))
         metrics.tail.set_function(lambda: self.machine.state.tail)
+        metrics.observe_consumers(
+            lambda: () if self.consumers is None else self.consumers.lags(self.machine.state.tail)
+        )
         metrics.connections.set_function(lambda: 0 if self._listener is None else self._listener.connection_count)
 
 

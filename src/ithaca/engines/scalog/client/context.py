@@ -49,12 +49,11 @@ class Context:
 async def open_context(
     addresses: tuple[Address, ...],
     timeout_s: float,
+    links: Links,
     *,
     make_reading: type[Reading] = Reading,
-    links: Links | None = None,
 ) -> Context:
     """The ways to the cluster that has these orderers; `Unavailable` when none of them answers in time."""
-    links = links or Links()
     order = Order(links, addresses)
     try:
         await order.refresh(Deadline(timeout_s))

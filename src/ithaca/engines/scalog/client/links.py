@@ -12,11 +12,13 @@ from ithaca.model.errors import IthacaError, LogClosed, Unavailable
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S, CONNECT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, Durability
+from ithaca.model.security.tls import TLS
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.failures import error_of
 from ithaca.protocol.greeting import FEATURES, VERSION_MAX, VERSION_MIN, Failure, Hello
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Introduction, Said, dial
 from ithaca.wire.batch import Batch
 
 
@@ -48,7 +50,7 @@ class Link:
         self._appenders: dict[int, Appender] = {}
         self._users: dict[Appender, None] = {}
 
-    async def open(self, hello: Hello, timeout_s: float) -> None:
+    async def open(self, hello: Said, timeout_s: float) -> None:
         self._connection = await dial(self.address, hello, self, timeout=timeout_s)
 
     @property
@@ -122,8 +124,9 @@ class Link:
 class Links:
     """The links of one handle, to servers that have this engine."""
 
-    def __init__(self, engine: EngineName = NAME) -> None:
+    def __init__(self, engine: EngineName = NAME, tls: TLS | None = None) -> None:
         self._engine = engine
+        self.tls = tls
         self.log: UUID | None = None
         """Once it is known, servers of another log are refused."""
         self.watcher: LeavingWatcher | None = None
@@ -132,8 +135,9 @@ class Links:
         self._dialling: dict[Address, asyncio.Task[Link]] = {}
         self._closed = False
 
-    def hello(self) -> Hello:
-        return Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, log=self.log, engine=self._engine)
+    def hello(self) -> Introduction:
+        hello = Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, log=self.log, engine=self._engine)
+        return Introduction(hello, self.tls)
 
     async def link(self, address: Address, timeout_s: float = CONNECT_TIMEOUT_S) -> Link:
         """The open link to a server, dialled if need be; one attempt serves everybody who asks meanwhile."""

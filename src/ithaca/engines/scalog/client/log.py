@@ -1,11 +1,12 @@
 """The handle of a cluster."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from ithaca.client.consuming.cluster import ClusterConsumers
+from ithaca.client.consuming.known import commits_of
 from ithaca.client.deadline import Deadline
-from ithaca.client.engine_log import EngineLog
-from ithaca.client.intake import Slot
+from ithaca.client.intake import RecordSlot, Slot, refuse
 from ithaca.client.settings import ClientSettings
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
@@ -14,6 +15,7 @@ from ithaca.engines.scalog.client.append.part_writer import AsyncPartWriter
 from ithaca.engines.scalog.client.append.parts import Parts, checked_ttl
 from ithaca.engines.scalog.client.append.session import AsyncClusterSession, open_session
 from ithaca.engines.scalog.client.context import Context, open_context
+from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, AsyncClusterSubscription
 from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.engines.scalog.messages.reading import Read
@@ -21,11 +23,13 @@ from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, RefusedEntry, TrimmedLog
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
 from ithaca.model.interface import ClusterStatus, ShardPolicy
+from ithaca.model.interface.shared import Consumed
 from ithaca.model.limits import PART_TTL_S, TRIM_SEEN_TIMEOUT_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
 from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.model.view import Address
+from ithaca.protocol.codec import Message
 from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import (
@@ -41,7 +45,7 @@ from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
 
 
-class AsyncClusterLog(EngineLog):
+class AsyncClusterLog(ClusterConsumers):
     """A handle on a cluster of this engine."""
 
     def __init__(self, context: Context, settings: ClientSettings) -> None:
@@ -71,11 +75,24 @@ class AsyncClusterLog(EngineLog):
     def check(self) -> None:
         self._context.check()
 
+    async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
+        self._context.check()
+        return await self._context.order.ask(message, self._deadline(timeout_s))
+
     # Appending
 
     def take_record(self, value: bytes, key: bytes | None, slot: Slot) -> None:
         self._context.check()
         self._appends.take_record(value, key, slot)
+
+    def take_records(self, run: Sequence[RecordSlot]) -> None:
+        try:
+            self._context.check()
+        except IthacaError as error:
+            for each in run:
+                refuse(each, error)
+        else:
+            self._appends.take_records(run)
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self._context.check()
@@ -137,14 +154,24 @@ class AsyncClusterLog(EngineLog):
         return await self._parts.open(shard, checked_ttl(ttl), self._deadline(timeout))
 
     async def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
+        self,
+        key: int,
+        parts: Iterable[Part],
+        *,
+        writer: str,
+        owner: str = "",
+        consumed: Consumed | None = None,
+        timeout: Duration | None = None,
     ) -> Published:
         self._context.check()
-        return await self._parts.publish(key, parts, writer, owner, self._deadline(timeout))
+        commits = commits_of(consumed)
+        return await self._parts.publish(key, parts, writer, owner, commits, self._deadline(timeout))
 
-    async def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
+    async def publish_once(
+        self, parts: Iterable[Part], *, consumed: Consumed | None = None, timeout: Duration | None = None
+    ) -> Published:
         self._context.check()
-        return await self._parts.publish_once(parts, self._deadline(timeout))
+        return await self._parts.publish_once(parts, commits_of(consumed), self._deadline(timeout))
 
     async def renew(
         self, parts: Iterable[Part], *, ttl: Duration = PART_TTL_S, timeout: Duration | None = None
@@ -180,13 +207,13 @@ class AsyncClusterLog(EngineLog):
     ) -> AsyncClusterRecords:
         self._context.check()
         check_range(start, stop, where)
-        return AsyncClusterRecords(self._context, start, stop, where)
+        return AsyncClusterRecords(self._context, start, stop, where).told(self.bootstrap, stop)
 
     def subscribe(self, start: Start = "latest", *, where: KeyFilter | None = None) -> AsyncClusterSubscription:
         self._context.check()
         check_start(start)
         check_filter(where)
-        return AsyncClusterSubscription(self._context, start, where)
+        return AsyncClusterSubscription(self._context, start, where).told(self.bootstrap)
 
     async def scan(
         self,
@@ -275,4 +302,4 @@ class AsyncClusterLog(EngineLog):
 
 async def open_log(addresses: tuple[Address, ...], settings: ClientSettings) -> AsyncClusterLog:
     """A handle on the cluster that has these orderers; `Unavailable` when none of them answers in time."""
-    return AsyncClusterLog(await open_context(addresses, settings.timeout_s), settings)
+    return AsyncClusterLog(await open_context(addresses, settings.timeout_s, Links(tls=settings.tls)), settings)

@@ -108,7 +108,7 @@ class Order:
         return answer
 
     async def ask(self, message: Message, deadline: Deadline) -> Message:
-        """What the leader answers to a message of an engine that is built on this one."""
+        """What the leader answers to a message of all engines, or of one that is built on this one."""
         return await self._ask(message, deadline)
 
     async def propose(self, entry: OrderingEntry, deadline: Deadline) -> tuple[AppliedOutcome, ...]:

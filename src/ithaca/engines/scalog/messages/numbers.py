@@ -159,7 +159,7 @@ from ithaca.engines.scalog.messages.requests import (
     RelocateSession,
     TrimBefore,
 )
-from ithaca.protocol.codec import register
+from ithaca.protocol.codec import always, register
 
 TYPES: dict[int, type[msgspec.Struct]] = {
     10: GetView,
@@ -237,4 +237,25 @@ TYPES: dict[int, type[msgspec.Struct]] = {
 }
 """Numbers are never given to another message."""
 
-register(TYPES)
+register(
+    TYPES,
+    for_servers=(
+        Propose,  # what it proposes is an entry of whatever kind: clients of later versions ask for what they want
+        Join,
+        ReportIs,
+        SignOfLife,
+        Enlist,
+        FollowLane,
+        GetRuns,
+        SeekBytes,
+        ReportsAre,
+        Attach,
+        Detach,
+        Left,
+        Probe,
+        SignsOfLife,
+    ),
+    administrative=dict.fromkeys(
+        (AddShard, FinalizeShard, DismissReplica, Admit, EndSession, EndWriter, TrimBefore), always
+    ),
+)

@@ -27,8 +27,10 @@ from ithaca.engines.scalog.ordering.prepared.entries import (
     Publish,
     RenewParts,
 )
+from ithaca.model.consumers import CommitPosition
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import (
+    CONSUMER_COMMANDS_MAX,
     PART_TTL_S_MAX,
     PART_TTL_S_MIN,
     PARTS_MAX,
@@ -97,6 +99,7 @@ class PublishParts(msgspec.Struct, frozen=True, array_like=True):
     key: Annotated[int, Meta(ge=0, le=PUBLISH_KEY_MAX)]
     owner: _WriterName
     parts: _Parts
+    consumed: Annotated[tuple[CommitPosition, ...], Meta(max_length=CONSUMER_COMMANDS_MAX)] = ()
 
 
 class DropParts(msgspec.Struct, frozen=True, array_like=True):
@@ -175,8 +178,8 @@ def entry_of(request: Request) -> OrderingEntry:
             return TrimTo(position)
         case BeginPart(home, token, ttl_us):
             return OpenPart(home, token, ttl_us)
-        case PublishParts(writer, key, owner, parts):
-            return Publish(writer, key, owner, parts)
+        case PublishParts(writer, key, owner, parts, consumed):
+            return Publish(writer, key, owner, parts, consumed=consumed)
         case DropParts(parts):
             return AbortParts(parts)
         case KeepParts(parts, ttl_us):
@@ -205,7 +208,7 @@ def request_of(entry: OrderingEntry) -> Request:
         case OpenPart(home, token, ttl_us):
             return BeginPart(home, token, ttl_us)
         case Publish(writer, key, owner, parts):
-            return PublishParts(writer, key, owner, parts)
+            return PublishParts(writer, key, owner, parts, entry.consumed)
         case AbortParts(parts):
             return DropParts(parts)
         case RenewParts(parts, ttl_us):

@@ -29,6 +29,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ExpireParts,
@@ -273,6 +274,7 @@ OrderingEntry = (
     | NoteSessions
     | ExpireIdle
     | DeclareLost
+    | ConsumerChanges
 )
 
 TAGS = frozenset(str(kind.__struct_config__.tag) for kind in OrderingEntry.__args__)

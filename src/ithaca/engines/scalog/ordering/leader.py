@@ -29,6 +29,9 @@ class CutProposer:
         self._retention = Retention(state.kept, state.shards.by_number)
         self._moved: dict[int, int] = {}
         """Durable lengths, by lane key, of lanes that moved beyond the last proposed cut."""
+        self._heard: dict[int, None] = {}
+        """Shards of which something is known that `_moved` and the retention do not know yet: worked out once for each
+        cut, however many reports came in between."""
         self._proposed: dict[int, int] = {}
         self._in_flight = 0
         self._last_us: int | None = None
@@ -37,13 +40,14 @@ class CutProposer:
         """Take in a report; False for one that is stale or from nowhere."""
         accepted = self._reports.receive(report)
         if accepted:
-            self._note(report.shard)
+            self._heard[report.shard] = None
         return accepted
 
     def propose(self, now_us: int, time_us: int) -> entries.Cut | None:
         """The next cut, if one is due: call after `receive`, after `applied`, and at the deadline."""
         if self._in_flight >= self._configuration.pipeline_cuts or now_us < self._earliest_us():
             return None
+        self._take_in()
         ready = self._ready()
         moved = self._state.lanes.growing(LaneLengths.of_keys(ready), self._state.shards.version)
         # What would order nothing is let go: it is ordered or closed, or its shard will report again.
@@ -73,15 +77,14 @@ class CutProposer:
         self._in_flight -= 1
         self._proposed.clear()
         self._retention = Retention(self._state.kept, self._state.shards.by_number)
-        for shard in self._reports.shards():
-            self._note(shard)
+        self._heard |= dict.fromkeys(self._reports.shards())
 
     def deadline_us(self, now_us: int, time_us: int) -> int | None:
         """When to call `propose` at the latest; None when only a report or an applied cut can make one due."""
         if self._in_flight >= self._configuration.pipeline_cuts:
             return None
         earliest_us = max(now_us, self._earliest_us())
-        if self._ready():
+        if self._heard or self._ready():
             return earliest_us
         order_us = max(time_us, self._state.time_us)
         graces = self._state.shards.graces.values()
@@ -124,6 +127,12 @@ class CutProposer:
             self._retention.reclaimed(outcome.shard)
         else:
             self._note(outcome.shard)
+
+    def _take_in(self) -> None:
+        """Work out what the reports since the last time come to."""
+        for shard in self._heard:
+            self._note(shard)
+        self._heard.clear()
 
     def _note(self, shard: int) -> None:
         for key, length in self._reports.durable(shard):

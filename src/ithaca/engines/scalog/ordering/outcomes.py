@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from ithaca.engines.scalog.ordering.entries import OrderingEntry
 from ithaca.engines.scalog.ordering.prepared.outcomes import PartOutcome
+from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.cut import (
     LaneLengths,
     LaneRun,
@@ -262,6 +263,12 @@ def _positions_below(tail: int, counts: Vector) -> Vector:
     return tail - np.cumsum(counts[::-1])[::-1]
 
 
+class ConsumersTold(msgspec.Struct, frozen=True):
+    """What came of each command of a `ConsumerChanges`."""
+
+    outcomes: tuple[ConsumerOutcome, ...]
+
+
 class EngineOutcome(msgspec.Struct, frozen=True):
     """What only an engine that is built on this one has."""
 
@@ -280,5 +287,6 @@ Outcome = (
     | ExpiredSession
     | RangeLost
     | RefusedEntry
+    | ConsumersTold
     | EngineOutcome
 )

@@ -47,6 +47,7 @@ def size_bytes(state: "OrderingState") -> int:
         + PART_BYTES * len(parts.by_lane)
         + LAST_PART_BYTES * parts.numbered_count
         + WRITER_BYTES * len(parts.writers.by_name)
+        + state.consumers.size_bytes
         + sum(LOST_LANE_BYTES + LOST_RANGE_BYTES * len(ranges) for ranges in state.lost.values())
         + sum(KEPT_CUT_BYTES + KEPT_RUN_BYTES * len(cut.keys) for cut in state.kept.values())
     )

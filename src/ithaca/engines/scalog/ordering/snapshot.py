@@ -1,8 +1,11 @@
 """The state machine's snapshot for Raft's compaction: one msgpack array, `Snapshot` behind a version.
 
 ```
-[version, [index, configuration, cut number, tail, first, time_us, lanes, shards, sessions, lost, kept cuts, parts]]
+[version, [index, configuration, cut number, tail, first, time_us, lanes, shards, sessions, lost, kept cuts, parts,
+           consumers]]
 ```
+
+Where there never were consumers they are left out.
 
 Vectors in it are bytes, 8 per element, little-endian (`model.cut.pack`). Equal states have equal bytes.
 """
@@ -14,6 +17,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from ithaca.consumers.table import PackedConsumers
 from ithaca.engines.scalog.ordering.lanes import PackedLanes
 from ithaca.engines.scalog.ordering.lost import Ranges
 from ithaca.engines.scalog.ordering.outcomes import PackedCut
@@ -47,9 +51,10 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     lost: list[tuple[LaneId, Ranges]]
     kept: list[PackedCut]
     parts: PackedParts = PackedParts()
+    consumers: PackedConsumers = PackedConsumers()
 
 
-_DIVIDED = (Snapshot, PackedLanes, PackedShards, PackedSessions, PackedParts)
+_DIVIDED = (Snapshot, PackedLanes, PackedShards, PackedSessions, PackedParts, PackedConsumers)
 """What is encoded field by field, since a field may be large."""
 _encode = msgspec.msgpack.Encoder().encode
 _envelope_decoder = msgspec.msgpack.Decoder(tuple[int, msgspec.Raw])
@@ -66,6 +71,8 @@ def encode_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
 def _pieces(value: object) -> Iterator[bytes]:
     if isinstance(value, _DIVIDED):
         fields = [getattr(value, name) for name in value.__struct_fields__]
+        if isinstance(value, Snapshot) and not value.consumers:
+            fields.pop()  # as versions that know of none have it
         yield array_head(len(fields))
         for field in fields:
             yield from _pieces(field)

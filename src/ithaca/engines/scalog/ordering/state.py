@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ithaca.consumers.table import ConsumerChanges, ConsumerTable
 from ithaca.engines.scalog.ordering import lost, room
 from ithaca.engines.scalog.ordering.entries import (
     AddReplica,
@@ -30,6 +31,7 @@ from ithaca.engines.scalog.ordering.entries import (
 from ithaca.engines.scalog.ordering.lanes import LaneTable, Runs
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ConsumersTold,
     ExpiredSession,
     LaneClosed,
     OrderedCut,
@@ -51,7 +53,7 @@ from ithaca.engines.scalog.ordering.prepared.entries import (
     RenewParts,
     SealPart,
 )
-from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
+from ithaca.engines.scalog.ordering.prepared.outcomes import ConsumptionRefused, StagedPart
 from ithaca.engines.scalog.ordering.prepared.parts import PartTable
 from ithaca.engines.scalog.ordering.sessions import SessionRegistry
 from ithaca.engines.scalog.ordering.shards import ShardTable
@@ -100,6 +102,7 @@ class OrderingState:
         self.shards = ShardTable(self.lanes)
         self.sessions = SessionRegistry(self.lanes, self.shards)
         self.parts = PartTable(self.lanes, self.shards)
+        self.consumers = ConsumerTable()
         self.lost: dict[LaneId, lost.Ranges] = {}
         self.kept: dict[int, OrderedCut] = {}
         """Cuts by number, until the runs in them are safe."""
@@ -187,6 +190,8 @@ class OrderingState:
                 return self._let_go(self.sessions.expire_idle(entry, self._raised_time_us(entry.time_us)))
             case DeclareLost():
                 return self._lose(entry)
+            case ConsumerChanges():
+                return [ConsumersTold(self.consumers.apply(entry))]
 
     def cuts_since(self, shard: int, number: int) -> list[ShardCut]:
         """The kept cuts after `number` that have runs of this shard, for a replica that missed some.
@@ -242,6 +247,7 @@ class OrderingState:
                 sorted(self.lost.items()),
                 [PackedCut.of(cut) for cut in self.kept.values()],
                 self.parts.packed(),
+                self.consumers.packed(),
             )
         )
 
@@ -257,6 +263,7 @@ class OrderingState:
         state.shards = ShardTable.restored(snapshot.shards, state.lanes)
         state.sessions = SessionRegistry.restored(snapshot.sessions, state.lanes, state.shards)
         state.parts = PartTable.restored(snapshot.parts, state.lanes, state.shards)
+        state.consumers = ConsumerTable(snapshot.consumers)
         state.lost = dict(snapshot.lost)
         state.kept = {cut.number: cut.unpacked() for cut in snapshot.kept}
         return state
@@ -282,12 +289,21 @@ class OrderingState:
         return [self._ordered(runs, self.tail + runs.total, entry.time_us), *self._finalize_due()]
 
     def _publish(self, entry: Publish) -> list[Outcome]:
-        answer = self.parts.answer(entry)
+        answer = self._consumed(entry) if (said := self.parts.answer(entry)) is None else said
         if answer is not None:
             return [answer]
         runs, outcomes = self.parts.publish(entry, self.tail, self._raised_time_us(entry.time_us))
         cut = self._ordered(runs, self.tail + runs.total, entry.time_us)
         return [cut, *outcomes, *self._finalize_due()]
+
+    def _consumed(self, entry: Publish) -> ConsumptionRefused | None:
+        """Commit what a publication consumed, since it is not refused for anything else; or say why it is."""
+        refused = self.consumers.objection(entry.consumed)
+        if refused is not None:
+            return ConsumptionRefused(refused)
+        if entry.consumed:
+            self.consumers.apply(ConsumerChanges(entry.consumed, self._raised_time_us(entry.time_us)))
+        return None
 
     def _finalize_due(self) -> list[Outcome]:
         return self.shards.finalize_due(self.cut_number, self.time_us)

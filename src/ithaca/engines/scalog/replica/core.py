@@ -362,7 +362,7 @@ class ReplicaCore(ReplicaStanding):
     def _replicated(self, event: Replicated) -> None:
         copy = self._lanes.get(event.lane)
         if copy is not None:
-            self._settling.take(copy, event.batch)
+            self._settling.take(copy, event.batch, event.position)
 
     def _nobody_has(self, event: SourcesExhausted) -> None:
         copy = self._lanes.get(event.lane)

@@ -99,6 +99,8 @@ class Replicated(NamedTuple):
 
     lane: LaneId
     batch: Batch
+    position: int = 0
+    """That its place entry says; 0 without one."""
 
 
 class Synced(NamedTuple):
@@ -257,6 +259,8 @@ class Write(NamedTuple):
 
     lane: LaneId
     batch: Batch
+    position: int = 0
+    """Of its first record, to be written before it as an entry of its own; 0 for none."""
 
 
 class ForgetSession(NamedTuple):

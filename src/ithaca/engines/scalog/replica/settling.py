@@ -9,6 +9,7 @@ from ithaca.engines.scalog.replica.appends import Appends
 from ithaca.engines.scalog.replica.events import CreateLane, Effect, Fetch, FetchRuns, Follow, Truncate, Unfollow, Write
 from ithaca.engines.scalog.replica.lanes import LaneCopy
 from ithaca.engines.scalog.replica.readable import Readable
+from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Shard
 from ithaca.wire.batch import NOOPS, SNAPSHOT, Batch, lane_seed
 from ithaca.wire.build import noops
@@ -25,6 +26,8 @@ class Settling:
         self._appends = appends
         self._readable = readable
         self._effects = effects
+        self.taken_from: dict[LaneId, Fetch | None] = {}
+        """Open lanes that are not pulled from their primaries, but from here, or not at all."""
         self._shard: Shard | None = None
         self._peers: tuple[Address, ...] = ()
         self._is_over = False
@@ -44,6 +47,11 @@ class Settling:
         """The shard is like this now."""
         self._shard = shard
         self._peers = tuple(each.address for each in shard.replicas if each.replica != self._replica)
+
+    def take_from(self, copy: LaneCopy, source: Fetch | None) -> None:
+        """Have an open lane pulled from here, and not from its primary."""
+        self.taken_from[copy.lane] = source
+        self.reconcile(copy)
 
     def abandon(self, copies: Iterable[LaneCopy]) -> None:
         """This replica is none any more: nothing is copied for it."""
@@ -84,7 +92,7 @@ class Settling:
         if copy.is_closed and copy.is_ready and is_dead:
             self._fill(copy, copy.due)
 
-    def take(self, copy: LaneCopy, batch: Batch) -> None:
+    def take(self, copy: LaneCopy, batch: Batch, position: int = 0) -> None:
         """A peer has sent this batch of the lane, or a snapshot of what was before the next."""
         if not copy.is_ready:
             return
@@ -108,7 +116,7 @@ class Settling:
             return
         copy.received = batch.end_lsn
         copy.has_holes = copy.has_holes or batch.kind == NOOPS
-        self._effects.append(Write(copy.lane, batch))
+        self._effects.append(Write(copy.lane, batch, position))
         if copy.is_closed and copy.received >= copy.due:
             copy.source = None  # it has come to its end
 
@@ -124,6 +132,8 @@ class Settling:
 
     def _wanted(self, copy: LaneCopy) -> Follow | Fetch | None:
         assert self._shard is not None
+        if copy.is_open and copy.lane in self.taken_from:
+            return self.taken_from[copy.lane]
         if copy.is_open:
             primary = None if copy.lane.replica == self._replica else self._shard.find(copy.lane.replica)
             return None if primary is None else Follow(copy.lane, primary.address)

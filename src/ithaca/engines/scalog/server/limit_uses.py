@@ -4,6 +4,7 @@ from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.model.limit_use import Uses
 from ithaca.model.limits import (
+    CONSUMERS_MAX,
     COPIES_QUARANTINED_MAX,
     FRAMES_BYTES_MAX,
     INCARNATION_MAX,
@@ -61,6 +62,7 @@ def order_uses(state: OrderingState) -> Uses:
         "named_sessions": (sessions.named, ORDERING_NAMED_SESSIONS_MAX),
         "anonymous_sessions": (sessions.anonymous, ORDERING_SESSIONS_MAX - sessions.named),
         "writers": (len(state.parts.writers.by_name), WRITERS_MAX),
+        "consumers": (len(state.consumers), CONSUMERS_MAX),
         "parts": (len(state.parts.by_lane), PARTS_MAX),
         "parts_unfinished": (state.parts.unfinished_most, PARTS_UNFINISHED_MAX),
         "parts_published": (state.lanes.parts_most, PARTS_PUBLISHED_MAX),

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from ithaca.model.errors import IthacaError
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import Hello
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Said, dial
 
 _log = logging.getLogger("ithaca.order")
 
@@ -16,7 +16,7 @@ _log = logging.getLogger("ithaca.order")
 class Move:
     """One attempt to move at a time."""
 
-    def __init__(self, hello: Callable[[], Hello]) -> None:
+    def __init__(self, hello: Callable[[], Said]) -> None:
         self._hello = hello
         self._task: asyncio.Task[None] | None = None
 

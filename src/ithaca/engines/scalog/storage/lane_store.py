@@ -25,6 +25,7 @@ from threading import Lock
 
 from ithaca.engines.scalog.storage import packing, quarantine
 from ithaca.engines.scalog.storage.held_lane import HeldLane, HeldLength, PackedHeld, StoredLane
+from ithaca.engines.scalog.storage.limits import PACK_BYTES_MAX, PACK_LANES_MAX
 from ithaca.engines.scalog.storage.pack import PackedAt, PackWriter
 from ithaca.engines.scalog.storage.packs import Packs
 from ithaca.engines.scalog.storage.quarantine import lane_of
@@ -33,13 +34,7 @@ from ithaca.engines.scalog.storage.runs_format import Run
 from ithaca.engines.scalog.storage.settled import SettledLanes
 from ithaca.model.cut import LaneRun
 from ithaca.model.errors import Corrupt, Fenced, StorageError, StorageFull
-from ithaca.model.limits import (
-    LANES_OPEN_MAX,
-    PACK_BYTES_MAX,
-    PACK_LANES_MAX,
-    SEGMENT_BYTES_MAX,
-    TAIL_CACHES_BYTES_MAX,
-)
+from ithaca.model.limits import LANES_OPEN_MAX, SEGMENT_BYTES_MAX, TAIL_CACHES_BYTES_MAX
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.model.records import Durability
 from ithaca.storage import lane as lanes

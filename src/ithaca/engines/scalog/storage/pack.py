@@ -34,10 +34,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ithaca.engines.scalog.storage.limits import PACK_LANES_MAX
 from ithaca.engines.scalog.storage.runs_format import DENSE, FOLLOWING, run_bytes
 from ithaca.model.cut import lane_of
 from ithaca.model.errors import Corrupt, FormatTooNew
-from ithaca.model.limits import INCARNATION_MAX, PACK_LANES_MAX
+from ithaca.model.limits import INCARNATION_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
 from ithaca.storage.disk import Disk, File

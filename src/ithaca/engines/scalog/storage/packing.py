@@ -1,9 +1,9 @@
 """Putting small settled lanes into packs."""
 
 from ithaca.engines.scalog.storage.held_lane import StoredLane
+from ithaca.engines.scalog.storage.limits import PACK_LANE_BYTES_MAX, PACK_LANE_RUNS_MAX
 from ithaca.engines.scalog.storage.pack import HAS_HOLES, SAYS_FOLLOWS, PackedAt, PackWriter
 from ithaca.engines.scalog.storage.runs_format import DENSE, FOLLOWING, encode_runs
-from ithaca.model.limits import PACK_LANE_BYTES_MAX, PACK_LANE_RUNS_MAX
 from ithaca.storage.index import Index
 from ithaca.storage.lane import Lane
 from ithaca.wire.batch import MARK, crc32c

@@ -22,13 +22,13 @@ import msgspec
 import numpy as np
 
 from ithaca.engines.scalog.storage import pack
+from ithaca.engines.scalog.storage.limits import PACK_BYTES_MAX, PACK_LANES_MAX, PACKS_MERGED, PACKS_OPEN_MAX
 from ithaca.engines.scalog.storage.pack import Entries, PackedAt, PackWriter, packed_at
 from ithaca.engines.scalog.storage.packed_lane import PackedLane
 from ithaca.engines.scalog.storage.quarantine import Quarantined
 from ithaca.engines.scalog.storage.settled import SettledLanes
 from ithaca.model.cut import lane_key, lane_of
 from ithaca.model.errors import Corrupt
-from ithaca.model.limits import PACK_BYTES_MAX, PACK_LANES_MAX, PACKS_MERGED, PACKS_OPEN_MAX
 from ithaca.model.positions import LaneId
 from ithaca.storage import checked_file
 from ithaca.storage.disk import Disk, File

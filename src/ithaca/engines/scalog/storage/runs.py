@@ -21,10 +21,11 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from ithaca.engines.scalog.storage.limits import RUNS_PAGE_ENTRIES, RUNS_PAGES_CACHED_MAX
 from ithaca.engines.scalog.storage.runs_file import RunsFile
 from ithaca.engines.scalog.storage.runs_format import NOTHING, Columns, Run, columns
 from ithaca.model.errors import NotWritten, Trimmed
-from ithaca.model.limits import RUNS_PAGE_ENTRIES, RUNS_PAGES_CACHED_MAX, RUNS_UNSYNCED_MAX
+from ithaca.model.limits import RUNS_UNSYNCED_MAX
 from ithaca.storage.disk import Disk
 
 _LSN, _POSITION, _COUNT, _TIME = range(4)

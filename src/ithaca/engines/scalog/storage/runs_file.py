@@ -28,6 +28,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from ithaca.engines.scalog.storage.limits import RUNS_FILE_PAGES
 from ithaca.engines.scalog.storage.runs_format import (
     BLOCK_HEAD_BYTES,
     DENSE,
@@ -55,7 +56,6 @@ from ithaca.engines.scalog.storage.runs_format import (
     width_of,
 )
 from ithaca.model.errors import Corrupt, Fenced, FormatTooNew, StorageError, StorageFull
-from ithaca.model.limits import RUNS_FILE_PAGES
 from ithaca.storage.disk import Disk, File
 
 NAME = "runs"

@@ -7,6 +7,7 @@ A handle belongs to the event loop in which it was opened. What is in `interface
 """
 
 from ithaca.model.interface.awaited.admin import Admin
+from ithaca.model.interface.awaited.consumers import Consumer, Consuming, Transaction
 from ithaca.model.interface.awaited.log import ClusterLog, Log, Pending, Session
 from ithaca.model.interface.awaited.parts import PartWriter, PreparedAppends
 from ithaca.model.interface.awaited.records import Records, Subscription
@@ -15,6 +16,8 @@ from ithaca.model.interface.awaited.speculation import Speculation
 __all__ = [
     "Admin",
     "ClusterLog",
+    "Consumer",
+    "Consuming",
     "Log",
     "PartWriter",
     "Pending",
@@ -23,4 +26,5 @@ __all__ = [
     "Session",
     "Speculation",
     "Subscription",
+    "Transaction",
 ]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ithaca.model.engine import Feature
-from ithaca.model.interface.shared import OrdererInfo, SessionInfo, ShardInfo, WriterInfo
+from ithaca.model.interface.shared import OrdererInfo, SessionInfo, ShardInfo, UnitInfo, WriterInfo
 from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.units import Duration
 
@@ -91,6 +91,52 @@ class Admin:
     async def orderers(self) -> tuple[OrdererInfo, ...]:
         """The orderers as they are now, those included that do not vote yet."""
         raise unsupported(Feature.ORDERERS)
+
+    async def units(self) -> tuple[UnitInfo, ...]:
+        """The storage units as they are now, spares included."""
+        raise unsupported(Feature.UNITS)
+
+    async def add_unit(self, address: str) -> int:
+        """Enlist the unit that waits at this address as a spare; returns its number.
+
+        It takes the place of the next one that is lost. The same address again is the same unit. It was started with an
+        empty directory by `ithaca serve --spare`; `InvalidInput` when it has belonged to a cluster before,
+        `AddressInUse` when another server of the cluster has the address, `Unavailable` when nobody answers there.
+        """
+        raise unsupported(Feature.UNITS)
+
+    async def add_units(self, addresses: Sequence[str]) -> int:
+        """Have the units that wait at these addresses be one more set, head first, for more capacity; returns its
+        number.
+
+        What is appended from then on goes there by turns, too; what was written before stays where it is.
+        """
+        raise unsupported(Feature.UNITS)
+
+    async def replace_unit(self, unit: int, address: str | None = None, *, timeout: Duration | None = None) -> int:
+        """Have another unit take the place of this one, be it up or lost: the one that waits at the address, or a
+        spare; returns its number.
+
+        New appends go there at once. What the old one has is copied in the background, from it or from the others of
+        its chain; then it is removed. It takes as long as that does, with a timeout that long at most
+        (`DeadlineExceeded`); repeat the call to wait on. `NoSuchUnit`; `Unavailable` when there is no spare.
+        """
+        raise unsupported(Feature.UNITS)
+
+    async def rebuild_units(self, *, timeout: Duration | None = None) -> None:
+        """Wait until every chain has all its units, and these have everything; the leader sees to it by itself.
+
+        `units` says how far it is. `Unavailable` when a chain is short and there is no spare.
+        """
+        raise unsupported(Feature.UNITS)
+
+    async def replace_sequencer(self, sequencer: int | None = None) -> int:
+        """Have this orderer hand out positions from now on, by default the next one; returns its number.
+
+        0 has nobody do it: then whoever appends contends for the next position, which goes on without a sequencer and
+        is slower. `NoSuchOrderer`; `Unavailable` when too few units answer.
+        """
+        raise unsupported(Feature.UNITS)
 
     async def sessions(self) -> tuple[SessionInfo, ...]:
         """The sessions that have names, in the order in which they were first opened."""

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from ithaca.model.engine import Feature
+from ithaca.model.interface.shared import Consumed
 from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
@@ -93,9 +94,19 @@ class PreparedAppends:
         raise unsupported(Feature.PREPARED)
 
     async def publish(
-        self, key: int, parts: Iterable[Part], *, writer: str, owner: str = "", timeout: Duration | None = None
+        self,
+        key: int,
+        parts: Iterable[Part],
+        *,
+        writer: str,
+        owner: str = "",
+        consumed: Consumed | None = None,
+        timeout: Duration | None = None,
     ) -> Published:
         """Give all records of all parts consecutive positions, in this order, or none of them any.
+
+        With `consumed`, named consumers are committed up to these positions in the same step: both happen, or neither.
+        `ConsumerFenced` when one of them was opened again, or reset.
 
         Once for each key of a writer: the same key again, by the same owner, gives what it gave the first time,
         whatever the parts. Keys of a writer rise: an older one, or the newest by another owner, is `PublishConflict`.
@@ -103,7 +114,9 @@ class PreparedAppends:
         """
         raise unsupported(Feature.PREPARED)
 
-    async def publish_once(self, parts: Iterable[Part], *, timeout: Duration | None = None) -> Published:
+    async def publish_once(
+        self, parts: Iterable[Part], *, consumed: Consumed | None = None, timeout: Duration | None = None
+    ) -> Published:
         """The same without a writer, for whoever does not come back: the log remembers no name.
 
         The same parts again are where they were the first time, for as long as they are not trimmed: no part is ever

@@ -9,6 +9,7 @@ from typing import overload
 
 from ithaca.model.engine import Feature
 from ithaca.model.interface.blocking.admin import Admin
+from ithaca.model.interface.blocking.consumers import Consuming
 from ithaca.model.interface.blocking.parts import PreparedAppends
 from ithaca.model.interface.blocking.records import Closing, Records, Subscription
 from ithaca.model.interface.blocking.speculation import Speculation
@@ -28,6 +29,8 @@ class Pending(ABC):
     ...     pending.result().position
     1
     """
+
+    __slots__ = ()
 
     @abstractmethod
     def result(self, timeout: Duration | None = None) -> Receipt:
@@ -86,7 +89,7 @@ class Session(ABC):
         """Append one atomic batch whose first record has the number `seq` (default: the next number)."""
 
 
-class Log(PreparedAppends, Closing, NotSequence):
+class Log(PreparedAppends, Consuming, Closing, NotSequence):
     """A totally ordered log of records. `ithaca.open` gives one; `close` is idempotent.
 
     >>> import ithaca
@@ -167,7 +170,7 @@ class Log(PreparedAppends, Closing, NotSequence):
 
     def __dir__(self) -> list[str]:
         """Without what this log cannot do."""
-        return [name for name in super().__dir__() if not refuses(type(self), name, (Log, PreparedAppends))]
+        return [name for name in super().__dir__() if not refuses(type(self), name, (Log, PreparedAppends, Consuming))]
 
 
 class ClusterLog(Log):
@@ -208,6 +211,24 @@ class ClusterLog(Log):
         ...             print(event)
         """
         raise unsupported(Feature.SPECULATION)
+
+    def write(
+        self, position: int, values: Values, *, keys: Keys | None = None, timeout: Duration | None = None
+    ) -> Receipt:
+        """Write one atomic batch at a position of your own choice, which must be one at which an append can begin: 1,
+        1048577, 2097153 and so on. For those who bring their own order; the same records again are the same.
+
+        It may lie beyond the tail, by 65,536 appends at most: then nobody who appends gets a position before it any
+        more, and those in between stay free for whoever names them, until a reader fills them. A log that has no
+        sequencer takes the next one alone. `PositionTaken` when somebody else has it, `EmptyPosition` when it was
+        filled, `Trimmed` when it is gone, `BatchTooLarge`, and `InvalidInput` for any other position.
+
+        >>> import ithaca
+        >>> def place(bootstrap: str, number: int, values: list[bytes]) -> int:
+        ...     with ithaca.connect(bootstrap) as log:
+        ...         return log.write(1 + 1_048_576 * number, values).position
+        """
+        raise unsupported(Feature.POSITIONS)
 
     def fill(self, position: int) -> bool:
         """Settle a position that somebody has taken and not written: what was begun is completed, else it stays empty

@@ -2,9 +2,10 @@
 of each shard."""
 
 from ithaca.engines.belfast.leading.keeping import Here
-from ithaca.engines.belfast.messages import DiskIs, LaneReportIs
+from ithaca.engines.belfast.messages import DiskIs, LaneCopied, LaneReportIs, PromiseIs
 from ithaca.engines.belfast.server.orderer.leading import SlotLeaderService
 from ithaca.engines.belfast.server.orderer.streams import SlotStreams
+from ithaca.engines.belfast.speculation.takeover import Copied, Promised
 from ithaca.engines.scalog.messages.reporting import BootIsKnown, Join
 from ithaca.engines.scalog.ordering.decisions.joins import boot_problem
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
@@ -37,6 +38,12 @@ class SlotJoinRequests(JoinRequests):
         for shard, replica in went:
             if self._leading_slots is not None:
                 self._leading_slots.went(shard, replica)
+        self.speculators_changed()
+
+    def speculators_changed(self) -> None:
+        """Clients that follow the order of slots have come or gone."""
+        if self._leading_slots is not None:
+            self._leading_slots.speculators_are(self._slot_streams.speculators)
 
     def disk(self, connection: Connection, received: Received, message: DiskIs) -> None:
         if self._leading_slots is not None and self._has_joined_as(connection, message.shard, message.replica):
@@ -46,6 +53,16 @@ class SlotJoinRequests(JoinRequests):
         lane = message.report.lane
         if self._leading_slots is not None and self._has_joined_as(connection, lane.shard, lane.replica):
             self._leading_slots.lane_reported(message.report)
+
+    def promise(self, connection: Connection, received: Received, message: PromiseIs) -> None:
+        lane, ack = message.lane, message.ack
+        if self._leading_slots is not None and self._has_joined_as(connection, lane.shard, ack.replica):
+            self._leading_slots.promised(lane, Promised(ack.replica, ack.length, ack.disk))
+
+    def copied(self, connection: Connection, received: Received, message: LaneCopied) -> None:
+        lane, ack = message.lane, message.ack
+        if self._leading_slots is not None and self._has_joined_as(connection, lane.shard, ack.replica):
+            self._leading_slots.copied(lane, ack.disk, Copied(ack.replica, ack.length, message.placed))
 
     def _has_joined_as(self, connection: Connection, shard: int, replica: int) -> bool:
         if not self._streams.has_joined(connection, shard, replica):

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 from ithaca.engines.belfast.leading.keeping import Here, StartAgain
 from ithaca.engines.belfast.leading.leader import LeaderSettings, Propose, SlotLeader
+from ithaca.engines.belfast.limits import WINDOW_ROUNDS
 from ithaca.engines.belfast.server.orderer.streams import SlotStreams
-from ithaca.engines.belfast.speculation.entries import BelfastEntry, FailLane, encode_entry
+from ithaca.engines.belfast.speculation.entries import BelfastEntry, FailLane, TakeLane, encode_entry
 from ithaca.engines.belfast.speculation.progress import AskPass
 from ithaca.engines.belfast.speculation.reports import LaneReport
 from ithaca.engines.belfast.speculation.state import BelfastState
+from ithaca.engines.belfast.speculation.takeover import AskPromise, Copied, CopyLane, Promised
 from ithaca.engines.scalog.ordering.entries import AddReplica, CloseLane, Finalize, OrderingEntry, RemoveReplica
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
@@ -20,7 +22,8 @@ from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.model.limits import ORDERER_RETRY_S
-from ithaca.protocol.greeting import Hello
+from ithaca.model.positions import LaneId
+from ithaca.runtime.dialling import Said
 from ithaca.runtime.machine import monotonic_ns
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.driver import RaftDriver
@@ -50,13 +53,13 @@ class SlotLeaderService(LeaderService):
         driver: RaftDriver,
         metrics: OrdererMetrics,
         ready: Callable[[], None],
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         clock: OrderTime,
         streams: SlotStreams,
     ) -> None:
         self._slots_state = state
         self._streams = streams
-        self._settings = LeaderSettings(detection_us=file.failures.detection_ms * 1000)
+        self._settings = LeaderSettings(file.slots, WINDOW_ROUNDS, file.failures.detection_ms * 1000)
         self._slots: SlotLeader | None = None
         self._here: dict[tuple[int, int], Here] = {}
         """Who came before there was anything to order."""
@@ -74,6 +77,7 @@ class SlotLeaderService(LeaderService):
 
     def _make_proposer(self) -> CutProposer:
         self._slots = SlotLeader(self._slots_state, self._settings)
+        self._slots.speculators = self._streams.speculators
         for (shard, replica), here in self._here.items():
             self._slots.came(shard, replica, here)
         return self._slots
@@ -97,6 +101,30 @@ class SlotLeaderService(LeaderService):
         """Whether only a new start of this replica can have a lane."""
         return self._slots is not None and self._slots.keeper.must_start_again(shard, replica, boot)
 
+    def speculators_are(self, count: int) -> None:
+        """So many clients follow the order of slots here."""
+        if self._slots is not None and self._slots.speculators != count:
+            self._slots.speculators = count
+            self.propose()
+
+    def promised(self, lane: LaneId, promise: Promised) -> None:
+        if self._slots is not None:
+            self._slots.takeovers.promised(lane, promise)
+            self.propose()
+
+    def copied(self, lane: LaneId, disk: int, copied: Copied) -> None:
+        if self._slots is not None:
+            self._slots.takeovers.copied(lane, disk, copied)
+            self.propose()
+
+    def _look_for_failures(self) -> None:
+        super()._look_for_failures()
+        if self._slots is not None:
+            silent = self.silent()
+            here = {(shard, replica) for shard, replicas in silent.items() for replica in replicas}
+            self._slots.keeper.are_silent(here & self._here.keys())
+            self.propose()
+
     def lane_reported(self, report: LaneReport) -> None:
         if self._slots is not None and self._slots.lane_reported(report):
             self.propose()
@@ -116,6 +144,10 @@ class SlotLeaderService(LeaderService):
                     self._propose(leader, entry)
                 case AskPass(lane=lane, cut=cut):
                     self._streams.ask_to_pass(lane, cut)
+                case AskPromise(lane=lane, replica=replica):
+                    self._streams.ask_promise(replica, lane)
+                case CopyLane(lane=lane, source=source, target=target, length=length):
+                    self._streams.have_copied(lane, source, target, length)
                 case StartAgain(shard=shard, replica=replica):
                     connection = self._streams.connection(shard, replica)
                     if connection is not None:
@@ -126,7 +158,9 @@ class SlotLeaderService(LeaderService):
 
     def _propose(self, leader: SlotLeader, entry: BelfastEntry) -> None:
         if isinstance(entry, FailLane):
-            _log.warning("lane %s fails: its primary, or too many of its followers, are gone", entry.lane)
+            _log.warning("lane %s fails: too few replicas of its shard are left", entry.lane)
+        elif isinstance(entry, TakeLane):
+            _log.info("lane %s is taken over: its primary is gone, and all that it delivered is ordered", entry.lane)
         self._submit(encode_entry(entry), partial(leader.done, entry), partial(self._lost, leader, entry))
 
     def _lost(self, leader: SlotLeader, entry: BelfastEntry, error: IthacaError) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ithaca.engines.belfast.messages import DiskIs, FollowSlots, GetOwner, LaneReportIs, OwnerIs
+from ithaca.engines.belfast.messages import DiskIs, FollowSlots, GetOwner, LaneCopied, LaneReportIs, OwnerIs, PromiseIs
 from ithaca.engines.belfast.server.orderer.joins import SlotJoinRequests
 from ithaca.engines.belfast.server.orderer.leading import CHANGES, SlotLeaderService
 from ithaca.engines.belfast.server.orderer.machine import BelfastMachine
@@ -43,14 +43,19 @@ class SlotRequests(Requests):
         self._publishing: dict[int, list[tuple[Connection, Received]]] = {}
         """Who waits for the publication at this position."""
         super().__init__(machine, host, streams, status, metrics, aggregators, time_us)
-        joins = self._joins
-        assert isinstance(joins, SlotJoinRequests)
+        joins = self._slot_joins
         self._handlers |= {DiskIs: joins.disk, LaneReportIs: joins.lane_report}
+        self._handlers |= {PromiseIs: joins.promise, LaneCopied: joins.copied}
         self._handlers |= {GetOwner: self._get_owner, FollowSlots: self._follow_slots}
 
     def _make_joins(self, streams: NewsStreams, aggregators: Aggregators) -> JoinRequests:
         assert isinstance(streams, SlotStreams)
         return SlotJoinRequests(self._answers, streams, aggregators)
+
+    @property
+    def _slot_joins(self) -> SlotJoinRequests:
+        assert isinstance(self._joins, SlotJoinRequests)
+        return self._joins
 
     def leads(self, leading: LeaderService | None) -> None:
         super().leads(leading)
@@ -114,5 +119,6 @@ class SlotRequests(Requests):
             if connection.is_open and self._answers.leading is not None:
                 connection.allow_slow_reader()
                 self._slot_streams.follow(connection)
+                self._slot_joins.speculators_changed()
 
         self._answers.read(connection, request, begin)

@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots, lane_slots
 from ithaca.engines.belfast.limits import FAILURES_TOLD_MAX
-from ithaca.engines.belfast.messages import PassTo, SlotOrderIs, SlotsAre
+from ithaca.engines.belfast.messages import AskPromise, CopyLane, PassTo, SlotOrderIs, SlotsAre
 from ithaca.engines.belfast.speculation.outcomes import SpeculationFailed
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.scalog.ordering.outcomes import EngineOutcome, LaneOpened, OrderedCut, Outcome, ViewChanged
@@ -59,7 +59,22 @@ class SlotStreams(NewsStreams):
         if connection is not None:
             connection.send(PassTo(lane, cut))
 
+    def ask_promise(self, replica: int, lane: LaneId) -> None:
+        connection = self.connection(lane.shard, replica)
+        if connection is not None:
+            connection.send(AskPromise(lane))
+
+    def have_copied(self, lane: LaneId, source: int, target: int, length: int) -> None:
+        connection = self.connection(lane.shard, target)
+        if connection is not None:
+            connection.send(CopyLane(lane, source, length))
+
     # Speculators
+
+    @property
+    def speculators(self) -> int:
+        """How many clients follow the order of slots."""
+        return len(self._speculators)
 
     def follow(self, connection: Connection) -> None:
         """Tell a client how the order of slots is, from now on until its connection ends."""

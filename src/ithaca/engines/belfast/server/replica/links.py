@@ -4,8 +4,19 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
-from ithaca.engines.belfast.messages import DiskIs, LaneReportIs, LaneSynced, PassTo, SlotsAre
+from ithaca.engines.belfast.messages import (
+    AskPromise,
+    CopyLane,
+    DiskIs,
+    LaneCopied,
+    LaneReportIs,
+    LaneSynced,
+    PassTo,
+    PromiseIs,
+    SlotsAre,
+)
 from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.places import Placed
 from ithaca.engines.belfast.speculation.reports import LaneReport
 from ithaca.engines.scalog.messages.reporting import Join, Joined
 from ithaca.engines.scalog.server.replica.copies import Copies, Taker, Wanted
@@ -13,8 +24,8 @@ from ithaca.engines.scalog.server.replica.order import Follower, OrderLink
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Said
 
 
 class SlotFollower(Follower, Protocol):
@@ -24,6 +35,10 @@ class SlotFollower(Follower, Protocol):
 
     def pass_asked(self, lane: LaneId, cut: int) -> None: ...
 
+    def promise_asked(self, lane: LaneId) -> None: ...
+
+    def copy_asked(self, lane: LaneId, source: int, length: int) -> None: ...
+
 
 class SlotOrderLink(OrderLink):
     """One connection to the leader at a time."""
@@ -32,7 +47,7 @@ class SlotOrderLink(OrderLink):
         self,
         orderers: tuple[Address, ...],
         join: Join,
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         follower: SlotFollower,
         sign_every_s: float,
         disk: int,
@@ -45,6 +60,14 @@ class SlotOrderLink(OrderLink):
         if self._joined and self._connection is not None:
             self._connection.send(LaneReportIs(report))
 
+    def promise(self, lane: LaneId, ack: Ack) -> None:
+        if self._joined and self._connection is not None:
+            self._connection.send(PromiseIs(lane, ack))
+
+    def copied(self, lane: LaneId, ack: Ack, placed: tuple[Placed, ...]) -> None:
+        if self._joined and self._connection is not None:
+            self._connection.send(LaneCopied(lane, ack, placed))
+
     def on_message(self, connection: Connection, received: Received) -> None:
         super().on_message(connection, received)
         match received.message:
@@ -52,6 +75,10 @@ class SlotOrderLink(OrderLink):
                 self._slot_follower.slots_told(slots)
             case PassTo(lane, cut):
                 self._slot_follower.pass_asked(lane, cut)
+            case AskPromise(lane):
+                self._slot_follower.promise_asked(lane)
+            case CopyLane(lane, source, length):
+                self._slot_follower.copy_asked(lane, source, length)
             case Joined():
                 join = self._join
                 connection.send(DiskIs(join.shard, join.replica, join.boot, self._disk))
@@ -62,8 +89,8 @@ class SlotOrderLink(OrderLink):
 class SlotCopies(Copies):
     """Copies of the peers' lanes, whose primaries hear how much of them is synced here."""
 
-    def __init__(self, taker: Taker, hello: Callable[[], Hello], synced: Callable[[LaneId], Ack]) -> None:
-        """`synced` says how much of a lane is synced here."""
+    def __init__(self, taker: Taker, hello: Callable[[], Said], synced: Callable[[LaneId], Ack | None]) -> None:
+        """`synced` says how much of a lane is synced here; None if its primary must not hear of it."""
         super().__init__(taker, hello)
         self._synced = synced
         self._primaries: dict[LaneId, Connection] = {}
@@ -81,4 +108,6 @@ class SlotCopies(Copies):
     def _asked(self, wanted: Wanted, connection: Connection) -> None:
         if wanted.stop is None and not wanted.lane.is_part:
             self._primaries[wanted.lane] = connection
-            connection.send(LaneSynced(wanted.lane, self._synced(wanted.lane)))
+            ack = self._synced(wanted.lane)
+            if ack is not None:
+                connection.send(LaneSynced(wanted.lane, ack))

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
 from ithaca.engines.belfast.replica.core import SlotCore
 from ithaca.engines.belfast.replica.events import (
+    CopyAsked,
     PassAsked,
-    Placed,
     SendAck,
+    SendCopied,
     SendLaneReport,
+    SendPromise,
     SlotEvent,
     SlotsTold,
     Speculate,
@@ -19,8 +21,10 @@ from ithaca.engines.belfast.replica.events import (
 from ithaca.engines.belfast.server.replica.disk_number import disk_number
 from ithaca.engines.belfast.server.replica.gateway import SlotGatewayPeer
 from ithaca.engines.belfast.server.replica.links import SlotCopies, SlotOrderLink
+from ithaca.engines.belfast.server.replica.promises import PromisesFile, load_promises, stored_places
 from ithaca.engines.belfast.server.replica.speculators import LaneSpeculators
 from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.takeover import PromiseAsked, PromiseSynced, SyncPromise
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.engines.scalog.replica.events import Event, Held, Write
 from ithaca.engines.scalog.replica.settled import SettledCopies
@@ -39,13 +43,13 @@ class SlotReplicaServer(ReplicaServer):
     """One replica of one shard. `start`, then `wait` until it is stopped or fails, then `stop`."""
 
     is_dense = False
+    has_places = True
 
     async def _open(self) -> None:
         await super()._open()
         self._is_turn_open = False
         self._speculators: LaneSpeculators | None = None
-        self._position = 0
-        """Of the batch that is written next."""
+        self._promises_file = PromisesFile(self._disk, self._directory, lambda: self.slot_core.promised, self.fail)
         performers = self._performing.performers
         self._write_batch = performers[Write]
         performers |= {
@@ -53,13 +57,27 @@ class SlotReplicaServer(ReplicaServer):
             SendLaneReport: lambda effect: self._slot_order.report_lane(effect.report),
             SendAck: lambda effect: self._slot_copies.acknowledge(effect.lane, effect.ack),
             Speculate: self._speculated,
-            Placed: self._placed,
+            SyncPromise: lambda effect: self._promises_file.store(lambda: self.slot_step(PromiseSynced(effect.lane))),
+            SendPromise: lambda effect: self._slot_order.promise(effect.lane, effect.ack),
+            SendCopied: lambda effect: self._slot_order.copied(effect.lane, effect.ack, effect.placed),
         }
+
+    async def stop(self) -> None:
+        if self._listener is not None:
+            await self._promises_file.close()
+        await super().stop()
 
     async def _make_core(self, boot: int, held: dict[LaneId, Held], settled: SettledCopies) -> ReplicaCore:
         number = await asyncio.to_thread(disk_number, self._disk, self._directory, boot)
-        now_us = monotonic_ns() // 1000
-        self.slot_core = SlotCore(self._shard, self._replica, boot, number, held, settled=settled, now_us=now_us)
+        promised = await asyncio.to_thread(load_promises, self._disk, self._directory)
+        placed = await asyncio.to_thread(stored_places, self.store, held)
+        self.slot_core = SlotCore(
+            *(self._shard, self._replica, boot, number, held),
+            settled=settled,
+            now_us=monotonic_ns() // 1000,
+            promised=promised,
+            placed=placed,
+        )
         return self.slot_core
 
     def _make_copies(self) -> Copies:
@@ -75,8 +93,8 @@ class SlotReplicaServer(ReplicaServer):
     def _accept(self, connection: Connection, hello: Hello) -> GatewayPeer:
         return SlotGatewayPeer(self)
 
-    def _synced(self, lane: LaneId) -> Ack:
-        return Ack(self._replica, self.slot_core.disk, self.slot_core.durable(lane))
+    def _synced(self, lane: LaneId) -> Ack | None:
+        return self.slot_core.acknowledged(lane)
 
     # Events in, effects out
 
@@ -102,15 +120,18 @@ class SlotReplicaServer(ReplicaServer):
     def pass_asked(self, lane: LaneId, cut: int) -> None:
         self.slot_step(PassAsked(lane, cut))
 
-    def _placed(self, effect: Placed) -> None:
-        self._position = effect.position
+    def promise_asked(self, lane: LaneId) -> None:
+        self.slot_step(PromiseAsked(lane))
+
+    def copy_asked(self, lane: LaneId, source: int, length: int) -> None:
+        self.slot_step(CopyAsked(lane, source, length))
 
     def _write(self, effect: Write) -> None:
         self._write_batch(effect)
         if effect.lane != self.core.own_lane:
             return
         ordered = self.core.ordered_length(effect.lane) or 0
-        self._speculators_of(effect.lane).placed(effect.batch, self._position, ordered)
+        self._speculators_of(effect.lane).placed(effect.batch, effect.position, ordered)
         if not self._is_turn_open:
             self._is_turn_open = True
             asyncio.get_running_loop().call_soon(self._end_turn)

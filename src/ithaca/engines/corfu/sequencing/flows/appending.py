@@ -19,8 +19,9 @@ from ithaca.engines.corfu.sequencing.calls import (
     Write,
 )
 from ithaca.engines.corfu.sequencing.entries import Entry, Stamp
+from ithaca.engines.corfu.sequencing.flows.contending import free_row, is_fenced
 from ithaca.engines.corfu.sequencing.flows.flow import Steps
-from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, asked_sequencer
+from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, Reached, asked, asked_sequencer
 from ithaca.engines.corfu.sequencing.flows.settling import RowState, settled
 from ithaca.engines.corfu.sequencing.projection import Projection
 from ithaca.engines.corfu.sequencing.rows import NONE
@@ -35,6 +36,8 @@ class Writer:
     epoch: int
     settled_row: int = NONE
     """The last row that this handle got and that is settled, whatever it holds."""
+    checked_epoch: int = 0
+    """The last epoch without a sequencer in which the session was seen not to be opened again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,8 @@ def appended(knowledge: Knowledge, writer: Writer, stamp: Stamp, batch: Batch | 
     """Where the batch is; None when the session was opened again: then it is nowhere, unless that one found it."""
     while True:
         projection = knowledge.projection
-        token = yield from _taken(knowledge, projection, writer)
+        take = _taken if projection.sequencer else _contended
+        token = yield from take(knowledge, projection, writer)
         if token is None:
             continue
         if token.row == NONE:
@@ -59,8 +63,21 @@ def appended(knowledge: Knowledge, writer: Writer, stamp: Stamp, batch: Batch | 
         entry = Entry(stamp, token.time_us, batch)
         found = yield from written(knowledge, projection, token.row, entry)
         writer.settled_row = token.row
+        knowledge.reached = None
         if found == entry:
+            if not projection.sequencer:
+                knowledge.reached = Reached(projection.epoch, token.row, token.time_us)
             return Appended(token.row, token.time_us, knowledge.epoch)
+
+
+def _contended(knowledge: Knowledge, projection: Projection, writer: Writer) -> Steps[Token | None]:
+    """As a sequencer would give it, but perhaps to several."""
+    if writer.checked_epoch != projection.epoch:
+        if (yield from is_fenced(writer.producer, writer.epoch)):
+            return Token(NONE, 0)
+        writer.checked_epoch = projection.epoch
+    free = yield from free_row(knowledge, projection)
+    return None if free is None else Token(free.row, free.time_us)
 
 
 def _taken(knowledge: Knowledge, projection: Projection, writer: Writer) -> Steps[Token | None]:

@@ -25,16 +25,8 @@ def begun(knowledge: Knowledge, number: int) -> Steps[Began | None]:
     if projection.is_begun:  # by this very server, before it was started again
         yield from reconfigured(knowledge, projection)
         return None
-    yield from installed(projection)
-    for each in projection.ranges[:-1]:
-        stop = projection.stop_of(each)
-        assert stop is not None
-        if (
-            each.sets
-            and stop > projection.settled
-            and not (yield from _settled_range(knowledge, projection, each, stop))
-        ):
-            return None
+    if not (yield from _settled_below(knowledge, projection)):
+        return None
     while isinstance(decided := (yield AskRaft(Settled(projection.epoch))), Lost):
         yield Pause(RETRY_MS)
     while isinstance(sessions := (yield AskRaft(GetSessions())), Lost):
@@ -47,6 +39,36 @@ def begun(knowledge: Knowledge, number: int) -> Steps[Began | None]:
         return None
     assert isinstance(sessions, SessionsAre)
     return Began(projection.epoch, projection.start, knowledge.known.bound, sessions.fences, knowledge.known.time_us)
+
+
+def begun_without(knowledge: Knowledge, projection: Projection) -> Steps[bool]:
+    """Whether what precedes an epoch without a sequencer is settled: whoever comes first sees to it, and says so.
+
+    False once there is a later epoch.
+    """
+    if projection.is_begun:
+        return True
+    if not (yield from _settled_below(knowledge, projection)):
+        return False
+    while isinstance(decided := (yield AskRaft(Settled(projection.epoch))), Lost):
+        yield Pause(RETRY_MS)
+    knowledge.learn(decided.known if isinstance(decided, Void) else decided)
+    return knowledge.epoch == projection.epoch
+
+
+def _settled_below(knowledge: Knowledge, projection: Projection) -> Steps[bool]:
+    """Settle everything below the active range; False once there is a later epoch."""
+    yield from installed(projection)
+    for each in projection.ranges[:-1]:
+        stop = projection.stop_of(each)
+        assert stop is not None
+        if (
+            each.sets
+            and stop > projection.settled
+            and not (yield from _settled_range(knowledge, projection, each, stop))
+        ):
+            return False
+    return True
 
 
 def _settled_range(knowledge: Knowledge, projection: Projection, each: Range, stop: int) -> Steps[bool]:

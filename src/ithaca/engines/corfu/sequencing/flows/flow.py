@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from ithaca.engines.corfu.sequencing.calls import GetProjection, SequencerCall, UnitCall
-from ithaca.engines.corfu.sequencing.commands import Command, GetSessions
+from ithaca.engines.corfu.sequencing.commands import Command, GetSession, GetSessions
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class AskSequencer:
 class AskRaft:
     """Wants an entry applied, or a read behind everything that was decided."""
 
-    call: Command | GetProjection | GetSessions
+    call: Command | GetProjection | GetSession | GetSessions
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,9 @@ A flow works under one projection until it is told that this one is over; then i
 has that in one place: whoever gets None from it looks at `knowledge.projection` again.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from ithaca.engines.corfu.sequencing.calls import (
     EpochIs,
     GetProjection,
@@ -25,11 +28,30 @@ from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS, RETRY_
 from ithaca.engines.corfu.sequencing.projection import Projection
 
 
+class Reached(NamedTuple):
+    """A row that is written, as all before it in its epoch are, and the highest time of them."""
+
+    epoch: int
+    row: int
+    time_us: int
+
+
 class Knowledge:
     """Shared by all flows of a handle. It may be old, and says so by being refused."""
 
-    def __init__(self, known: Known, *, sequencers: tuple[int, ...], patience_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        known: Known,
+        *,
+        sequencers: tuple[int, ...],
+        patience_ms: int | None = None,
+        now_us: Callable[[], int] = lambda: 0,
+    ) -> None:
         self.known = known
+        self.now_us = now_us
+        """The clock, for times of rows that no sequencer gives."""
+        self.reached: Reached | None = None
+        """The last row that this handle knows of, in an epoch without a sequencer."""
         self.sequencers = sequencers
         """The servers that can hand out rows."""
         self.first = known.trim
@@ -104,7 +126,8 @@ def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
         pause = patience.pause(0)
         if patience.is_over:
             yield from reconfigured(knowledge, projection)
-        yield pause
+        if knowledge.epoch == projection.epoch:
+            yield pause
 
 
 def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCall) -> Steps[UnitAnswer | None]:
@@ -133,8 +156,9 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
         pause = patience.pause(answer.ms if isinstance(answer, Lost) else knowledge.patience_ms)
         if patience.is_over:
             yield from reconfigured(knowledge, projection, without=frozenset({unit}))
-        yield pause
-        yield from fetched(knowledge)
+        if knowledge.epoch == projection.epoch:  # else there is nothing to wait for any more
+            yield pause
+            yield from fetched(knowledge)
     return None
 
 
@@ -157,6 +181,7 @@ def asked_sequencer(knowledge: Knowledge, projection: Projection, call: Sequence
         if patience.is_over:
             successor = knowledge.sequencer_after(projection.sequencer)
             yield from reconfigured(knowledge, projection, sequencer=successor)
-        yield pause
-        yield from fetched(knowledge)
+        if knowledge.epoch == projection.epoch:
+            yield pause
+            yield from fetched(knowledge)
     return None

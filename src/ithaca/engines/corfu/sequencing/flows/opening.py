@@ -2,7 +2,8 @@
 
 Raft raises the session's epoch first. The sequencer then gives older handles nothing more, and names the one row that
 they may still write; once that is settled, what the units hold of the session is all that there will be of the past.
-After a sequencer's death the seal has fenced, and the new one began behind a settled log.
+After a sequencer's death the seal has fenced, and the new one began behind a settled log. Where there is none, opening
+a session again ends the epoch: older handles look whether they are fenced before they write in the next one.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from ithaca.engines.corfu.sequencing.calls import Fence, GetPlaced, PlacedAre, SessionFence
 from ithaca.engines.corfu.sequencing.commands import OpenSession, SessionIs, Void
 from ithaca.engines.corfu.sequencing.flows.appending import Writer
+from ithaca.engines.corfu.sequencing.flows.beginning import begun_without
 from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, asked_sequencer, holds
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
@@ -46,9 +48,17 @@ def opened(knowledge: Knowledge, name: str) -> Steps[OpenedSession | Void]:
     writer = Writer(answer.producer, answer.epoch)
     if answer.epoch == 1:
         return OpenedSession(writer, ())
+    raised_in = answer.known.projection.epoch
     while True:
         projection = knowledge.projection
-        if not (yield from _fenced(knowledge, projection, writer)):
+        if projection.sequencer:
+            is_fenced = yield from _fenced(knowledge, projection, writer)
+        elif projection.epoch == raised_in:  # older handles may have looked before: only the next epoch fences
+            yield from reconfigured(knowledge, projection)
+            is_fenced = False
+        else:
+            is_fenced = yield from begun_without(knowledge, projection)
+        if not is_fenced:
             continue
         found = yield from _placed(knowledge, projection, writer)
         if found is not None and (yield from holds(knowledge, projection)):

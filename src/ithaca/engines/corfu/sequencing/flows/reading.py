@@ -1,14 +1,17 @@
 """Reading rows and the tail (§2.4 of the paper).
 
-A row is read at the last unit of its chain, which has only what is complete. What is there never changes. That nothing
+A row is read at the last unit of its chain, which has only what is complete. Below what was settled when a sequencer
+began every unit has all of it: there any of them is asked, by turns. What is there never changes. That nothing
 is there counts only if the epoch still holds afterwards, as Raft says: a unit that was removed does not know what its
 successors have. That replaces the paper's leases; the same goes for the sequencer's tail.
 """
 
-from ithaca.engines.corfu.sequencing.calls import GetTail, Read, RowHolds, RowTrimmed, RowUnwritten, TailIs
-from ithaca.engines.corfu.sequencing.flows.flow import Steps
+from ithaca.engines.corfu.sequencing.calls import GetTail, Read, RowHolds, RowTrimmed, RowUnwritten, TailIs, UnitAnswer
+from ithaca.engines.corfu.sequencing.flows.contending import highest
+from ithaca.engines.corfu.sequencing.flows.flow import AskUnit, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, asked_sequencer, holds
 from ithaca.engines.corfu.sequencing.flows.settling import RowState
+from ithaca.engines.corfu.sequencing.projection import Projection
 
 
 def read(knowledge: Knowledge, row: int) -> Steps[RowState]:
@@ -18,7 +21,7 @@ def read(knowledge: Knowledge, row: int) -> Steps[RowState]:
         chain = projection.chain(row)
         if not chain:
             return "empty"
-        match (yield from asked(knowledge, projection, chain[-1], Read(projection.epoch, row))):
+        match (yield from _answer(knowledge, projection, row)):
             case RowHolds(entry):
                 return entry
             case RowTrimmed():
@@ -33,7 +36,7 @@ def looked(knowledge: Knowledge, row: int) -> Steps[RowState]:
     chain = projection.chain(row)
     if not chain:
         return "empty"
-    match (yield from asked(knowledge, projection, chain[-1], Read(projection.epoch, row))):
+    match (yield from _answer(knowledge, projection, row)):
         case RowHolds(entry):
             return entry
         case RowTrimmed():
@@ -41,10 +44,27 @@ def looked(knowledge: Knowledge, row: int) -> Steps[RowState]:
     return "unwritten"
 
 
+def _answer(knowledge: Knowledge, projection: Projection, row: int) -> Steps[UnitAnswer | None]:
+    """What a unit says of the row, which it has if it is complete; None once there is a later epoch."""
+    chain, call = projection.chain(row), Read(projection.epoch, row)
+    if row < projection.settled and len(chain) > 1:
+        unit = chain[row // len(projection.range_of(row).sets) % len(chain)]
+        answer = yield AskUnit(unit, call)
+        if isinstance(answer, RowHolds | RowTrimmed):
+            knowledge.saw(answer)
+            return answer
+    return (yield from asked(knowledge, projection, chain[-1], call))
+
+
 def tail(knowledge: Knowledge) -> Steps[int]:
     """The row that is given next: behind everything that was acknowledged before this began."""
     while True:
         projection = knowledge.projection
-        answer = yield from asked_sequencer(knowledge, projection, GetTail(projection.epoch))
-        if isinstance(answer, TailIs) and (yield from holds(knowledge, projection)):
-            return answer.row
+        if projection.sequencer:
+            answer = yield from asked_sequencer(knowledge, projection, GetTail(projection.epoch))
+            row = answer.row if isinstance(answer, TailIs) else None
+        else:
+            reached = yield from highest(knowledge, projection)
+            row = None if reached is None else reached.row + 1
+        if row is not None and (yield from holds(knowledge, projection)):
+            return row

@@ -21,6 +21,7 @@ from ithaca.engines.corfu.sequencing.commands import Joined, NextEpoch, Void
 from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskUnit, AskUnits, Lost, Pause, Steps
 from ithaca.engines.corfu.sequencing.limits import GRANT_ROWS, RETRY_MS
 from ithaca.engines.corfu.sequencing.projection import Chain, Projection
+from ithaca.engines.corfu.sequencing.rows import row_of
 
 if TYPE_CHECKING:
     from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
@@ -33,9 +34,15 @@ def reconfigured(
     without: frozenset[int] = frozenset(),
     sequencer: int | None = None,
     joined: tuple[Joined, ...] = (),
+    moved: tuple[tuple[int, int], ...] = (),
+    added: Chain = (),
     grant: int | None = None,
 ) -> Steps[str]:
-    """End this epoch, without some of its units; says why that cannot be, or nothing if there is a later one."""
+    """End this epoch, without some of its units; says why that cannot be, or nothing if there is a later one.
+
+    `sequencer` is the next one, 0 for none; `moved` are units whose places in the active range others take, `added` are
+    spares that become one more set.
+    """
     units = tuple(unit for unit in projection.units if unit.number not in without)
     answers = yield AskUnits(tuple((unit.number, Seal(projection.epoch, unit.identity)) for unit in units))
     sealed = {
@@ -45,17 +52,28 @@ def reconfigured(
     }
     reason = ""
     if all(not sealed.keys().isdisjoint(chain) for chain in projection.chains()):
+        sizes = knowledge.known.sizes
+        sets = sets_of(projection, frozenset(sealed), sizes, moved, added)
+        if added and sealed.keys() >= set(added):
+            sets, sizes = (*sets, added), (*sizes, len(added))
         joined = yield from _copied_trims(projection, frozenset(sealed), joined)
+        highest = max(answer.highest for answer in sealed.values())
+        finished = yield from _finished(knowledge, projection, frozenset(sealed), highest, sets)
+        if finished is None:
+            yield Pause(RETRY_MS)
+            return "a unit of the next epoch does not answer"
         decided = yield AskRaft(
             NextEpoch(
                 projection.epoch,
                 tuple(sealed),
-                max(answer.highest for answer in sealed.values()),
+                highest,
                 max(answer.time_us for answer in sealed.values()),
-                sets_of(projection, frozenset(sealed), knowledge.known.sizes),
+                sets,
                 projection.sequencer if sequencer is None else sequencer,
                 GRANT_ROWS if grant is None else grant,
                 joined,
+                sizes,
+                finished,
             )
         )
         if isinstance(decided, Void):
@@ -91,19 +109,60 @@ def _copied_trims(
     return tuple(whole)
 
 
+def _finished(
+    knowledge: "Knowledge", projection: Projection, sealed: frozenset[int], highest: int, sets: tuple[Chain, ...]
+) -> Steps[int | None]:
+    """The row before which ranges need no units any more: they were trimmed as a whole.
+
+    What units remember of sessions goes to those of the first set, where chains end with this epoch and no other one
+    knows as much. None if that cannot be.
+    """
+    finished = row_of(knowledge.known.trim)
+    for chain in _ending(projection, finished, highest, sets):
+        source = [unit for unit in chain if unit in sealed][-1]
+        found = yield AskUnit(source, GetTrims())
+        if not isinstance(found, TrimsAre):
+            return None
+        call = TakeTrims(projection.epoch, found.below, (), found.first, found.placed, found.is_forgetful)
+        for unit in sets[0]:
+            if not isinstance((yield AskUnit(unit, call)), RowsTrimmed):
+                return None
+    return finished
+
+
+def _ending(projection: Projection, finished: int, highest: int, sets: tuple[Chain, ...]) -> tuple[Chain, ...]:
+    """The chains of ranges that the next epoch does not have, unless all units of another chain know what they know.
+
+    Ranges go that end at `finished` or before, and the active one if nothing was written in it.
+    """
+    over: set[Chain] = set()
+    kept: set[Chain] = {*sets}
+    for each in projection.ranges:
+        stop = projection.stop_of(each)
+        is_over = stop <= finished if stop is not None else highest < max(each.start, finished)
+        (over if is_over else kept).update(each.sets)
+    return tuple(sorted(chain for chain in over if not any(set(other) <= set(chain) for other in kept)))
+
+
 def installed(projection: Projection) -> Steps[None]:
     """Tell every unit of the epoch. Who is not reached learns it from the first call under it."""
     yield AskUnits(tuple((unit.number, Install(projection.epoch, unit.identity)) for unit in projection.units))
 
 
-def sets_of(projection: Projection, sealed: frozenset[int], sizes: tuple[int, ...]) -> tuple[Chain, ...]:
+def sets_of(
+    projection: Projection,
+    sealed: frozenset[int],
+    sizes: tuple[int, ...],
+    moved: tuple[tuple[int, int], ...] = (),
+    added: Chain = (),
+) -> tuple[Chain, ...]:
     """The sets of the next active range: those of this one, with spares where they are shorter than these sizes."""
-    active = projection.ranges[-1].sets
-    used = {unit for chain in active for unit in chain}
+    used = {unit for chain in projection.chains() for unit in chain} | {*added, *(new for _, new in moved)}
     spares = sorted(sealed - used)
     sets: list[Chain] = []
-    for chain, size in zip(active, sizes, strict=True):
-        left = [unit for unit in chain if unit in sealed]
+    for chain, size in zip(projection.ranges[-1].sets, sizes, strict=True):
+        places = [next((new for old, new in moved if old == unit and new in sealed), unit) for unit in chain]
+        left = [unit for unit in places if unit in sealed]
         while len(left) < size and spares:
             left.append(spares.pop(0))
         sets.append(tuple(left))

@@ -4,11 +4,21 @@
 
 from typing import Literal
 
-from ithaca.engines.corfu.sequencing.calls import Read, RowHolds, RowTrimmed, RowUnwritten, RowWritten, Write
+from ithaca.engines.corfu.sequencing.calls import (
+    GetPlaced,
+    PlacedAre,
+    Read,
+    RowHolds,
+    RowTrimmed,
+    RowUnwritten,
+    RowWritten,
+    Write,
+)
 from ithaca.engines.corfu.sequencing.entries import JUNK, Entry
 from ithaca.engines.corfu.sequencing.flows.flow import Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked
 from ithaca.engines.corfu.sequencing.projection import Projection
+from ithaca.engines.corfu.sequencing.rows import row_of
 
 RowState = Entry | Literal["empty", "trimmed", "unwritten"]
 """What a row holds, or: it is empty by the projection, was trimmed, or nothing is there yet."""
@@ -23,7 +33,12 @@ def settled(knowledge: Knowledge, row: int, *, own: Entry | None = None, may_jun
     while True:
         projection = knowledge.projection
         if not projection.chain(row):
-            return "empty"
+            if own is None or row >= row_of(knowledge.known.trim):
+                return "empty"
+            state = yield from _remembered(knowledge, projection, row, own)
+            if state is not None:
+                return state
+            continue
         if not may_junk:
             head = yield from asked(knowledge, projection, projection.chain(row)[0], Read(projection.epoch, row))
             if isinstance(head, RowUnwritten):
@@ -33,6 +48,23 @@ def settled(knowledge: Knowledge, row: int, *, own: Entry | None = None, may_jun
         state = yield from _passed(knowledge, projection, row, own)
         if state is not None:
             return state
+
+
+def _remembered(knowledge: Knowledge, projection: Projection, row: int, own: Entry) -> Steps[RowState | None]:
+    """Whether this was in a row of which no unit is left, as it was trimmed: what became of sessions stays known.
+
+    None once there is a later epoch.
+    """
+    assert own.stamp is not None
+    call = GetPlaced(projection.epoch, own.stamp.producer)
+    for unit in sorted({chain[-1] for chain in projection.chains()}):
+        answer = yield from asked(knowledge, projection, unit, call)
+        if answer is None:
+            return None
+        assert isinstance(answer, PlacedAre)
+        if any(batch.row == row and batch.first_seq == own.stamp.first_seq for batch in answer.batches):
+            return own
+    return "trimmed"
 
 
 def _passed(knowledge: Knowledge, projection: Projection, row: int, own: Entry | None) -> Steps[RowState | None]:

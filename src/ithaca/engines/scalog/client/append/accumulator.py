@@ -4,11 +4,12 @@ A turn of the loop is waited for before the first batch is cut, so that whatever
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Protocol
 
 from ithaca.client.appending.coalescing import Cut, Waiting, WaitingAppends, answer
 from ithaca.client.appending.outgoing import Outgoing
-from ithaca.client.intake import refuse
+from ithaca.client.intake import RecordSlot, refuse
 from ithaca.engines.scalog.client.append.home import Homes
 from ithaca.engines.scalog.client.append.producer import Producer
 from ithaca.engines.scalog.ordering.outcomes import Session
@@ -83,6 +84,14 @@ class Accumulator:
     def add(self, waiting: Waiting) -> None:
         """Queue an append; never waits."""
         self._waiting.add(waiting)
+        self._flush_soon()
+
+    def add_all(self, run: Sequence[RecordSlot]) -> None:
+        """Queue records in this order; never waits."""
+        self._waiting.add_all(run)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._flush)

@@ -6,7 +6,7 @@ cannot be reached keeps what was sent to it, and gives back what was not, which 
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +14,7 @@ from ithaca.client.appending.coalescing import Single, Waiting, Whole
 from ithaca.client.appending.under_way import UnderWay
 from ithaca.client.deadline import Deadline
 from ithaca.client.inflight import InflightBytes
-from ithaca.client.intake import Slot, refuse
+from ithaca.client.intake import RecordSlot, Slot, refuse, take_each
 from ithaca.client.settings import check_policy
 from ithaca.engines.scalog.client.append.accumulator import Accumulator
 from ithaca.engines.scalog.client.append.home import Homes
@@ -82,6 +82,20 @@ class Appends:
         """Append one record that was checked; never waits."""
         self._take(Single(value, key, slot))
 
+    def take_records(self, run: Sequence[RecordSlot]) -> None:
+        """Append records that were checked, one behind the other; never waits."""
+        if self._lanes.policy != "sticky":
+            take_each(run, self._take)
+            return
+        self.under_way.add(sum([each.size_bytes for each in run]), run)
+        self._look_if_old()
+        lane = self._lanes.any(self._order.view)
+        if lane is None:
+            self._homeless.extend(run)
+            self._look_for_lanes()
+        else:
+            self._accumulator(lane).add_all(run)
+
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         """Append one atomic batch that belongs to no producer yet; never waits."""
         self._take(Whole(batch, slot))
@@ -92,10 +106,13 @@ class Appends:
 
     def _take(self, waiting: Waiting) -> None:
         lane = self._lane_of(waiting)  # may raise what a policy of the user's raises
-        self.under_way.add(waiting.size_bytes, waiting.slot)
+        self.under_way.add(waiting.size_bytes, (waiting.slot,))
+        self._look_if_old()
+        self._put(lane, waiting)
+
+    def _look_if_old(self) -> None:
         if self._loop.time() - self._looked_s > VIEW_AGE_S_MAX:
             self._look_for_lanes()
-        self._put(lane, waiting)
 
     def _put(self, lane: LaneId | None, waiting: Waiting) -> None:
         if lane is None:

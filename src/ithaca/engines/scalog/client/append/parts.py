@@ -12,7 +12,14 @@ from ithaca.engines.scalog.client.replicas import check_live
 from ithaca.engines.scalog.messages.order import AppliedOutcome
 from ithaca.engines.scalog.ordering.outcomes import RefusedEntry
 from ithaca.engines.scalog.ordering.prepared.entries import AbortParts, OpenPart, PartName, Publish
-from ithaca.engines.scalog.ordering.prepared.outcomes import PartOpened, PartsPublished, PartsUnfit, PublishConflicts
+from ithaca.engines.scalog.ordering.prepared.outcomes import (
+    ConsumptionRefused,
+    PartOpened,
+    PartsPublished,
+    PartsUnfit,
+    PublishConflicts,
+)
+from ithaca.model.consumers import CommitPosition, refusal_error
 from ithaca.model.errors import (
     InvalidInput,
     IthacaError,
@@ -96,16 +103,26 @@ class Parts:
             finally:
                 self._writers.pop(writer, None)
 
-    async def publish(self, key: int, parts: Iterable[Part], writer: str, owner: str, deadline: Deadline) -> Published:
+    async def publish(
+        self,
+        key: int,
+        parts: Iterable[Part],
+        writer: str,
+        owner: str,
+        consumed: tuple[CommitPosition, ...],
+        deadline: Deadline,
+    ) -> Published:
         check_publication(key, writer, owner)
-        return await self._published(Publish(writer, key, owner, _names(checked_parts(parts))), deadline)
+        entry = Publish(writer, key, owner, _names(checked_parts(parts)), consumed=consumed)
+        return await self._published(entry, deadline)
 
-    async def publish_once(self, parts: Iterable[Part], deadline: Deadline) -> Published:
+    async def publish_once(
+        self, parts: Iterable[Part], consumed: tuple[CommitPosition, ...], deadline: Deadline
+    ) -> Published:
         """Without a name: the lanes of the parts tell a repeated call where they are. Empty ones have none."""
         checked = checked_parts(parts)
-        published = await self._published(
-            Publish("", 0, "", _names([part for part in checked if part.length])), deadline
-        )
+        names = _names([part for part in checked if part.length])
+        published = await self._published(Publish("", 0, "", names, consumed=consumed), deadline)
         empty = [part for part in checked if not part.length]
         if empty:
             await self.abort(empty, deadline)
@@ -127,6 +144,8 @@ class Parts:
                     return published
                 case PublishConflicts(published):
                     raise _conflict(entry.key, entry.owner, published)
+                case ConsumptionRefused(refused):
+                    raise refusal_error(refused)
                 case RefusedEntry(reason="too many writers"):
                     raise _no_place(entry.writer)
                 case PartsUnfit(missing, unfinished):

@@ -19,7 +19,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.filters import Filter
 from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.connection import dial
+from ithaca.runtime.dialling import dial
 from ithaca.wire.batch import NOOPS, Batch, lane_seed, parse
 from ithaca.wire.positioned import PositionedBatch
 

@@ -5,7 +5,8 @@
 | `open-part`      | home lane, token, time to live, time             | a client; the leader adds the time          |
 | `renew-parts`    | parts: [lane, token], time to live, time         | a client; the leader adds the time          |
 | `seal-part`      | lane, token, length, view                        | the leader, when f+1 replicas have it all   |
-| `publish`        | writer, key, owner, parts: [lane, token], time   | a client; the leader adds the time          |
+| `publish`        | writer, key, owner, parts: [lane, token], time,  | a client; the leader adds the time          |
+|                  | what was consumed: commits of consumers          |                                             |
 | `abort-parts`    | parts: [lane, token]                             | a client                                    |
 | `expire-parts`   | lanes, time                                      | the leader                                  |
 | `forget-writer`  | writer, key                                      | a client                                    |
@@ -18,8 +19,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from ithaca.model.consumers import CommitPosition
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import (
+    CONSUMER_COMMANDS_MAX,
     LANE_RECORDS_MAX,
     PART_TTL_S_MAX,
     PART_TTL_S_MIN,
@@ -87,6 +90,8 @@ class Publish(msgspec.Struct, frozen=True, array_like=True, tag="publish"):
     owner: str
     parts: Annotated[tuple[PartName, ...], Meta(max_length=PARTS_MAX)]
     time_us: _Time = 0
+    consumed: Annotated[tuple[CommitPosition, ...], Meta(max_length=CONSUMER_COMMANDS_MAX)] = ()
+    """Positions of named consumers that are committed with it, or it is not published."""
 
     def __post_init__(self) -> None:
         if len(self.writer.encode()) > WRITER_NAME_BYTES_MAX:

@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from ithaca.model.consumers import ConsumerRefused
 from ithaca.model.limits import LANE_RECORDS_MAX
 from ithaca.model.parts import Published, Token
 from ithaca.model.positions import LaneId
@@ -59,6 +60,12 @@ class PartsUnfit(msgspec.Struct, frozen=True, array_like=True, tag="parts-unfit"
     unfinished: tuple[LaneId, ...]
 
 
+class ConsumptionRefused(msgspec.Struct, frozen=True, array_like=True, tag="consumption-refused"):
+    """Nothing was published: what was consumed cannot be committed."""
+
+    refused: ConsumerRefused
+
+
 class PartsRenewed(msgspec.Struct, frozen=True, array_like=True, tag="parts-renewed"):
     """Those that are there expire later; these are published or gone."""
 
@@ -79,5 +86,6 @@ PartOutcome = (
     | PartsPublished
     | PublishConflicts
     | PartsUnfit
+    | ConsumptionRefused
     | WriterForgotten
 )

@@ -17,9 +17,10 @@ from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.model.limits import AGGREGATOR_PAUSE_S_MAX
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.codec import Received
-from ithaca.protocol.greeting import Failure, Hello, Redirect
+from ithaca.protocol.greeting import Failure, Redirect
 from ithaca.protocol.members import OrderersAre
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Said, dial
 from ithaca.runtime.machine import monotonic_s
 
 _log = logging.getLogger("ithaca.aggregator")
@@ -36,7 +37,7 @@ class UpLink:
     """One connection upwards at a time, renewed for as long as the aggregator runs."""
 
     def __init__(
-        self, orderers: tuple[Address, ...], attach: Attach, hello: Callable[[], Hello], relay: Relay, owner: Owner
+        self, orderers: tuple[Address, ...], attach: Attach, hello: Callable[[], Said], relay: Relay, owner: Owner
     ) -> None:
         self._route = Route(orderers, AGGREGATOR_PAUSE_S_MAX)
         self._attach = attach

@@ -13,8 +13,9 @@ from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
 from ithaca.engines.scalog.server.orderer.telling import Telling
-from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
+from ithaca.model.errors import AuthenticationFailed, IthacaError, ProtocolError, Unavailable
 from ithaca.model.positions import LaneId
+from ithaca.model.security.identity import server_problem
 from ithaca.model.view import Replica
 from ithaca.protocol.codec import Received
 from ithaca.protocol.members import OrderersAre
@@ -41,6 +42,7 @@ class JoinRequests:
     def join(self, connection: Connection, request: Received, message: Join) -> None:
         """A replica of the view is let in by an ordered entry. Whoever is none may have become one elsewhere, and gives
         up its place when it is refused: so it is told only once it is certain that this server leads."""
+        _check_certificate(connection, message)
         if not self._answers.may_lead(connection, request):
             return
         replica = self._member(message)
@@ -173,3 +175,13 @@ class JoinRequests:
         else:
             self._telling.conclude(connection, request, message, lane, {})
             then()
+
+
+def _check_certificate(connection: Connection, message: Join) -> None:
+    """Who has a certificate joins as what it says, unless it is an aggregator, which speaks for others."""
+    hello, identity = connection.hello, connection.identity
+    if hello is None or identity is None or hello.role == "aggregator":
+        return
+    problem = server_problem(identity, identity.cluster, "replica", f"{message.shard}/{message.replica}")
+    if problem is not None:
+        raise AuthenticationFailed(f"{connection.name} cannot join: {problem}")

@@ -8,11 +8,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.engines.scalog.messages.appending import FinishPart
 from ithaca.engines.scalog.ordering.decisions.cluster_file import missing as missing_entries
 from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
 from ithaca.engines.scalog.ordering.leader import CutProposer
-from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry, ViewChanged
+from ithaca.engines.scalog.ordering.outcomes import ConsumersTold, Outcome, RefusedEntry, ViewChanged
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.failures import FailureService
@@ -23,13 +24,15 @@ from ithaca.engines.scalog.server.orderer.retention import OrderRetention
 from ithaca.engines.scalog.server.orderer.spares import SpareService
 from ithaca.engines.scalog.server.orderer.time import OrderTime
 from ithaca.model.config.cluster import ClusterFile
+from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import ORDERER_RETRY_S, RETENTION_CHECK_S, SESSIONS_CHECK_S
-from ithaca.protocol.greeting import Hello
+from ithaca.runtime.dialling import Said
 from ithaca.runtime.machine import monotonic_ns, monotonic_s, new_uuid
 from ithaca.runtime.metrics import OrdererMetrics
 from ithaca.runtime.raft.driver import RaftDriver
 from ithaca.runtime.raft.ports import Waiter
+from ithaca.server.consumers import ConsumerDesk
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -48,7 +51,7 @@ class LeaderService:
         driver: RaftDriver,
         metrics: OrdererMetrics,
         ready: Callable[[], None],
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         clock: OrderTime,
     ) -> None:
         """`ready` is called when requests can be taken; `hello` is what this server says to others."""
@@ -76,6 +79,7 @@ class LeaderService:
         self._hello = hello
         self._retaining: OrderRetention | None = None
         self._names = NameKeeping(file, state, hello, self._order, clock.lead)
+        self.consumers = ConsumerDesk(self._change_consumers, lambda: state.consumers, clock.lead, file.consumer_idle_s)
         self._begin_ordering()
         self._prepare()
         self._plan(SESSIONS_CHECK_S, self._look_for_idle_names)
@@ -88,6 +92,7 @@ class LeaderService:
         self._leader = None
         self._parts.end()
         self._names.end()
+        self.consumers.end()
         self.spares.close()
         if self._retaining is not None:
             self._retaining.end()
@@ -144,6 +149,7 @@ class LeaderService:
         else:
             self._begin_ordering()
         self._parts.applied(self._leader, outcomes)
+        self.consumers.noted(self._state.tail)
         if any(isinstance(outcome, ViewChanged) for outcome in outcomes):
             self.spares.view_changed()
 
@@ -211,6 +217,7 @@ class LeaderService:
         missing = [entry for entry in missing_entries(self._file, self._state, log) if entry not in self._refused]
         self.is_ready = not missing
         if self.is_ready:
+            self.consumers.begin()
             self._ready()
         for place, entry in enumerate(missing, 1):  # entries are applied in the order in which they are proposed
             done = self._note_refusal if place < len(missing) else self._note_last
@@ -239,7 +246,20 @@ class LeaderService:
         if not self._is_over:
             self._plan(ORDERER_RETRY_S, self._prepare)
 
-    # Parts
+    # What others have ordered
+
+    def _change_consumers(
+        self,
+        changes: ConsumerChanges,
+        done: Callable[[tuple[ConsumerOutcome, ...]], None],
+        failed: Callable[[IthacaError], None],
+    ) -> None:
+        def applied(outcomes: list[Outcome]) -> None:
+            (told,) = outcomes
+            assert isinstance(told, ConsumersTold), "the log is configured"
+            done(told.outcomes)
+
+        self._order(changes, applied, failed)
 
     def _order(
         self,

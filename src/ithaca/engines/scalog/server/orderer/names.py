@@ -11,8 +11,8 @@ from ithaca.engines.scalog.server.orderer.ports import Looking, Submit
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.errors import IthacaError
 from ithaca.model.positions import LaneId
-from ithaca.protocol.greeting import Hello
-from ithaca.runtime.connection import OnlyAnswers, dial
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import Said, dial
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -24,7 +24,7 @@ class NameKeeping:
         self,
         file: ClusterFile,
         state: OrderingState,
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         submit: Submit,
         time_us: Callable[[], int],
     ) -> None:

@@ -27,6 +27,7 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import NAMES_ANSWERED_MAX
 from ithaca.protocol.codec import Received
+from ithaca.protocol.consumers import ChangeConsumers, ConsumersChanged, GetConsumers
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
@@ -72,6 +73,8 @@ class Requests:
             AddOrderer: self._members,
             RemoveOrderer: self._members,
             GetMembers: self._members,
+            ChangeConsumers: self._change_consumers,
+            GetConsumers: self._get_consumers,
             GetStatus: self._get_status,
         }
         self._handlers |= dict.fromkeys(REQUESTS, self._asked)
@@ -188,6 +191,21 @@ class Requests:
             names = islice((name for name in sorted(writers.by_name) if name > message.after), NAMES_ANSWERED_MAX)
             items = tuple((writers.by_name[name], writers.published_us(name)) for name in names)
             connection.answer(request, WritersAre(self._time_us(), items))
+
+        self._answers.read(connection, request, answer)
+
+    def _change_consumers(self, connection: Connection, request: Received, message: ChangeConsumers) -> None:
+        if self._answers.may_lead(connection, request) and self._answers.has_room(connection, request):
+            assert self._answers.leading is not None
+            waiter = self._answers.waiter(
+                connection, request, lambda outcomes: connection.answer(request, ConsumersChanged(outcomes))
+            )
+            self._answers.leading.consumers.change(message.commands, waiter)
+
+    def _get_consumers(self, connection: Connection, request: Received, message: GetConsumers) -> None:
+        def answer(index: int) -> None:
+            if self._answers.leading is not None:
+                connection.answer(request, self._answers.leading.consumers.listed(message))
 
         self._answers.read(connection, request, answer)
 

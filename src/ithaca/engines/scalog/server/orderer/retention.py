@@ -12,6 +12,7 @@ records may go by it is said by `model.trim_pace`.
 import logging
 from collections.abc import Callable
 
+from ithaca.consumers.holding import ConsumerHold
 from ithaca.engines.scalog.messages.reading import KeptFrom, SeekBytes, SeekTime, TimeIs
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.state import OrderingState
@@ -23,9 +24,9 @@ from ithaca.model.records import Retention
 from ithaca.model.trim_pace import Announcement, TrimPace
 from ithaca.model.view import Shard
 from ithaca.protocol.codec import Message
-from ithaca.protocol.greeting import Hello
-from ithaca.runtime.connection import OnlyAnswers, dial
-from ithaca.runtime.machine import monotonic_us
+from ithaca.runtime.connection import OnlyAnswers
+from ithaca.runtime.dialling import Said, dial
+from ithaca.runtime.machine import monotonic_s, monotonic_us
 
 _log = logging.getLogger("ithaca.orderer")
 
@@ -34,7 +35,7 @@ class OrderRetention:
     """Looks what may go, during one term."""
 
     def __init__(
-        self, kept: Retention, state: OrderingState, hello: Callable[[], Hello], submit: Submit, clock: OrderTime
+        self, kept: Retention, state: OrderingState, hello: Callable[[], Said], submit: Submit, clock: OrderTime
     ) -> None:
         self._kept = kept
         self._state = state
@@ -44,6 +45,7 @@ class OrderRetention:
         looking = Looking("looking for what may be trimmed", self._look)
         self.look, self.end = looking.begin, looking.end
         self._told: Announcement | None = None
+        self._hold = ConsumerHold.of(kept)
         trusted_us = None if kept.age is None or state.first == state.tail else clock.read()
         # Nothing is too little to wait: the order's time may be ahead since an earlier leader's clock was.
         self._pace = TrimPace.of(kept, trusted_us, monotonic_us(), large_percent=0)
@@ -53,9 +55,9 @@ class OrderRetention:
         """What is too old, and waits to be trimmed, if that is worth a warning: the little that each term begins with
         is not."""
         announced = None if self._pace is None else self._pace.announced
-        if announced is None or announced.records <= 0:
+        if announced is None or announced.positions <= 0:
             return None
-        is_large = announced.records * 100 > (self._state.tail - self._state.first) * RETENTION_LARGE_PERCENT
+        is_large = announced.positions * 100 > (self._state.tail - self._state.first) * RETENTION_LARGE_PERCENT
         return announced if is_large or announced.is_stepped else None
 
     def status(self) -> dict[str, int] | None:
@@ -64,11 +66,13 @@ class OrderRetention:
         if notice is None:
             return None
         waits_us = notice.since_us + int(RETENTION_WAIT_S * 1e6) - monotonic_us()
-        return {"before": notice.before, "records": notice.records, "in_s": max(0, waits_us) // 1_000_000}
+        return {"before": notice.before, "positions": notice.positions, "in_s": max(0, waits_us) // 1_000_000}
 
     async def _look(self) -> None:
         shards = list(self._state.shards.by_number.values())
         before = max(await self._too_old(shards), await self._too_much(shards))
+        if self._hold is not None and before:
+            before = self._hold.allowed(before, self._state.consumers, monotonic_s())
         if before > self._state.first:
             self._submit(TrimTo(before), lambda _: _log.info("retention: trimmed before %d", before), _not_trimmed)
 
@@ -94,10 +98,10 @@ class OrderRetention:
         announced = self.announced
         if announced is not None and (self._told is None or announced.since_us != self._told.since_us):
             _log.warning(
-                "retention: %d records, those before position %d, are too old by the orderers' clocks, and go in %g s: "
-                "if that is wrong, set the clocks, or stop the leader and correct the cluster's file",
-                announced.records,
+                "retention: what is before position %d (%d positions) is too old by the orderers' clocks, and goes in "
+                "%g s: if that is wrong, set the clocks, or stop the leader and correct the cluster's file",
                 announced.before,
+                announced.positions,
                 RETENTION_WAIT_S,
             )
         elif announced is None and self._told is not None:

@@ -167,6 +167,7 @@ class OrdererServer(HostingServer):
         status = orderer_status(self._server, self.address, self.host, self._machine.state, self._streams, silent)
         trims = None if leading is None else leading.retention_status()
         told = {"aggregators": self._aggregators.status(), "retention": trims, "clocks": self._clock.status()}
+        told["consumers"] = None if leading is None else leading.consumers.status(self._machine.state.tail)
         return status | told | {"limits": self._limit_uses()}
 
     def _limit_uses(self) -> Uses:
@@ -201,4 +202,7 @@ class OrdererServer(HostingServer):
         metrics.joined.set_function(lambda: len(self._streams))
         metrics.tail.set_function(lambda: machine.state.tail)
         metrics.observe_limits(self._limit_uses)
+        metrics.observe_consumers(
+            lambda: () if self._leading is None else self._leading.consumers.lags(machine.state.tail)
+        )
         metrics.connections.set_function(lambda: 0 if self._listener is None else self._listener.connection_count)

@@ -13,6 +13,7 @@ from ithaca.engines.scalog.messages.reporting import News, ShardNews
 from ithaca.engines.scalog.ordering.cut_slices import CutPart, shard_vector
 from ithaca.engines.scalog.ordering.outcomes import (
     Configured,
+    ConsumersTold,
     ExpiredSession,
     FinalizedShard,
     LaneClosed,
@@ -27,6 +28,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
+    ConsumptionRefused,
     PartDropped,
     PartOpened,
     PartSealed,
@@ -160,6 +162,8 @@ class NewsStreams:
                 case SessionMoved():
                     self._tell(outcome, outcome.session.home.shard, outcome.source.shard)
                 case Configured() | RefusedEntry() | PartsPublished() | PublishConflicts() | PartsUnfit():
+                    pass
+                case ConsumersTold() | ConsumptionRefused():
                     pass
 
     def flush(self) -> None:

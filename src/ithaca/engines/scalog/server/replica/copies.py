@@ -15,9 +15,10 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.greeting import Failure, Finished, Hello
-from ithaca.runtime.connection import Connection, dial
-from ithaca.wire.batch import Batch, lane_seed, parse
+from ithaca.protocol.greeting import Failure, Finished
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Said, dial
+from ithaca.wire.batch import PLACE, Batch, lane_seed, parse
 
 _log = logging.getLogger("ithaca.replica.copies")
 
@@ -31,7 +32,8 @@ class Taker(Protocol):
     def received(self, lane: LaneId) -> int:
         """From which LSN on the lane is wanted."""
 
-    def replicated(self, lane: LaneId, batch: Batch) -> None: ...
+    def replicated(self, lane: LaneId, batch: Batch, position: int) -> None:
+        """`position`: that a place entry says which came with the batch; 0 without one."""
 
     def queued_bytes(self, lane: LaneId) -> int:
         """How much of the lane waits to be written."""
@@ -55,7 +57,7 @@ class Wanted:
 class Copies:
     """One task for each lane that is being pulled."""
 
-    def __init__(self, taker: Taker, hello: Callable[[], Hello]) -> None:
+    def __init__(self, taker: Taker, hello: Callable[[], Said]) -> None:
         self._taker = taker
         self._hello = hello
         self._pulling: dict[LaneId, asyncio.Task[None]] = {}
@@ -110,8 +112,8 @@ class Copies:
         task.add_done_callback(self._tasks.pop)
         return task
 
-    def take(self, connection: Connection, lane: LaneId, batch: Batch) -> None:
-        self._taker.replicated(lane, batch)
+    def take(self, connection: Connection, lane: LaneId, batch: Batch, position: int) -> None:
+        self._taker.replicated(lane, batch, position)
         if self._taker.queued_bytes(lane) > LANE_PENDING_BYTES_MAX and lane not in self._paused:
             self._paused[lane] = connection
             connection.pause_reading()
@@ -185,6 +187,8 @@ class _Pulled:
         self._copies = copies
         self._lane = lane
         self._seed = lane_seed(lane)
+        self._place: Batch | None = None
+        """Of the batch that comes next."""
 
     def on_message(self, connection: Connection, received: Received) -> None:
         match received.message:
@@ -194,12 +198,18 @@ class _Pulled:
                     batch = parse(payload, offset)
                     if not batch.belongs_to(self._seed):
                         raise Corrupt(f"a batch from {connection.name} is not of lane {lane}")
-                    self._copies.take(connection, lane, batch)
+                    self._take(connection, batch)
                     offset += batch.total_bytes
             case Failure() as failure:
                 connection.abort(error_of(failure))
             case Finished():
                 connection.close()
+
+    def _take(self, connection: Connection, batch: Batch) -> None:
+        place, self._place = self._place, batch if batch.kind == PLACE else None
+        if self._place is None:
+            is_its = place is not None and place.base_lsn == batch.base_lsn and batch.count
+            self._copies.take(connection, self._lane, batch, place.first_seq if place is not None and is_its else 0)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         if error is not None:

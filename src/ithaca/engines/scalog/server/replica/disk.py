@@ -9,9 +9,10 @@ from typing import Any
 from ithaca.engines.scalog.replica.events import Created, DiskFull, Event, RunsSynced, Synced, Truncated
 from ithaca.engines.scalog.storage.held_lane import StoredLane
 from ithaca.engines.scalog.storage.lane_store import LaneStore, trim
+from ithaca.engines.scalog.storage.limits import PACK_LANES_MIN
 from ithaca.engines.scalog.storage.runs import PendingRuns, Runs
 from ithaca.model.errors import Corrupt, Fenced, IthacaError, StorageError, StorageFull
-from ithaca.model.limits import PACK_LANES_MIN, STORAGE_FULL_RETRY_S
+from ithaca.model.limits import STORAGE_FULL_RETRY_S
 from ithaca.model.positions import LaneId
 from ithaca.runtime.lane_writer import LaneWriter
 from ithaca.runtime.metrics import ReplicaMetrics
@@ -47,11 +48,11 @@ class LaneDisk:
         """Who has found no space, and has not got through since: the disk is full while there is anybody."""
         self._is_closing = False
 
-    def write(self, lane: LaneId, batch: Batch) -> None:
+    def write(self, lane: LaneId, batch: Batch, position: int = 0) -> None:
         writer = self._writers.get(lane)
         if writer is None:
             writer = self._writers[lane] = self._start_writer(lane)
-        writer.write(batch)
+        writer.write(batch, position)
 
     def queued_bytes(self, lane: LaneId) -> int:
         writer = self._writers.get(lane)

@@ -25,7 +25,8 @@ from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
 from ithaca.storage.lane import Lane
 from ithaca.storage.reader import Cursor
-from ithaca.wire.batch import NOOPS, Batch
+from ithaca.wire.batch import NOOPS, PLACE, Batch
+from ithaca.wire.build import place
 
 
 @dataclass(eq=False, slots=True)
@@ -44,25 +45,37 @@ class OwnLaneFeed:
     def __init__(self, lane: LaneId, storage: Lane, *, recent_bytes_max: int = LANE_RECENT_BYTES_MAX) -> None:
         self._message = LaneBatches(lane)
         self._storage = storage
+        self._has_places = False
         self._recent_bytes_max = recent_bytes_max
         self._loop = asyncio.get_running_loop()
         self._recent: deque[Batch] = deque()
+        """The newest batches, each behind its place if it has one."""
         self._recent_bytes = 0
         self._end = storage.length
         self._fresh: list[Batch] = []
         self._followers: list[_Follower] = []
 
-    def add(self, batch: Batch) -> None:
-        """The lane's next batch: it goes to the followers in this turn of the loop."""
-        self._recent.append(batch)
-        self._recent_bytes += batch.kept_bytes
+    def add(self, batch: Batch, position: int = 0) -> None:
+        """The lane's next batch, and the position of its first record if it has one already: it goes to the followers
+        in this turn of the loop."""
+        entries = [batch]
+        if position:
+            self._has_places = True
+            entries.insert(0, place(position, 0).placed(batch.base_lsn, self._storage.seed))
+        for entry in entries:
+            self._recent.append(entry)
+            self._recent_bytes += entry.kept_bytes
         self._end = batch.end_lsn
         synced = self._storage.length
-        while self._recent_bytes > self._recent_bytes_max and self._recent[0].end_lsn <= synced:
-            self._recent_bytes -= self._recent.popleft().kept_bytes
+        while self._recent_bytes > self._recent_bytes_max:
+            oldest = 2 if self._recent[0].kind == PLACE else 1
+            if self._recent[oldest - 1].end_lsn > synced:
+                break
+            for _ in range(oldest):
+                self._recent_bytes -= self._recent.popleft().kept_bytes
         if not self._fresh:
             self._loop.call_soon(self._flush)
-        self._fresh.append(batch)
+        self._fresh += entries
 
     async def follow(self, connection: Connection, lsn: int) -> None:
         """Send everything from `lsn` on that was not trimmed, until the connection ends; raises what hinders that."""
@@ -120,7 +133,7 @@ class OwnLaneFeed:
                 cursor = None
             else:
                 if cursor is None or cursor.lsn != start:
-                    cursor = Cursor(self._storage, start)
+                    cursor = Cursor(self._storage, start, with_places=self._has_places)
                 batches = await asyncio.to_thread(_read, cursor, self._storage, follower.lsn, self._storage.length)
             _send(follower.connection, self._message, batches)
             follower.lsn = batches[-1].end_lsn
@@ -129,7 +142,10 @@ class OwnLaneFeed:
         recent = list(self._recent)
         found: list[Batch] = []
         size = 0
-        for batch in recent[bisect_right(recent, lsn, key=lambda batch: batch.base_lsn) - 1 :]:
+        row = bisect_right(recent, lsn, key=lambda batch: batch.base_lsn) - 1
+        if row and recent[row - 1].kind == PLACE:
+            row -= 1
+        for batch in recent[row:]:
             found.append(batch)
             size += batch.total_bytes
             if size >= DELIVER_BYTES_MAX:
@@ -143,6 +159,8 @@ async def send_stored(
     start: int,
     stop: int,
     is_settled: Callable[[LaneId], bool],
+    *,
+    with_places: bool = False,
 ) -> None:
     """Send what is stored of a lane in `[start, stop)` and was not trimmed, as far as it is there, then `Finished`.
 
@@ -150,7 +168,7 @@ async def send_stored(
     """
     held = find()
     lane, storage = held.lane_id, held.lane
-    cursor = Cursor(storage, max(start, storage.trim_lsn))
+    cursor = Cursor(storage, max(start, storage.trim_lsn), with_places=with_places)
     message = LaneBatches(lane)
     sent = start
     while cursor.lsn < (end := min(stop, storage.length)):
@@ -161,7 +179,7 @@ async def send_stored(
             if moved is held:
                 raise
             held, storage = moved, moved.lane
-            cursor = Cursor(storage, max(sent, storage.trim_lsn))
+            cursor = Cursor(storage, max(sent, storage.trim_lsn), with_places=with_places)
             continue
         sent = batches[-1].end_lsn
         if batches[-1].kind == NOOPS and sent >= stop and is_settled(lane):

@@ -171,7 +171,9 @@ class GatewayPeer:
         server = self._server
         if message.stop is not None:
             find, is_settled = partial(self._held, message.lane), server.core.is_settled
-            work = partial(send_stored, connection, find, message.start, message.stop, is_settled)
+            work = partial(
+                send_stored, connection, find, message.start, message.stop, is_settled, with_places=server.has_places
+            )
         elif server.feed is not None and message.lane == server.core.own_lane:
             work = partial(server.feed.follow, connection, message.start)
         elif server.core.is_written_here(message.lane):

@@ -28,9 +28,10 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, Orderers
 from ithaca.protocol.codec import Received
 from ithaca.protocol.failures import error_of
-from ithaca.protocol.greeting import Failure, Hello, Redirect
+from ithaca.protocol.greeting import Failure, Redirect
 from ithaca.protocol.members import OrderersAre
-from ithaca.runtime.connection import Connection, dial
+from ithaca.runtime.connection import Connection
+from ithaca.runtime.dialling import Said, dial
 from ithaca.runtime.machine import monotonic_s
 
 _log = logging.getLogger("ithaca.replica.order")
@@ -68,7 +69,7 @@ class OrderLink:
         self,
         orderers: tuple[Address, ...],
         join: Join,
-        hello: Callable[[], Hello],
+        hello: Callable[[], Said],
         follower: Follower,
         sign_every_s: float,
     ) -> None:

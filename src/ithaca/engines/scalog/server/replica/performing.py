@@ -156,10 +156,10 @@ class Performing:
 
     def _write(self, effect: Write) -> None:
         if self.feed is not None and effect.lane == self._core.own_lane:
-            self.feed.add(effect.batch)
+            self.feed.add(effect.batch, effect.position)
         elif effect.lane.is_part:
             self.part_feeds.add(effect.lane, effect.batch)
-        self._lane_disk.write(effect.lane, effect.batch)
+        self._lane_disk.write(effect.lane, effect.batch, effect.position)
 
     def _acknowledge(self, effect: Acknowledge) -> None:
         asked = effect.request.connection

@@ -54,9 +54,8 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Address
 from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection
-from ithaca.runtime.descriptors import lanes_open_max
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
-from ithaca.runtime.machine import monotonic_ns, monotonic_s
+from ithaca.runtime.machine import lanes_open_max, monotonic_ns, monotonic_s
 from ithaca.runtime.metrics import ReplicaMetrics
 from ithaca.server.greeter import Greeter
 from ithaca.server.life import lock_directory
@@ -81,6 +80,8 @@ class ReplicaServer:
 
     is_dense = True
     """Whether every position below the tail holds a record, or did."""
+    has_places = False
+    """Whether batches of lanes stand behind entries that say their places."""
 
     def __init__(
         self,
@@ -105,7 +106,8 @@ class ReplicaServer:
         self._name = f"{shard}/{replica}"
         self._directory = directory
         self._disk = options.disk
-        self._greeter = Greeter(file, "replica", self._name, lambda: self._identity.log)
+        certified = file.spare_name(self._public) if is_spare else None
+        self._greeter = Greeter(file, "replica", self._name, lambda: self._identity.log, certified=certified)
         self._registry = CollectorRegistry()
         self.metrics = ReplicaMetrics(self._registry)
         self._lock: OsFile | None = None
@@ -134,6 +136,8 @@ class ReplicaServer:
                 welcome=self._greeter.welcome,
                 http=self._http,
                 on_refused=self.metrics.refused,
+                guard=self._greeter.guard,
+                audit=self._greeter.audit(),
             )
         except BaseException:
             if self._lock is not None:
@@ -367,9 +371,9 @@ class ReplicaServer:
     def received(self, lane: LaneId) -> int:
         return self.core.received(lane)
 
-    def replicated(self, lane: LaneId, batch: Batch) -> None:
+    def replicated(self, lane: LaneId, batch: Batch, position: int) -> None:
         self.metrics.accepted(1, batch.count, batch.total_bytes)
-        self.step(Replicated(lane, batch))
+        self.step(Replicated(lane, batch, position))
 
     def queued_bytes(self, lane: LaneId) -> int:
         return self._lane_disk.queued_bytes(lane)
@@ -409,7 +413,7 @@ class ReplicaServer:
         if path == "/metrics":
             for lane, _, durable, ordered in self.core.lanes():
                 self.metrics.lane(lane, durable=durable, ordered=ordered)
-        return answer_http(path, self.status, self._registry)
+        return answer_http(path, lambda: self._greeter.told(self.status()), self._registry)
 
 
 def _failure(event: Event, error: Exception) -> Exception:

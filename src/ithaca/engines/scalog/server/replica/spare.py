@@ -9,7 +9,7 @@ somebody counts on it is for people to say.
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, ClassVar
 
 from ithaca.engines.scalog.messages.reporting import Enlist, Enlisted
 from ithaca.engines.scalog.server.limit_uses import aside_uses, disk_uses, process_uses
@@ -23,7 +23,8 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import OrderersAre
-from ithaca.runtime.connection import Connection, Peer, dial
+from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.dialling import dial
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import monotonic_s, process_id, wall_us
 from ithaca.server.greeter import Greeter
@@ -38,6 +39,9 @@ _log = logging.getLogger("ithaca.spare")
 class SpareServer:
     """A spare, and then the replica that it has become. `start`, then `wait` until it fails, then `stop`."""
 
+    replica_kind: ClassVar[type[ReplicaServer]] = ReplicaServer
+    """What it becomes, of an engine that is built on this one."""
+
     def __init__(
         self, file: ClusterFile, address: Address, directory: str, options: ServerOptions | None = None
     ) -> None:
@@ -48,7 +52,7 @@ class SpareServer:
         self._directory = directory
         self._disk = self._options.disk
         self._listen_at = self._options.listen_at or address
-        self._greeter = Greeter(file, "replica", "spare")
+        self._greeter = Greeter(file, "replica", "spare", certified=file.spare_name(address))
         self._route = Route(tuple(place.address for place in file.orderers))
         self._lock: OsFile | None = None
         self._listener: Listener | None = None
@@ -82,7 +86,12 @@ class SpareServer:
         self._is_clearing = self._disk.exists(f"{self._directory}/{replica_meta.NAME}")
         try:
             self._listener = await listen(
-                self._listen_at, accept=lambda *_: _StatusPeer(self), welcome=self._greeter.welcome, http=self._http
+                self._listen_at,
+                accept=lambda *_: _StatusPeer(self),
+                welcome=self._greeter.welcome,
+                http=self._http,
+                guard=self._greeter.guard,
+                audit=self._greeter.audit(),
             )
         except BaseException:
             self._unlock()
@@ -134,7 +143,7 @@ class SpareServer:
                 self._ended.set_exception(error)
 
     async def _become(self, shard: int, replica: int) -> None:
-        self.replica = ReplicaServer(
+        self.replica = self.replica_kind(
             self._file, shard, replica, self._directory, self._options, address=self._address, is_spare=True
         )
         await self.replica.start()
@@ -216,7 +225,7 @@ class SpareServer:
     # What others learn of it
 
     def _http(self, path: str) -> HttpAnswer | None:
-        return answer_http(path, self.status)
+        return answer_http(path, lambda: self._greeter.told(self.status()))
 
 
 class _StatusPeer(Peer):

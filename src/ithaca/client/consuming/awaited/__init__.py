@@ -1,0 +1,1 @@
+"""Handles of named consumers, awaited: the source. `book` first, then `handle`."""

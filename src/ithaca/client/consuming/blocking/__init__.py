@@ -1,0 +1,1 @@
+"""Handles of named consumers, for callers that wait: generated from `awaited`."""

@@ -1,0 +1,48 @@
+"""Named consumers of a cluster: the leader is asked, in every engine with the same words."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from ithaca.client.consuming.awaited.book import ConsumerBook
+from ithaca.client.consuming.known import Known
+from ithaca.client.engine_log import EngineLog
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerState
+from ithaca.model.engine import Feature
+from ithaca.model.errors import InvalidInput, ProtocolError
+from ithaca.model.limits import CONSUMER_COMMANDS_MAX
+from ithaca.model.units import Duration, optional_seconds
+from ithaca.protocol.codec import Message
+from ithaca.protocol.consumers import ChangeConsumers, ConsumersAre, ConsumersChanged, GetConsumers
+
+
+class ClusterConsumers(ConsumerBook, EngineLog, ABC):
+    """A handle on a cluster that can ask the leader."""
+
+    @property
+    def has_dense_positions(self) -> bool:
+        return Feature.DENSE in self.features
+
+    @abstractmethod
+    async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
+        """What the leader answers, whoever that is; asked at least once. None: the handle's own time-out."""
+
+    async def change_consumers(
+        self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None
+    ) -> tuple[ConsumerOutcome, ...]:
+        timeout_s = optional_seconds(timeout)
+        if not 1 <= len(commands) <= CONSUMER_COMMANDS_MAX:
+            raise InvalidInput(f"{len(commands)} changes of consumers: use 1 to {CONSUMER_COMMANDS_MAX} at a time")
+        answer = await self.ask_leader(ChangeConsumers(tuple(commands)), timeout_s)
+        if not isinstance(answer, ConsumersChanged) or len(answer.outcomes) != len(commands):
+            raise ProtocolError(f"the leader answered ChangeConsumers with {type(answer).__name__}")
+        return answer.outcomes
+
+    async def known_consumers(self) -> Known:
+        found: list[ConsumerState] = []
+        while True:
+            answer = await self.ask_leader(GetConsumers(found[-1].name if found else ""), None)
+            if not isinstance(answer, ConsumersAre):
+                raise ProtocolError(f"the leader answered GetConsumers with {type(answer).__name__}")
+            if not answer.items:
+                return Known(answer.time_us, tuple(found))
+            found += answer.items

@@ -1,0 +1,17 @@
+"""Bounds of what handles and leaders do for consumers; those of the state are in `model.limits`."""
+
+CONSUMERS_WAITING_MAX = 16_384
+"""Changes of consumers that a leader has not had agreed on yet; beyond that it refuses more."""
+CONSUMERS_CHECK_S = 5.0
+"""How often a leader looks for consumers that were idle for too long."""
+CONSUMER_COMMIT_RECORDS_MAX = 1 << 30
+"""After at most so many records a consumer commits by itself, if it does."""
+CONSUMER_RESETS_MAX = 8
+"""How often a reset is tried again that somebody came before."""
+HELD_MAX = 4096
+"""How finely what is held back for consumers is told apart by when it was to go."""
+TAIL_NOTED_S = 1.0
+TAILS_NOTED_MAX = 4096
+"""How often a leader notes where the tail is, and how many of these notes it keeps: the last hour, on a busy log."""
+CONSUMERS_SHOWN_MAX = 32
+"""Those furthest behind, in the status of a leader."""

@@ -1,0 +1,1 @@
+"""Who is who: `tls` says which files protect a link and prove who speaks, `identity` what certificates say."""

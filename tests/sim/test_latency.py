@@ -1,0 +1,24 @@
+"""Latencies on simulated machines count messages, and nothing else."""
+
+import pytest
+
+from ithaca.model.errors import Unavailable
+from ithaca.sim import latency
+from ithaca.sim.latency import LatencySettings, compare_latencies, simulate_latencies
+
+SMALL = LatencySettings(shards=2, orderers=1, records_per_s=50, seconds=0.2)
+
+
+def test_records_are_delivered_before_they_are_final_and_the_same_again() -> None:
+    (point,) = compare_latencies(("belfast", "scalog"), SMALL, (2,))
+    belfast, scalog = point["engines"]["belfast"], point["engines"]["scalog"]
+    assert belfast["delivery_ms"] < belfast["final_ms"]
+    assert belfast["delivery_ms"] < scalog["delivery_ms"] == scalog["final_ms"]
+    assert (belfast["failed"], scalog["failed"]) == (0, 0)
+    assert simulate_latencies("belfast", SMALL) == simulate_latencies("belfast", SMALL)
+
+
+def test_a_load_that_is_not_ordered_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "WITHIN_S", 1.0)
+    with pytest.raises(Unavailable, match="lower the load"):
+        simulate_latencies("scalog", SMALL)
