@@ -72,9 +72,9 @@ def kafka_brokers(directory: Path, plan: BrokerPlan) -> Iterator[Brokers]:
 def properties(data: Path, broker_port: int, controller_port: int, plan: BrokerPlan, number: int = 1) -> str:
     """A broker's file of settings; whatever is not named here is Kafka's default. The first one is the controller."""
     leads = number == 1
-    listeners = f"PLAINTEXT://{LOOPBACK}:{broker_port}" + (
-        f",CONTROLLER://{LOOPBACK}:{controller_port}" if leads else ""
-    )
+    listeners = [f"PLAINTEXT://{LOOPBACK}:{broker_port}"]
+    if leads:
+        listeners.append(f"CONTROLLER://{LOOPBACK}:{controller_port}")
     settings: Mapping[str, object] = {
         "process.roles": "broker,controller" if leads else "broker",
         "node.id": number,
