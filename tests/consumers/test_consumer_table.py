@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ithaca.consumers.holding import ConsumerHold
 from ithaca.consumers.idle import IdleConsumers
 from ithaca.consumers.lagging import TailTimes
-from ithaca.consumers.limits import HELD_MAX
+from ithaca.consumers.limits import CONSUMERS_BUSY, HELD_MAX
 from ithaca.consumers.table import ConsumerChanges, ConsumerTable, PackedConsumers
 from ithaca.model.consumers import (
     CommitPosition,
@@ -28,6 +28,7 @@ from ithaca.model.consumers import (
 from ithaca.model.errors import NamesFull
 from ithaca.model.limits import CONSUMER_NAME_BYTES_MAX, CONSUMERS_MAX
 from ithaca.model.records import Retention
+from ithaca.server.consumers import RecentConsumers
 
 
 def asked(table: ConsumerTable, *commands: ConsumerCommand, time_us: int = 0) -> tuple[ConsumerOutcome, ...]:
@@ -203,3 +204,17 @@ def test_since_when_a_consumer_is_behind() -> None:
     assert tails.lags(table, 9, 30.0) == [("a", 5, 4, 10.0)]
     asked(table, CommitPosition("a", 0, handle.epoch, 9))
     assert tails.lags(table, 9, 30.0) == [("a", 9, 0, 0.0)]
+
+
+def test_only_when_many_consumers_commit_they_wait_for_each_other() -> None:
+    recent = RecentConsumers()
+    for number in range(10_000):
+        recent.note((CommitPosition("alone", 0, 1, 1),), number / 1000)
+    assert not recent.is_busy
+    for number in range(CONSUMERS_BUSY + 1):
+        recent.note((CommitPosition(f"c{number}", 0, 1, 1),), 20.0)
+    assert recent.is_busy
+    recent.note((CommitPosition("alone", 0, 1, 1),), 21.0)
+    assert recent.is_busy
+    recent.note((CommitPosition("alone", 0, 1, 1),), 22.0)
+    assert not recent.is_busy

@@ -2,6 +2,9 @@
 
 CONSUMERS_WAITING_MAX = 16_384
 """Changes of consumers that a leader has not had agreed on yet; beyond that it refuses more."""
+CONSUMERS_BUSY = 64
+CONSUMERS_GATHER_S = 0.02
+"""While more consumers than so many commit within a second, a leader gathers what they ask for so long."""
 CONSUMERS_CHECK_S = 5.0
 """How often a leader looks for consumers that were idle for too long."""
 CONSUMER_COMMIT_RECORDS_MAX = 1 << 30

@@ -13,9 +13,15 @@ from typing import Any
 
 from ithaca.consumers.idle import IdleConsumers
 from ithaca.consumers.lagging import ConsumerLag, TailTimes
-from ithaca.consumers.limits import CONSUMERS_CHECK_S, CONSUMERS_SHOWN_MAX, CONSUMERS_WAITING_MAX
+from ithaca.consumers.limits import (
+    CONSUMERS_BUSY,
+    CONSUMERS_CHECK_S,
+    CONSUMERS_GATHER_S,
+    CONSUMERS_SHOWN_MAX,
+    CONSUMERS_WAITING_MAX,
+)
 from ithaca.consumers.table import ConsumerChanges, ConsumerTable
-from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
+from ithaca.model.consumers import CommitPosition, ConsumerCommand, ConsumerOutcome
 from ithaca.model.errors import IthacaError, Overloaded, Unavailable
 from ithaca.model.limits import CONSUMER_COMMANDS_MAX, NAMES_ANSWERED_MAX
 from ithaca.protocol.consumers import ConsumersAre, GetConsumers
@@ -48,6 +54,7 @@ class ConsumerDesk:
         self._is_under_way = False
         self._is_planned = False
         self._tails = TailTimes()
+        self._recent = RecentConsumers()
         self._idle: IdleConsumers | None = None
         self._look_timer: asyncio.TimerHandle | None = None
 
@@ -111,7 +118,10 @@ class ConsumerDesk:
         """What comes in one turn of the loop goes together; and a proposal must not be made from within Raft."""
         if self._waiting and not self._is_under_way and not self._is_planned:
             self._is_planned = True
-            self._loop.call_soon(self._flush)
+            if self._recent.is_busy:
+                self._loop.call_later(CONSUMERS_GATHER_S, self._flush)
+            else:
+                self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._is_planned = False
@@ -140,6 +150,7 @@ class ConsumerDesk:
             self._plan()
 
         commands = tuple(command for several, _ in asked for command in several)
+        self._recent.note(commands, monotonic_s())
         self._propose(ConsumerChanges(commands, self._time_us()), done, failed)
 
     def _look(self) -> None:
@@ -149,6 +160,24 @@ class ConsumerDesk:
             _log.info("%d consumer(s) were idle, and expire", len(expired))
             self.change(tuple(expired), Waiter(lambda _: None, _not_expired))
         self._look_timer = self._loop.call_later(CONSUMERS_CHECK_S, self._look)
+
+
+class RecentConsumers:
+    """Whether so many consumers are at work that waiting for more of them is worth it: one that commits in a loop, or a
+    few, are answered at once."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._since_s = 0.0
+        self.is_busy = False
+
+    def note(self, commands: tuple[ConsumerCommand, ...], now_s: float) -> None:
+        """These were asked for, by a clock that never falls."""
+        if now_s - self._since_s >= 1.0:
+            self.is_busy = len(self._names) > CONSUMERS_BUSY
+            self._names, self._since_s = set(), now_s
+        self._names.update(command.name for command in commands if isinstance(command, CommitPosition))
+        self.is_busy = self.is_busy or len(self._names) > CONSUMERS_BUSY
 
 
 def _not_expired(error: IthacaError) -> None:

@@ -85,6 +85,7 @@ class Consuming:
 
     def __init__(self, world: "World", number: int, ledger: Ledger) -> None:
         self.name = f"consumer-{number}"
+        self._number = number
         self.succeeded = 0
         """Commits that were acknowledged."""
         self._world = world
@@ -107,9 +108,13 @@ class Consuming:
             self._is_resetting = False
         log = await connected(self._world)
         while True:
+            if self._world.is_healing and self._number:
+                # Each new subscription waits anew for what is missing: two that fence each other would wait for ever.
+                await asyncio.sleep(AGAIN_S)
+                continue
             try:
                 await self._consume(random, log)
-                if random.random() < 0.1:
+                if random.random() < 0.1 and not self._world.is_healing:
                     await self._reset(random, log)
             except ConsumerFenced:
                 self._world.count("consumer fenced")
@@ -137,12 +142,14 @@ class Consuming:
         self._check_opened(consumer, floor if resets == ledger.resets and not ledger.resetting else 1)
         number = recorder.subscribed(consumer.position, None, inv)
         try:
-            for _ in range(random.randint(1, _ROUNDS_MAX)):
+            rounds = random.randint(1, _ROUNDS_MAX)
+            while rounds > 0:
+                rounds -= not self._world.is_healing  # once all is mended, it gets on with what it has
                 records = await consumer.poll(timeout=1, max_records=random.randint(1, 50))
                 recorder.delivered(number, records)
                 recorder.marked(number, consumer.position)
                 ledger.reached = max(ledger.reached, consumer.position)
-                if random.random() < 0.7:
+                if random.random() < (0.05 if self._world.is_healing else 0.7):
                     await self._commit(log, handle)
         finally:
             await consumer.close()
