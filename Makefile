@@ -8,6 +8,7 @@ STAMP := $(VENV)/.ready
 WORKERS ?= 3
 FUZZER := $(VENV)/.fuzzer
 SITE := $(VENV)/.site
+PEERS := $(VENV)/.peers
 TARGET ?= all
 SECONDS ?= 60
 MUTANTS ?= --resume
@@ -15,7 +16,7 @@ MUTANTS ?= --resume
 PIP_QUIET := $(shell test -t 2 || echo --quiet)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check generate format test campaign fuzz planted mutants docs dist requirements clean
+.PHONY: help setup demo check generate format test campaign fuzz planted mutants compare docs dist requirements clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +81,13 @@ $(FUZZER): requirements/fuzz.txt | setup
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
+compare: $(PEERS) ## Beside Kafka, BookKeeper, NATS, Redis, SQLite and a file; COMPARE="--full" for all workloads
+	@$(BIN)/ithaca bench compare $(COMPARE)
+
+$(PEERS): requirements/compare.txt | setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/compare.txt
+	@touch $@
+
 # The theme announces its successor in every build, which make need not say again.
 docs: $(SITE) ## The documentation as a site, build/site/index.html; a link to nowhere is an error
 	@$(BIN)/python -m tools.reference --check
@@ -102,7 +110,8 @@ requirements: setup ## Pin the newest versions again (needs uv)
 	@uv pip compile pyproject.toml --extra plot --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/plot.txt
 	@uv pip compile pyproject.toml --extra spark --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/spark.txt
 	@echo 'atheris<3.1' | uv pip compile - --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/fuzz.txt
+	@uv pip compile pyproject.toml --extra compare --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/compare.txt
 	@echo mkdocs-material | uv pip compile - --constraint requirements/dev.txt --python-version 3.11 --universal --fork-strategy fewest --generate-hashes --upgrade --quiet --no-header --no-annotate --no-emit-index-url -o requirements/docs.txt
 
 clean: ## Remove what was made here, the virtual environment included
-	rm -rf $(VENV) build dist demo-data bench-data campaign-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
+	rm -rf $(VENV) build dist demo-data bench-data campaign-data compare .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache src/*.egg-info
