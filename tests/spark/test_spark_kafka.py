@@ -11,8 +11,8 @@ import pytest
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from ithaca.bench.measure import Latency, Sample, summarize
 from ithaca.bench.jars import resolve
+from ithaca.bench.measure import Latency, Sample, summarize
 from ithaca.bench.spark.kafka import BROKER_PACKAGE
 from ithaca.bench.spark.scan import KAFKA, REMOTE, SCAN, compared_with_kafka
 from ithaca.cli.bench.report import print_rates
