@@ -5,8 +5,9 @@ from random import Random
 import pytest
 from tests.storage.lanes import DIRECTORY, LANE, Source, make_lane, open_lane, read_rows, write
 
+from ithaca.model.errors import Corrupt
 from ithaca.sim.disk import SimDisk, SimFile
-from ithaca.storage import reader
+from ithaca.storage import index, reader
 from ithaca.storage.reader import Cursor, LaneReader
 
 pytestmark = pytest.mark.usefixtures("small_limits")
@@ -61,3 +62,43 @@ def test_a_reader_that_is_told_of_no_trim_reads_from_the_first_record_on() -> No
     other = LaneReader(disk, DIRECTORY, LANE)
     other.first_lsns, other.length = lane.first_lsns, lane.length
     assert read_rows(other, 0, lane.length) == list(written[0].rows)
+
+
+def test_a_record_behind_a_damaged_batch_is_read_and_who_reads_on_meets_the_damage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(index, "INDEX_STRIDE_BYTES", 1 << 20)  # the index knows where the segment begins, and no more
+    disk = SimDisk()
+    make_lane(disk)
+    lane, source = open_lane(disk), Source(Random(3))
+    written = [source.records(1) for _ in range(8)]
+    write(lane, written)
+    other = LaneReader(disk, DIRECTORY, LANE)
+    other.first_lsns, other.length = lane.first_lsns, lane.length
+    [damaged] = Cursor(other, 3).read(4, bytes_max=1)
+    segment = other.segment(0)
+    offset = next(at for at, batch in segment.walk(0, 0) if batch.count and batch.base_lsn == 3)
+    byte = segment.file.read(offset + damaged.total_bytes - 1, 1)
+    disk.open(segment.path).write(offset + damaged.total_bytes - 1, [bytes([byte[0] ^ 1])])
+
+    assert read_rows(other, 5, 6) == list(written[5].rows)
+    assert read_rows(other, 2, 3) == list(written[2].rows)
+    for start in (2, 3):
+        with pytest.raises(Corrupt):
+            read_rows(other, start, 5)
+
+
+def test_a_damaged_head_on_the_way_is_found_by_a_walk_from_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "INDEX_STRIDE_BYTES", 1 << 20)
+    disk = SimDisk()
+    make_lane(disk)
+    lane, source = open_lane(disk), Source(Random(4))
+    write(lane, [source.records(1) for _ in range(8)])
+    other = LaneReader(disk, DIRECTORY, LANE)
+    other.first_lsns, other.length = lane.first_lsns, lane.length
+    segment = other.segment(0)
+    offset = next(at for at, batch in segment.walk(0, 0) if batch.count and batch.base_lsn == 3)
+    disk.open(segment.path).write(offset + 16, [b"\xf8\xff\x00\x00"])  # its length
+    with pytest.raises(Corrupt) as found:
+        read_rows(other, 5, 6)
+    assert found.value.offset == offset

@@ -122,9 +122,9 @@ class Segment:
         data, at = self.file.read(self.start + offset, INDEX_STRIDE_BYTES), 0
         while at + HEAD_BYTES <= len(data):
             head = glance(data, at)
-            if head is None or head.base_lsn != at_lsn or at_lsn + head.count > lsn:
+            if head is None or head.base_lsn != at_lsn or at_lsn + head.records > lsn:
                 break
-            at_lsn += head.count
+            at_lsn += head.records
             at += head.total_bytes
         return at_lsn, offset + at
 

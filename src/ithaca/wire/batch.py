@@ -292,7 +292,7 @@ class Glance(NamedTuple):
     """What a head says of where its batch lies; unchecked."""
 
     base_lsn: int
-    count: int
+    records: int
     total_bytes: int
 
 
