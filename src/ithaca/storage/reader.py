@@ -40,7 +40,7 @@ class LaneReader:
         """Learn what a writer elsewhere has done since; a lane that is its own writer knows already."""
 
     def learn(self, segment: Segment, offset: int, batch: Batch) -> None:
-        """A cursor has passed a batch; a lane that is its own writer has it in its index already."""
+        """A cursor has passed a batch, and checked it; a lane that is its own writer has it in its index already."""
 
     def segment_of(self, lsn: int) -> tuple[Segment, int]:
         """The segment that holds `lsn`, and the LSN at which the next one starts (or the length)."""
@@ -221,10 +221,11 @@ class Cursor:
         try:
             for offset, batch in self._segment.walk(self._offset, self._offset_lsn, chunk_bytes=chunk_bytes):
                 self._offset, self._offset_lsn = offset + batch.total_bytes, batch.end_lsn
+                if batch.count:
+                    self._reader.learn(self._segment, offset, batch)
                 if batch.kind == PLACE and self._with_places:
                     place = batch
                 elif batch.count and batch.end_lsn > self.lsn:
-                    self._reader.learn(self._segment, offset, batch)
                     batches += [batch] if place is None or place.base_lsn != batch.base_lsn else [place, batch]
                     self._batch_bytes = batch.total_bytes
                     bytes_max -= batch.total_bytes
