@@ -3,8 +3,8 @@
 import pytest
 from tests.objects.linearizable import explained
 from tests.objects.simulated_stores import KEYS, stores_of
+from tests.shipped import ENGINES
 
-from ithaca.engines import registry
 from ithaca.model.engine import EngineName
 
 
@@ -15,7 +15,7 @@ def judge(seed: int, engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> Non
     assert explained(history, KEYS), f"no order explains seed {seed} of {engine}: {history}"
 
 
-@pytest.mark.parametrize("engine", registry.names())
+@pytest.mark.parametrize("engine", ENGINES)
 def test_stores_are_linearizable_under_faults(engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
     judge(3, engine, monkeypatch)
 
@@ -26,7 +26,7 @@ def test_reads_of_the_past_are_found_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("engine", registry.names())
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(100))
 def test_stores_are_linearizable_whatever_the_seed(
     seed: int, engine: EngineName, monkeypatch: pytest.MonkeyPatch

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 from tests.objects.linearizable import Operation, Recorder, explained
+from tests.shipped import ENGINES
 
 import ithaca
-from ithaca.engines import registry
 from ithaca.model.interface import Batch, Log
 from ithaca.objects import Store
 from ithaca.testing import Cluster
@@ -153,13 +153,13 @@ def on_a_cluster(tmp_path: Path, engine: str, seed: int, *, count: int, rounds: 
             judge(run(stores, seed, count=count, meanwhile=lambda: kills(cluster, rounds)), tmp_path)
 
 
-@pytest.mark.parametrize("engine", registry.names())
+@pytest.mark.parametrize("engine", ENGINES)
 def test_on_a_cluster_whose_servers_are_killed(tmp_path: Path, engine: str) -> None:
     on_a_cluster(tmp_path, engine, 1, count=25, rounds=3)
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("engine", registry.names())
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(20))
 def test_on_clusters_whose_servers_are_all_killed(tmp_path: Path, engine: str, seed: int) -> None:
     on_a_cluster(tmp_path, engine, seed, count=60, rounds=14)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from tests.ordering.building import address, shard_entry
 
+from ithaca.consumers.table import ConsumerChanges
 from ithaca.engines.scalog.ordering.entries import (
     TAGS,
     AddReplica,
@@ -38,6 +39,7 @@ from ithaca.engines.scalog.ordering.prepared.entries import (
     RenewParts,
     SealPart,
 )
+from ithaca.model.consumers import OpenConsumer
 from ithaca.model.cut import LaneLengths
 from ithaca.model.errors import InvalidInput, ProtocolError, VersionMismatch
 from ithaca.model.limits import (
@@ -80,6 +82,7 @@ ENTRIES: list[OrderingEntry] = [
     NoteSessions(((1, 7), (2, 1)), 9),
     ExpireIdle(((1, 2),), 3, 9),
     DeclareLost(LANE, 3, 5),
+    ConsumerChanges((OpenConsumer("billing", 5, 7),), 9),
 ]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from tests.ordering.building import CONFIGURATION, Driver, shard_entry
 
+from ithaca.consumers.table import ConsumerTable, PackedConsumers
 from ithaca.engines.scalog.ordering import room, snapshot
 from ithaca.engines.scalog.ordering.closed_lanes import ClosedLane, ClosedLanes
 from ithaca.engines.scalog.ordering.entries import (
@@ -24,6 +25,7 @@ from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.engines.scalog.ordering.shards import Grace
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.model import limits
+from ithaca.model.consumers import ConsumerPart, ConsumerState
 from ithaca.model.errors import InvalidInput
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
@@ -75,6 +77,12 @@ def filled() -> OrderingState:
         state.parts.writers.note(Published(writer, limits.PUBLISH_KEY_MAX, writer, LATE, LATE), LATE)
     for lane in lanes(limits.ORDERING_LOST_RANGES_MAX):
         state.lost[lane] = ((limits.LANE_RECORDS_MAX - 2, limits.LANE_RECORDS_MAX),)
+    consumers = []
+    for number in range(limits.CONSUMERS_MAX):
+        name = f"{number:0{limits.CONSUMER_NAME_BYTES_MAX}}"
+        part = ConsumerPart(LATE, LATE, LATE)
+        consumers.append(ConsumerState(name, LATE, LATE, LATE, (part,), True))
+    state.consumers = ConsumerTable(PackedConsumers(LATE, LATE, consumers))
     runs = limits.ORDERING_RUNS_UNSYNCED_MAX // limits.ORDERING_CUTS_UNSYNCED_MAX
     for number in range(limits.ORDERING_CUTS_UNSYNCED_MAX):
         keys, counts = np.arange(runs, dtype=np.int64), np.ones(runs, np.int64)
@@ -93,7 +101,7 @@ def test_every_single_table_is_covered() -> None:
     full, empty = filled(), OrderingState()
     empty.configuration = CONFIGURATION
     base, base_bytes = len(empty.snapshot()), empty.size_bytes
-    for table in ("lanes", "shards", "sessions", "parts", "lost", "kept"):
+    for table in ("lanes", "shards", "sessions", "parts", "lost", "kept", "consumers"):
         state = OrderingState()
         state.configuration = CONFIGURATION
         setattr(state, table, getattr(full, table))

@@ -25,6 +25,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
+    ConsumptionRefused,
     PartDropped,
     PartOpened,
     PartSealed,
@@ -88,6 +89,7 @@ NEWS = (CUT, *_CHANGES)
 _PUBLISHED = (
     *(PartsPublished(PUBLISHED), PublishConflicts(PUBLISHED), PartsUnfit((PART.lane,), ())),
     *(PartsRenewed((PART.lane,)), WriterForgotten(PUBLISHED)),
+    ConsumptionRefused(ConsumerRefused("billing", "fenced", 3)),
 )
 OUTCOMES = (Configured(CONFIGURATION), *_CHANGES, *_PUBLISHED, RefusedEntry(CloseLane(LANE), "no such lane"))
 RAFT: tuple[raft.AnyMessage, ...] = (

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.model.small_cluster import SMALL, write
 from tests.runtime.echo import HELLO, Recorder, echo_server
+from tests.shipped import ENGINES
 
 import ithaca
 from ithaca.cluster.certs.local import secured
-from ithaca.engines import registry
 from ithaca.engines.scalog.messages.requests import TrimBefore
 from ithaca.model.config.audit import ClusterAudit
 from ithaca.model.config.cluster import load_cluster
@@ -36,7 +36,7 @@ def of_all(directory: Path) -> list[dict[str, Any]]:
     return [line for path in sorted((directory / "audit").glob("*.jsonl")) for line in lines(path)]
 
 
-@pytest.mark.parametrize("engine", registry.names())
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_cluster_writes_down_who_came_and_what_was_changed(tmp_path: Path, engine: str) -> None:
     cluster = Cluster(tmp_path, engine=engine)
     cluster.file = replace(secured(tmp_path, cluster.file), audit=ClusterAudit(directory=str(tmp_path)))

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.shipped import ENGINES
 
 import ithaca
 from ithaca.client.asking import ask_status
 from ithaca.cluster.server_metrics import ask_metrics
 from ithaca.cluster.status import OPEN
-from ithaca.engines import registry
 from ithaca.model.addresses import parse_address
 from ithaca.model.config.cluster import load_cluster
 from ithaca.model.errors import AuthenticationFailed, InvalidInput, ProtocolError
@@ -22,7 +22,7 @@ from ithaca.runtime.tls.contexts import contexts_of
 from ithaca.testing import Cluster
 
 
-@pytest.mark.parametrize("engine", registry.names())
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_cluster_of_any_engine_works_with_tls(engine: str) -> None:
     with Cluster(engine=engine, tls=True) as cluster, ithaca.connect(cluster.bootstrap, tls=cluster.tls) as log:
         receipts = [log.append(b"%d" % number) for number in range(5)]

@@ -41,7 +41,7 @@ class Keeping:
             self.said.append(event.is_full)
 
     def write(self, lane: LaneId) -> None:
-        self.keeper.write(lane, build([bytes(1 << 20)], timestamp_us=1).placed(0, lane_seed(lane)))
+        self.keeper.write(lane, build([bytes(3 << 20)], timestamp_us=1).placed(0, lane_seed(lane)))
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def sample(seconds: float) -> Sample:
 def test_the_ratio_is_formed_within_the_rounds_and_printed_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     samples = {SCAN: [sample(1.0), sample(1.0), sample(2.0)], KAFKA: [sample(2.0), sample(3.0), sample(1.0)]}
     samples[REMOTE] = [sample(4.0), sample(3.0), sample(1.0)]
-    settings = {"file_system": "tmpfs", "cores": 2, "batch": 64, "record_bytes": 4096}
+    settings = {"file_system": "tmpfs", "cores": 2, "python": "3", "batch": 64, "record_bytes": 4096}
     figures = {name: summarize(of_one) for name, of_one in samples.items()}
     report = {"bench": "spark", "contenders": figures, "settings": settings} | compared_with_kafka(samples, 2)
     print_rates(report, as_json=False)

@@ -1,6 +1,7 @@
 """The speculative stream: numbered events, a restart that voids what was not confirmed, a batch that is repeated."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,14 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield cluster.bootstrap
 
 
-def reader(bootstrap: str, **more: str) -> SpeculativeStreamReader:
+@contextmanager
+def reader(bootstrap: str, **more: str) -> Iterator[SpeculativeStreamReader]:
     given = {"bootstrap": bootstrap, "startingOffsets": "earliest", **more}
-    return SpeculativeStreamReader(read_options(Options(given), "stream"))
+    source = SpeculativeStreamReader(read_options(Options(given), "stream"))
+    try:
+        yield source
+    finally:
+        source.stop()
 
 
 def read_until(source: SpeculativeStreamReader, start: Offset, confirmed: int) -> tuple[list[Row], Offset]:
@@ -41,14 +47,14 @@ def read_until(source: SpeculativeStreamReader, start: Offset, confirmed: int) -
 def test_events_are_numbered_and_a_restart_voids_what_was_not_confirmed(bootstrap: str) -> None:
     with ithaca.connect(bootstrap) as log:
         held = list(log.read_range("earliest"))
-    source = reader(bootstrap)
-    rows, offset = read_until(source, source.initialOffset(), held[-1].position)
+    with reader(bootstrap) as source:
+        rows, offset = read_until(source, source.initialOffset(), held[-1].position)
     assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
     assert offset["number"] == len(rows)
     delivered = [(row[3], row[7]) for row in rows if row[1] == "delivered"]
     assert delivered == [(record.position, record.value) for record in held]
-    again = reader(bootstrap)
-    voided, after = again.read(offset)
+    with reader(bootstrap) as again:
+        voided, after = again.read(offset)
     assert next(voided)[:4] == (len(rows) + 1, "failed", None, offset["confirmed"])
     assert after["number"] >= len(rows) + 1
 
@@ -57,8 +63,8 @@ def test_a_batch_that_is_repeated_has_what_was_confirmed(bootstrap: str) -> None
     with ithaca.connect(bootstrap) as log:
         held, last = list(log.read_range("earliest")), log.tail() - 1
     middle = held[10].position
-    source = reader(bootstrap, keyFilter="equals:even")
-    rows = list(source.readBetweenOffsets({"number": 7, "confirmed": middle}, {"number": 90, "confirmed": last}))
+    with reader(bootstrap, keyFilter="equals:even") as source:
+        rows = list(source.readBetweenOffsets({"number": 7, "confirmed": middle}, {"number": 90, "confirmed": last}))
     assert rows[0][:4] == (8, "failed", None, middle)
     assert rows[-1][1:4] == ("confirmed", None, last)
     assert [row[7] for row in rows[1:-1]] == [each.value for each in held[11:] if each.key == b"even"]
@@ -69,10 +75,12 @@ def test_what_cannot_speculate_is_refused(bootstrap: str, tmp_path: Path) -> Non
         SpeculativeStreamReader(read_options(Options({"path": str(tmp_path)}), "stream"))
     with pytest.raises(InvalidInput, match="there is no option asOf"):
         SpeculativeDataSource({"bootstrap": bootstrap, "asOf": "3"})
-    with Cluster(tmp_path / "cluster") as cluster:
-        source = reader(cluster.bootstrap)
-        with pytest.raises(Unsupported, match="belfast"):
-            source.read(source.initialOffset())
+    with (
+        Cluster(tmp_path / "cluster") as cluster,
+        reader(cluster.bootstrap) as source,
+        pytest.raises(Unsupported, match="belfast"),
+    ):
+        source.read(source.initialOffset())
 
 
 def test_rows_are_alerts_once_they_are_confirmed(tmp_path: Path) -> None:

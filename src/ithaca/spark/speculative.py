@@ -121,6 +121,14 @@ class SpeculativeStreamReader(SimpleDataSourceStreamReader):
             events.append(Confirmed(end["confirmed"]))
         return iter([_row(number, event) for number, event in enumerate(events, start["number"] + 1)])
 
+    def stop(self) -> None:
+        """Let go of the log. Spark has no such call for a simple reader: there the driver's end does it."""
+        if self._speculation is not None:
+            self._speculation.close()
+        if self._handle is not None:
+            self._handle.close()
+        self._speculation = self._handle = None
+
     def _begin(self, confirmed: int) -> None:
         if self._speculation is not None:
             self._speculation.close()
