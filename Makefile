@@ -1,6 +1,5 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
-# The interpreter of a new .venv; empty: the quickest that is found.
-PYTHON ?=
+PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
@@ -24,11 +23,8 @@ help: ## Say what can be made
 setup: $(STAMP) ## Make .venv with everything, pinned; does nothing when it is there already
 
 $(STAMP): requirements/dev.txt requirements/plot.txt requirements/spark.txt pyproject.toml
-	@test -x $(BIN)/python || { \
-		python="$(PYTHON)"; test -n "$$python" || python="$$(python3 tools/find_python.py)" || exit 1; \
-		"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ithaca needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3.11" >&2; exit 1; }; \
-		echo "Making $(VENV) with $$("$$python" --version), $$python; make PYTHON=... setup takes another one"; \
-		"$$python" -m venv $(VENV) || { echo "The venv module is missing: install python3-venv with your package manager" >&2; exit 1; }; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Ithaca needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "The venv module is missing: install python3-venv with your package manager" >&2; exit 1; }
 	@echo "Installing pinned packages into $(VENV); with Spark this takes a few minutes"
 	@echo "1 of 4: the log, its tools and its tests"
 	@$(BIN)/python -m pip install $(PIP_QUIET) --disable-pip-version-check --require-hashes -r requirements/dev.txt

@@ -20,7 +20,7 @@ from ithaca.bench.compare.work import Pace, append_when_due
 from ithaca.bench.compare.workloads import WORKLOADS, Workload
 from ithaca.model.errors import InvalidInput, Unavailable
 
-SETTINGS = CompareSettings(seconds=0.05, rounds=2, warm_up_s=0.05)
+SETTINGS = CompareSettings(seconds=1.0, rounds=1, warm_up_s=0.05)
 SMALL = (
     Workload("small", "small", "append", 100, batch=4),
     Workload("several", "several", "append", 100, clients=2),

@@ -24,6 +24,7 @@ assert "site-packages" in ithaca.__file__, ithaca.__file__
 USES = {
     "": SMOKE,
     "arrow": SMOKE + "\nwith ithaca.open('./events') as log: assert log.read_range(1).to_arrow().num_rows == 1",
+    "compare": SMOKE + "\nimport confluent_kafka, nats, redis",
     "certs": SMOKE + "\nimport cryptography.x509",
     "objectstore": SMOKE
     + "\nimport ithaca.archive\nwith ithaca.open('./events') as log: ithaca.archive.back_up(log, 'memory://b/events')",

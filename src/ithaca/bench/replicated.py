@@ -64,14 +64,15 @@ def _serve_file(listener: socket.socket, file: BareFile, backup: socket.socket |
     if backup is not None:
         threading.Thread(target=_acknowledge, args=(client, backup, synced), daemon=True).start()
     block = memoryview(bytearray(batch_bytes))
-    while receive_batch(client, block):
-        if backup is not None:
-            backup.sendall(block)
-        file.write(block)
-        if backup is None:
-            client.sendall(ACK)
-        else:
-            synced.release()
+    with suppress(ConnectionError):  # whoever measures may end in the middle of a batch
+        while receive_batch(client, block):
+            if backup is not None:
+                backup.sendall(block)
+            file.write(block)
+            if backup is None:
+                client.sendall(ACK)
+            else:
+                synced.release()
 
 
 def _acknowledge(client: socket.socket, backup: socket.socket, synced: threading.Semaphore) -> None:
