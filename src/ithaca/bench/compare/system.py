@@ -1,6 +1,5 @@
 """A system that is compared: how it is started, what it promises at the acknowledgement, and what it costs."""
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -52,23 +51,3 @@ def needed(module: str, package: str) -> ModuleType:
         return import_module(module)
     except ImportError:
         raise Unavailable(f"{package} is not installed: pip install {package}, or say make compare") from None
-
-
-def cpu_s(pids: Sequence[int]) -> float:
-    """CPU seconds that the processes have used so far, in user and kernel mode."""
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def written_bytes(pids: Sequence[int]) -> int:
-    """What the processes have had the kernel write to disks so far."""
-    total = 0
-    for pid in pids:
-        for line in Path(f"/proc/{pid}/io").read_text().splitlines():
-            name, _, count = line.partition(": ")
-            if name == "write_bytes":
-                total += int(count)
-    return total

@@ -10,9 +10,10 @@ import numpy as np
 
 from ithaca.bench.children import ANSWER_TIMEOUT_S, Child, start_child
 from ithaca.bench.cluster.producers import LEAD_S, Counted, Turn
-from ithaca.bench.compare.system import Running, cpu_s, written_bytes
+from ithaca.bench.compare.system import Running
 from ithaca.bench.compare.work import Fill, Filled, Pace, Read, ReadAll, ReadSome, Role, work
 from ithaca.bench.compare.workloads import Workload
+from ithaca.bench.costs import cpu_s, written_bytes
 from ithaca.bench.measure import Latency
 from ithaca.bench.place import SEED
 from ithaca.model.errors import Unavailable

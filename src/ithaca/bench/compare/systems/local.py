@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import struct
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -33,8 +34,9 @@ class LocalClient(Client):
 
         return append_when_due(pace, values, begin)
 
+    @abstractmethod
     def _append(self, batch: list[bytes]) -> None:
-        raise NotImplementedError
+        """Write a batch and wait until it is on the disk."""
 
 
 class SqliteClient(LocalClient):
