@@ -37,6 +37,22 @@ class TestsTogether(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         return next((each for each in TOGETHER if nodeid.startswith(each)), nodeid)
 
+    def remove_node(self, node: Any) -> str | None:
+        """Forget a worker; one that crashed fails the test that it was at, and others run what it had left.
+
+        The parent hands everything out again: done work, after which others wait forever, and the test that crashed.
+        """
+        workload = self.assigned_work.pop(node)
+        left = [(unit, test) for unit in workload.values() for test, done in unit.items() if not done]
+        if not left:
+            return None
+        unit, crashed = left[0]
+        unit[crashed] = True
+        self.workqueue.update({scope: unit for scope, unit in workload.items() if False in unit.values()})
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return str(crashed)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> TestsTogether:

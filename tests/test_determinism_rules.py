@@ -41,6 +41,7 @@ _ALLOWED = {
     "runtime/disk_thread.py": "the thread of a real disk",
     "runtime/group_commit.py": "the embedded engine's writer, which works for threads",
     "client/portal.py": "the thread of the synchronous client's loop",
+    "client/consuming/blocking/waiting.py": "the thread of whoever is a member of a group",
     "storage/directory_lock.py": "about other processes of this machine",
     "objects/blocking/waiting.py": "the threads in which synchronous replicas follow the log",
     "objects/context.py": "chance that a position seeds, the same on every replica",

@@ -26,7 +26,9 @@ OBJECT_SOURCES = [
     for name in ("catalogue", "follower", "opening", "proposal", "replica", "snapshots", "store", "versions")
 ]
 CONSUMING = PACKAGE / "client" / "consuming"
-CONSUMING_SOURCES = [CONSUMING / "awaited" / f"{name}.py" for name in ("lagging", "transaction", "handle", "book")]
+CONSUMING_SOURCES = [
+    CONSUMING / "awaited" / f"{name}.py" for name in ("lagging", "transaction", "handle", "member", "book")
+]
 BY_HAND = PACKAGE / "client" / "sync" / "appends.py"
 FACE = PACKAGE / "client" / "sync" / "log.py"
 

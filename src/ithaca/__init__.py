@@ -57,7 +57,9 @@ if TYPE_CHECKING:
         NoSuchSession,
         NoSuchShard,
         NoSuchUnit,
+        NoSuchUser,
         NoSuchWriter,
+        NotAllowed,
         NotEncodable,
         NotWritten,
         Overloaded,
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
         WrongObject,
         WrongVersion,
     )
+    from ithaca.model.groups import GroupMember
     from ithaca.model.interface import (
         Admin,
         Batch,
@@ -108,11 +111,13 @@ if TYPE_CHECKING:
         Speculation,
         Subscription,
         UnitInfo,
+        UserInfo,
         WriterInfo,
     )
     from ithaca.model.parts import Part, Published
     from ithaca.model.records import KeyFilter, Receipt, Record, Retention
     from ithaca.model.security.tls import TLS
+    from ithaca.model.security.users import UserLimits
     from ithaca.model.speculation import Confirmed, Delivered, Failed
 
 _HOMES = (
@@ -121,7 +126,9 @@ _HOMES = (
     "ithaca.model.parts",
     "ithaca.model.security.tls",
     "ithaca.model.consumers",
+    "ithaca.model.groups",
     "ithaca.model.speculation",
+    "ithaca.model.security.users",
     "ithaca.model.interface",
     "ithaca.embedded.opening",
     "ithaca.engines.connecting",
@@ -153,6 +160,7 @@ __all__ = [
     "Fenced",
     "ForkedHandle",
     "FormatTooNew",
+    "GroupMember",
     "InvalidInput",
     "IthacaError",
     "KeyFilter",
@@ -173,7 +181,9 @@ __all__ = [
     "NoSuchSession",
     "NoSuchShard",
     "NoSuchUnit",
+    "NoSuchUser",
     "NoSuchWriter",
+    "NotAllowed",
     "NotEncodable",
     "NotWritten",
     "OrdererInfo",
@@ -217,6 +227,8 @@ __all__ = [
     "UnitInfo",
     "UnknownCompression",
     "Unsupported",
+    "UserInfo",
+    "UserLimits",
     "VersionMismatch",
     "WriterInfo",
     "WrongLane",

@@ -20,6 +20,7 @@ from ithaca.embedded.aio import open
 from ithaca.engines.connecting import connect_awaited as connect
 from ithaca.model.consumers import ConsumerInfo, Lag
 from ithaca.model.errors import *
+from ithaca.model.groups import GroupMember
 from ithaca.model.interface.awaited import (
     Admin,
     ClusterLog,
@@ -44,11 +45,13 @@ from ithaca.model.interface.shared import (
     ShardInfo,
     ShardPolicy,
     UnitInfo,
+    UserInfo,
     WriterInfo,
 )
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import KeyFilter, Receipt, Record, Retention
 from ithaca.model.security.tls import TLS
+from ithaca.model.security.users import UserLimits
 from ithaca.model.speculation import Confirmed, Delivered, Failed
 from ithaca.version import VERSION as __version__
 

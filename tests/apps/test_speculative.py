@@ -111,6 +111,7 @@ def test_on_a_cluster_a_killed_primary_and_a_closed_handle_change_nothing(tmp_pa
         desk.close()
         cluster.kill_server("shard-0-replica-0")
         cluster.start_server("shard-0-replica-0")
+        cluster.wait_healthy()  # a shard whose primary is away for longer takes nothing from new handles
         append(cluster, [events[300:] for events in sources])
         again = application.open_desk(path)
         assert again.undone == 0, "leaving has taken back what was not published"

@@ -12,7 +12,6 @@ from tests.ordering.building import address
 from ithaca.engines.belfast.leading.keeping import Here, StartAgain
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots, lane_slots, placement_of, tell
 from ithaca.engines.belfast.leading.leader import LeaderSettings, Propose, SlotLeader
-from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, decode_entry, encode_entry
 from ithaca.engines.belfast.speculation.outcomes import LaneEnded, SlotsOrdered, SpeculationFailed
 from ithaca.engines.belfast.speculation.placement import Placement
@@ -22,11 +21,13 @@ from ithaca.engines.belfast.speculation.placing_events import (
     AskedToPass,
     GroupHanded,
     Offered,
+    Ordered,
     Place,
     PlacingEvent,
     Watermark,
 )
 from ithaca.engines.belfast.speculation.progress import AskPass
+from ithaca.engines.belfast.speculation.reports import Ack
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.belfast.speculation.takeover import AskPromise, Copied, CopyLane, Promised
 from ithaca.engines.scalog.ordering.entries import Configure, Finalize, RegisterShard
@@ -127,6 +128,7 @@ class LedWorld:
         told = lane_slots(self.state, lane)
         if told is not None:
             self.inbox.append((lane, told))
+            self.inbox.append((lane, Ordered(self.state.lanes.ordered_length(lane) or 0)))
 
     def decide(self) -> int:
         """Says how much there was to do."""
@@ -257,8 +259,9 @@ class LedWorld:
         self.leader.lane_reported(lane.core.report())
         shard = self.state.shards.by_number[lane.lane.shard]
         for replica in self.replicas.values():
-            if replica.shard == shard.shard and replica.is_up:
-                lengths = ((lane.lane, replica.synced.get(lane.lane, 0)),)
+            if replica.shard == shard.shard and replica.is_up and not replica.is_cut_off:
+                is_said = lane.lane not in replica.promised
+                lengths = ((lane.lane, replica.synced.get(lane.lane, 0)),) if is_said else ()
                 self.leader.receive(Report(shard.shard, shard.epoch, replica.number, replica.boot, 1 << 40, lengths))
 
     def hear(self) -> None:

@@ -3,7 +3,6 @@
 from tests.belfast.orders import FIRST, SECOND, THIRD, Orders
 
 from ithaca.engines.belfast.limits import QUOTA_SLOTS, QUOTA_SLOTS_MAX, STRAGGLER_WINDOWS
-from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.disks import Disks
 from ithaca.engines.belfast.speculation.entries import CutRange, EndFree, OpenWindow
 from ithaca.engines.belfast.speculation.mode import ModeChoice
@@ -11,7 +10,7 @@ from ithaca.engines.belfast.speculation.places import Placed, Places
 from ithaca.engines.belfast.speculation.planning import Plan, Planner
 from ithaca.engines.belfast.speculation.progress import AskPass, Progress
 from ithaca.engines.belfast.speculation.quotas import RateQuotas, Stragglers, groups_of, wide_quota
-from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.takeover import (
     AnswerPromise,
     AskPromise,

@@ -18,8 +18,8 @@ from ithaca.engines.belfast.replica.events import (
     TurnEnded,
 )
 from ithaca.engines.belfast.speculation import placement
-from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.entries import CutRange, EndFree, FailLane, NoteDisk, OpenWindow
+from ithaca.engines.belfast.speculation.reports import Ack
 from ithaca.engines.scalog.ordering.entries import OpenLane
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.replica.events import (
@@ -28,9 +28,11 @@ from ithaca.engines.scalog.replica.events import (
     Created,
     CreateLane,
     OrderJoined,
+    OrderLost,
     Refuse,
     Replicated,
     Request,
+    StartedAgain,
     Synced,
     Tick,
     Truncate,
@@ -156,15 +158,18 @@ def test_cuts_are_passed_by_the_clock_only_while_somebody_speculates() -> None:
     driven.fix()
     assert driven.core.deadline_us is None
     driven.core.step_any(Tick(1))
-    driven.append()
-    driven.core.step_any(TurnEnded())
+    for _ in range(limits.PASSED_OUTSTANDING_MAX + 1):
+        driven.append()
+        driven.core.step_any(TurnEnded())
+    assert driven.core.deadline_us is None
     driven.core.step_any(SpeculatorsAre(1))
     assert driven.core.deadline_us is not None
     driven.core.step_any(Tick(2))
     told = driven.core.step_any(Tick(2 + int(limits.CUT_NOMINAL_S * 1e6)))
-    assert [effect.report.passed for effect in told if isinstance(effect, SendLaneReport)] == [2]
-    asked = driven.core.step_any(PassAsked(OWN, 3))
-    assert [effect.report.passed for effect in asked if isinstance(effect, SendLaneReport)] == [3]
+    assert [effect.report.passed for effect in told if isinstance(effect, SendLaneReport)] == [3]
+    assert driven.core.deadline_us is None
+    asked = driven.core.step_any(PassAsked(OWN, 4))
+    assert [effect.report.passed for effect in asked if isinstance(effect, SendLaneReport)] == [4]
     assert driven.core.step_any(PassAsked(LaneId(0, 1, 1), 9)) == []
 
 
@@ -177,3 +182,29 @@ def test_a_lane_that_opens_for_this_start_becomes_its_own() -> None:
         if news is not None:
             driven.core.step_any(news)  # type: ignore[arg-type]
     assert driven.core.own_lane == LaneId(0, 1, 1)
+
+
+def test_a_replica_whose_lane_failed_unheard_goes_on_as_its_next_boot_and_gets_another() -> None:
+    driven = Driven()
+    driven.fix()
+    driven.append()
+    driven.append(Q + 1)
+    driven.core.step_any(Synced(OWN, 1))
+    driven.core.step_any(OrderLost())
+    driven.order.apply(FailLane(OWN))
+    refused = driven.core.step_any(StartedAgain(2))
+    assert len([effect for effect in refused if isinstance(effect, Refuse)]) == 2
+    summary = driven.order.state.summary(0)
+    assert summary is not None
+    joined = driven.core.step_any(OrderJoined(CONFIGURATION.log, None, summary, ()))
+    assert [effect for effect in joined if isinstance(effect, Truncate)] == [Truncate(OWN, 0)]
+    for outcome in driven.order.apply(OpenLane(0, 0, 2)):
+        news = news_of(outcome, 0)
+        if news is not None:
+            driven.core.step_any(news)  # type: ignore[arg-type]
+    second = LaneId(0, 0, 2)
+    assert driven.core.own_lane == second
+    slots = lane_slots(driven.order.state, second)
+    assert slots is not None
+    driven.core.step_any(SlotsTold(slots))
+    assert driven.core.placing_lane == second

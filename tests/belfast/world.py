@@ -3,7 +3,6 @@
 from collections import deque
 from random import Random
 
-from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.delivery import Speculator
 from ithaca.engines.belfast.speculation.delivery_events import (
     AttemptFailed,
@@ -37,10 +36,10 @@ from ithaca.engines.belfast.speculation.places import Placed
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
-    CutsApplied,
     FreeEnds,
     GroupHanded,
     Offered,
+    Ordered,
     Place,
     PlacingEvent,
     Speculators,
@@ -50,6 +49,7 @@ from ithaca.engines.belfast.speculation.placing_events import (
 )
 from ithaca.engines.belfast.speculation.planning import Planner
 from ithaca.engines.belfast.speculation.progress import Progress
+from ithaca.engines.belfast.speculation.reports import Ack
 from ithaca.engines.belfast.speculation.takeover import (
     CloseTaken,
     Copied,
@@ -338,11 +338,11 @@ class World:
                 case FreeEnding():
                     for primary in self.primaries.values():
                         primary.inbox.append(FreeEnds())
-                case SlotsOrdered(cut=cut, tail=tail):
+                case SlotsOrdered(tail=tail):
                     for run in outcome.lane_runs():
                         self._see_run(run.lane, run.lsn, run.position, run.count)
                     for primary in self.primaries.values():
-                        primary.inbox.append(CutsApplied(cut + 1))
+                        primary.inbox.append(Ordered(self._length(primary) or 0))
                     news.append(OrderReached(tail, self.order.attempt))
                 case PublicationOrdered(base=base, count=count):
                     self.published.append((base, count))

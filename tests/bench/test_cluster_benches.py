@@ -16,6 +16,7 @@ from ithaca.bench.cluster.read import ReadSettings, run_read, run_subscribe
 from ithaca.bench.cluster.shards import run_compare_shards
 from ithaca.bench.cluster.target import measured_cluster
 from ithaca.bench.cluster.tls import run_compare_tls
+from ithaca.bench.cluster.users import BESIDE, WITH, WITHOUT, run_compare_users
 from ithaca.bench.profiles import find_py_spy
 from ithaca.cluster.temporary import Shape, temporary_cluster
 from ithaca.model.limits import KIB, MIB
@@ -110,6 +111,17 @@ def test_tls_is_compared_with_none(parent: Path) -> None:
     assert len(report["compared"]["with TLS"]["without TLS"]["rounds"]["rate"]) == 1
 
 
+@pytest.mark.campaign
+def test_users_are_compared_with_none(parent: Path) -> None:
+    settings = AppendSettings(SMALL, record_bytes=500, batch=8, seconds=0.5, rounds=1)
+    report = run_compare_users(parent, settings, quiet)
+    assert set(report["contenders"]) == {WITHOUT, WITH, BESIDE}
+    assert report["compared"][WITH][WITHOUT]["rate"] > 0
+    assert report["compared"][BESIDE][WITH]["rate"] > 0
+    (greed,) = report["greedy"]["rounds"]
+    assert 0 < greed["batches"] < 100, "it appended, and was held back"
+
+
 def test_a_running_cluster_has_no_ceiling_and_every_shard_is_loaded(parent: Path, running: str) -> None:
     with ithaca.connect(running) as log:
         before = log.tail()
@@ -125,6 +137,7 @@ def reading(cluster: str | Shape, **changes: Any) -> ReadSettings:
     return ReadSettings(cluster, **settings | changes)
 
 
+@pytest.mark.campaign
 def test_subscribing_is_compared_with_bare_sockets(parent: Path, running: str) -> None:
     report = run_subscribe(parent, reading(running), quiet)
     contenders = report["contenders"]

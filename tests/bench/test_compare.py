@@ -57,6 +57,7 @@ def measured() -> dict[str, Any]:
     }
 
 
+@pytest.mark.campaign
 def test_local_systems_do_everything_and_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     systems: list[System] = [Sqlite(), PlainFile(), Missing()]
     kept = tmp_path / "kept"

@@ -12,6 +12,7 @@ from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import MIB
 
 
+@pytest.mark.campaign
 def test_both_trees_and_the_ceiling_take_turns_and_nothing_is_left(tmp_path: Path) -> None:
     this = this_tree()
     settings = RegressSettings(str(this.root), ("lone", "range"), seconds=0.2, rounds=1, segment_bytes=MIB, orderers=1)

@@ -84,6 +84,8 @@ def test_ctrl_c_takes_the_cluster_down(tmp_path: Path) -> None:
         (["append", "--compare-shards", "--compare-tls"], "one thing at a time"),
         (["append", "--compare-tls", "-b", "127.0.0.1:7600"], "leave --bootstrap out"),
         (["latency", "--compare-tls", "--profile", "flames"], "leave --compare-tls out"),
+        (["latency", "--compare-tls", "--compare-users"], "one thing at a time"),
+        (["append", "--compare-users", "-b", "127.0.0.1:7600"], "leave --bootstrap out"),
         (["append", "--window", "0"], "--window"),
         (["subscribe", "--bytes", "none"], "is not a size"),
     ],

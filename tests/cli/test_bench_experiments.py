@@ -5,6 +5,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from tests.cli.command import COMMAND, environment, ithaca
 from tests.cli.processes import left_behind
 
@@ -23,6 +24,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.campaign
 def test_reconfigure_prints_a_table_and_says_what_the_figures_mean(tmp_path: Path) -> None:
     done = ithaca("bench", "reconfigure", "--dir", tmp_path / "b", *SMALL, "--seconds", "0.6", "--at", "0.2")
     text = done.stdout.decode()

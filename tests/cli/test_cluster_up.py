@@ -140,6 +140,7 @@ def test_ctrl_c_leaves_nothing_behind(directory: Path) -> None:
         assert b"Traceback" not in (directory / "logs" / f"{name}.log").read_bytes()
 
 
+@pytest.mark.campaign
 def test_a_killed_supervisor_leaves_nothing_behind_and_the_cluster_starts_again(directory: Path) -> None:
     with foreground(new(directory)) as process:
         pids = running_pids(directory, 3)
@@ -159,6 +160,7 @@ def test_down_stops_a_cluster_in_the_foreground(directory: Path) -> None:
         assert process.wait(timeout=60) == 0
 
 
+@pytest.mark.campaign
 def test_ctrl_c_while_a_detached_cluster_starts_leaves_nothing_behind(directory: Path) -> None:
     """One server is kept from answering, so that the start never ends by itself."""
     ithaca(*new(directory, "--detach"))

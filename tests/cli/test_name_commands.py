@@ -64,3 +64,22 @@ def test_consumers_of_a_cluster_are_listed() -> None:
         log.consumer("billing")
         (listed,) = json_lines(run("consumer", "list", "-b", cluster.bootstrap, "--json").stdout)
         assert (listed["name"], listed["position"], listed["lag_records"]) == ("billing", 1, 1)
+
+
+def test_groups_are_shown_with_their_members_and_followed(tmp_path: Path) -> None:
+    with Cluster(engine="raft") as cluster, ithaca.connect(cluster.bootstrap) as log:
+        where = ("-b", cluster.bootstrap)
+        log.append_many([b"a", b"b"], keys=[b"x", b"y"])
+        with log.consumer("billing", group=True, parts=2):
+            assert "2 parts" in run("consumer", "list", *where).stdout.decode()
+            shown = run("consumer", "show", "billing", *where).stdout.decode()
+            assert "parts 0, 1, heard of" in shown
+            assert "part 1: position 1, 2 positions behind" in shown
+            told = json_lines(run("consumer", "show", "billing", *where, "--json").stdout)
+            assert (told[0]["positions"], told[1]["parts"]) == ([1, 1], [0, 1])
+        followed = run("follow", *where, "--consumer", "billing", "--group", "-n", "2", "--raw").stdout
+        assert followed == b"ab"
+        assert [each.positions for each in log.consumers()] == [(3, 3)]
+    assert "--consumer" in run("follow", "-p", str(tmp_path), "--group", status=2).stderr.decode()
+    with ithaca.open(tmp_path / "log") as directory, directory.consumer("billing", group=True, parts=2):
+        assert "part 1: position 1" in run("consumer", "show", "billing", "-p", str(tmp_path / "log")).stdout.decode()

@@ -30,6 +30,7 @@ def roles(*where: str | Path) -> list[tuple[int, bool]]:
     return [(each["orderer"], each["votes"]) for each in json_lines(ithaca("orderer", "list", *where, "--json").stdout)]
 
 
+@pytest.mark.campaign
 def test_orderers_of_a_local_cluster(directory: Path) -> None:
     here: list[str | Path] = ["--dir", directory]
     refused = ithaca("orderer", "remove", "1", *here, status=1).stderr.decode()

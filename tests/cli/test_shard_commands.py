@@ -33,6 +33,7 @@ def phases(*where: str | Path) -> list[tuple[int, str]]:
     return [(shard["shard"], shard["phase"]) for shard in shards]
 
 
+@pytest.mark.campaign
 def test_shards_of_a_local_cluster(directory: Path) -> None:
     here: list[str | Path] = ["--dir", directory]
     refused = ithaca("shard", "finalize", "0", *here, status=1).stderr.decode()

@@ -21,6 +21,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     ConsumersTold,
     EngineOutcome,
     OrderedCut,
+    UsersTold,
 )
 from ithaca.engines.scalog.replica.appends import position_gone
 from ithaca.engines.scalog.replica.sessions import HomeSessions
@@ -152,7 +153,7 @@ class FakeOrderer(Server):
                 if self.losing_answers:
                     self.losing_answers -= 1
                     connection.abort()
-                unsaid = OrderedCut | ConsumersTold | EngineOutcome
+                unsaid = OrderedCut | ConsumersTold | UsersTold | EngineOutcome
                 applied = tuple(outcome for outcome in outcomes if not isinstance(outcome, unsaid))
                 connection.answer(received, order.Applied(applied))
             case _:

@@ -97,6 +97,7 @@ def test_a_port_in_use_is_named_and_nothing_is_made(tmp_path: Path, small: Wante
     ("wanted", "message"),
     [
         (Wanted(orderers=2), "2 orderers survive no more failures than 1: use 1 or 3"),
+        (Wanted(engine="belfast", aggregators=1), "the engine belfast has no aggregators: leave them out"),
         (Wanted(port=65535), "7 servers need ports 65535 to 65541, and 65535 is the last"),
     ],
 )

@@ -37,6 +37,7 @@ def running(cluster: TemporaryCluster) -> set[str]:
     return {child.name for child in state.children if child.phase == "running"}
 
 
+@pytest.mark.campaign
 def test_three_become_five_and_three_others_under_load_and_the_cluster_starts_again(tmp_path: Path) -> None:
     with temporary_cluster(tmp_path / "data", Shape(shards=1, replicas=2, orderers=3), lambda text: None) as cluster:
         with load(cluster.bootstrap) as working, ithaca.connect(cluster.bootstrap) as log:

@@ -10,15 +10,20 @@ from typing import Any
 import pytest
 
 import ithaca
+from ithaca.engines.scalog.client.admin import replicas as admin_replicas
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
+from ithaca.engines.scalog.client.admin.status import ask_server
+from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.ordering.decisions import spares
 from ithaca.engines.scalog.server.replica.copies import Copies
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.model.addresses import parse_address
 from ithaca.model.config.failures import FailurePolicy
 from ithaca.model.errors import AddressInUse, DeadlineExceeded, InvalidInput, NoSuchReplica, NoSuchShard, Unavailable
+from ithaca.model.health import ServerStatus
 from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.positions import LaneId
+from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 from ithaca.testing import Cluster
 
@@ -231,6 +236,36 @@ def test_what_cannot_be_done_is_refused_by_name() -> None:
         with pytest.raises(AddressInUse):
             log.admin.add_replica(0, str(cluster.file.shards[1].replicas[0].address))
         assert log.admin.add_replica(0, spare) == 2
+
+
+def test_others_that_catch_up_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    async def ask(links: Links, place: ServerPlace) -> ServerStatus:
+        answer = await ask_server(links, place)
+        asked.append(place.name)
+        behind = {**(answer.status or {}), "state": "catching up"}
+        return dataclasses.replace(answer, status=behind) if len(asked) <= 4 else answer
+
+    monkeypatch.setattr(admin_replicas, "ask_server", ask)
+    with Cluster(replicas=3, masking=True) as cluster, ithaca.connect(cluster.bootstrap, timeout=2) as log:
+        log.append(b"a")
+        log.admin.remove_replica(0, 0)
+        assert len(asked) > 4
+        assert numbers(log) == [1, 2]
+
+
+def test_others_that_do_not_catch_up_in_time_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(links: Links, place: ServerPlace) -> ServerStatus:
+        answer = await ask_server(links, place)
+        return dataclasses.replace(answer, status={**(answer.status or {}), "state": "catching up"})
+
+    monkeypatch.setattr(admin_replicas, "ask_server", ask)
+    with Cluster(replicas=3, masking=True) as cluster, ithaca.connect(cluster.bootstrap, timeout=0.5) as log:
+        log.append(b"a")
+        with pytest.raises(InvalidInput, match="1 is catching up, 2 is catching up"):
+            log.admin.remove_replica(0, 0)
+        assert numbers(log) == [0, 1, 2]
 
 
 def test_a_replica_that_others_have_replaced_is_not_replaced_again() -> None:

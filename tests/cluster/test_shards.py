@@ -115,6 +115,7 @@ def add(cluster: TemporaryCluster, replicas: int | None = None, *, masking: bool
     return add_local_shard(cluster.directory, replicas, masking=masking, progress=lambda text: None)
 
 
+@pytest.mark.campaign
 def test_shards_are_added_and_finalized_under_load_and_the_cluster_starts_again(tmp_path: Path) -> None:
     shape = Shape(shards=1, replicas=2, orderers=1)
     with temporary_cluster(tmp_path / "data", shape, lambda text: None) as cluster:

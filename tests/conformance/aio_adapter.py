@@ -11,8 +11,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ithaca.model import interface
-from ithaca.model.consumers import ConsumerCommand, ConsumerInfo, ConsumerOutcome, Lag
+from ithaca.model.consumers import CommitPosition, ConsumerCommand, ConsumerInfo, ConsumerOutcome, Lag
+from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
 from ithaca.model.interface import Batch, awaited
+from ithaca.model.interface.awaited import consumers as awaited_consumers
+from ithaca.model.interface.blocking.consumers import PartsChanged
 from ithaca.model.interface.shared import Consumed
 from ithaca.model.limits import PART_TTL_S, POLL_RECORDS_MAX
 from ithaca.model.parts import Part, Published
@@ -226,6 +229,13 @@ class AdaptedConsumer(interface.Consumer):
     def epoch(self) -> int:
         return self._thread.call(lambda: self.twin.epoch)
 
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return self._thread.call(lambda: self.twin.parts)
+
+    def commits(self, position: int) -> tuple[CommitPosition, ...]:
+        return self._thread.call(lambda: self.twin.commits(position))
+
     def transaction(self) -> "AdaptedTransaction":
         return AdaptedTransaction(self._thread, self.twin.transaction())
 
@@ -237,6 +247,17 @@ class AdaptedConsumer(interface.Consumer):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._thread.run(self.twin.__aexit__(kind, error, tb))
+
+
+def awaited_callback(callback: PartsChanged | None) -> awaited_consumers.PartsChanged | None:
+    """The same, called in a thread of its own, where it may wait for the loop."""
+    if callback is None:
+        return None
+
+    async def called(parts: tuple[int, ...]) -> object:
+        return await asyncio.to_thread(callback, parts)
+
+    return called
 
 
 def twins_of(consumed: Consumed | None) -> Consumed | None:
@@ -326,8 +347,24 @@ class AdaptedLog(interface.Log):
         where: KeyFilter | None = None,
         commit_records: int | None = None,
         commit_s: Duration | None = None,
+        group: bool = False,
+        parts: int | None = None,
+        lease: Duration | None = None,
+        on_assigned: PartsChanged | None = None,
+        on_revoked: PartsChanged | None = None,
     ) -> AdaptedConsumer:
-        twin = self._twin.consumer(name, start=start, where=where, commit_records=commit_records, commit_s=commit_s)
+        twin = self._twin.consumer(
+            name,
+            start=start,
+            where=where,
+            commit_records=commit_records,
+            commit_s=commit_s,
+            group=group,
+            parts=parts,
+            lease=lease,
+            on_assigned=awaited_callback(on_assigned),
+            on_revoked=awaited_callback(on_revoked),
+        )
         return AdaptedConsumer(self._thread, self._thread.run(twin))
 
     def consumers(self) -> tuple[ConsumerInfo, ...]:
@@ -338,6 +375,12 @@ class AdaptedLog(interface.Log):
 
     def delete_consumer(self, name: str) -> None:
         self._thread.run(self._twin.delete_consumer(name))
+
+    def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        return self._thread.run(self._twin.beat_group(beat, timeout=timeout))
+
+    def group_members(self, name: str) -> tuple[GroupMember, ...]:
+        return self._thread.run(self._twin.group_members(name))
 
     def change_consumers(
         self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ithaca.model.engine import Feature
-from ithaca.model.errors import ConsumerFenced, InvalidInput, PartGone, Unsupported
+from ithaca.model.errors import ConsumerFenced, InvalidInput, LogClosed, PartGone, Unsupported
 from ithaca.model.interface import Log
 from tests.conformance.engines import Engine
 
@@ -61,6 +61,22 @@ def test_an_error_moves_neither(engine: Engine, log: Log) -> None:
         consumer.transaction().append(b"outside")
 
 
+def test_what_was_handed_out_comes_again_after_an_error(engine: Engine, log: Log) -> None:
+    engine.require(Feature.PREPARED)
+    log.append_many([b"a", b"b", b"c"])
+    consumer = log.consumer("enricher")
+    consumer.poll(timeout=10, max_records=1)
+    consumer.commit()
+    assert [record.value for record in consumer.poll(timeout=10, max_records=1)] == [b"b"]
+    with pytest.raises(ZeroDivisionError), consumer.transaction() as transaction:
+        transaction.append_many([b"B", b"%d" % (1 // (consumer.committed - consumer.committed))])
+    assert consumer.position == consumer.committed
+    with consumer.transaction() as transaction:
+        for record in consumer.poll(timeout=10, max_records=2):
+            transaction.append(record.value.upper())
+    assert values(log)[-2:] == [b"B", b"C"], "a program that goes on skips nothing"
+
+
 def test_whoever_was_fenced_writes_nothing(engine: Engine, log: Log) -> None:
     engine.require(Feature.PREPARED)
     receipt = log.append_many([b"a", b"b"])
@@ -74,6 +90,8 @@ def test_whoever_was_fenced_writes_nothing(engine: Engine, log: Log) -> None:
         transaction.__exit__(None, None, None)
     assert values(log, receipt.position) == [b"a", b"b"]
     assert newer.position == older.committed
+    with pytest.raises(LogClosed, match="open the consumer again"):
+        older.poll(timeout=0)
     newer.poll(timeout=10)
     with newer.transaction() as mine:
         mine.append(b"B")

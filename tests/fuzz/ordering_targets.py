@@ -23,7 +23,7 @@ from ithaca.engines.scalog.ordering.entries import (
     decode_entry,
     encode_entry,
 )
-from ithaca.engines.scalog.ordering.outcomes import ConsumersTold, EngineOutcome, OrderedCut
+from ithaca.engines.scalog.ordering.outcomes import ConsumersTold, EngineOutcome, OrderedCut, UsersTold
 from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
     ExpireParts,
@@ -78,7 +78,7 @@ def _applied(data: bytes) -> OrderingState:
     entry = decode_entry(data)
     state = OrderingState.restored(_SNAPSHOTS[-1])
     outcomes = state.apply(state.index + 1, entry)
-    unsaid = OrderedCut | ConsumersTold | EngineOutcome
+    unsaid = OrderedCut | ConsumersTold | UsersTold | EngineOutcome
     told = tuple(outcome for outcome in outcomes if not isinstance(outcome, unsaid))
     assert arrived(Applied(told)).message == Applied(told)
     assert _restored(state.snapshot()) == state

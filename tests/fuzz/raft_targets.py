@@ -8,6 +8,7 @@ from tests.fuzz.target import NESTED, NO_TEXT, Target
 
 from ithaca.engines.raft.name import LANE
 from ithaca.engines.raft.replog.entries import (
+    ChangeUsers,
     ExpireSessions,
     Found,
     LogEntry,
@@ -19,11 +20,14 @@ from ithaca.engines.raft.replog.entries import (
 )
 from ithaca.engines.raft.replog.state import LogState
 from ithaca.model.errors import ProtocolError
+from ithaca.model.security.users import RevokeUser
 from ithaca.model.view import ClusterConfiguration
+from ithaca.users.table import UserChanges
 from ithaca.wire.batch import lane_seed
 
 _RANGE = range_of([batch_of(1, 1, 2).placed(0, lane_seed(LANE)), batch_of(1, 3, 1).placed(2, lane_seed(LANE))])
 _ENTRIES: tuple[LogEntry, ...] = (
+    ChangeUsers(UserChanges((RevokeUser("alice"),))),
     Found(ClusterConfiguration(UUID(int=7), "raft")),
     OpenSession("importer"),
     _RANGE,

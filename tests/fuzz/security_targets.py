@@ -9,11 +9,12 @@ from typing import Any
 from tests.fuzz.target import Target
 
 from ithaca.cluster.certs.authority import Authority
-from ithaca.model.errors import AuthenticationFailed, ProtocolError, Unavailable
+from ithaca.model.errors import AuthenticationFailed, InvalidInput, ProtocolError, Unavailable
 from ithaca.model.security.identity import Identity, identity_in
 from ithaca.model.security.tls import TLS
 from ithaca.runtime.tls.contexts import TlsContexts
 from ithaca.runtime.tls.layer import TlsLayer, tls_error
+from ithaca.users.tokens import Token, parse_token, token_text
 
 
 @lru_cache(maxsize=1)
@@ -53,6 +54,14 @@ def _said(identity: Identity | None) -> bytes:
     return b"" if identity is None else identity.uri.encode()
 
 
+def _token(data: bytes) -> Token:
+    return parse_token(data.decode("latin-1"))
+
+
+def _token_said(token: Token) -> bytes:
+    return f"itk:{token.user}:{token.secret}".encode("latin-1")
+
+
 TARGETS: tuple[Target[Any], ...] = (
     Target("tls_handshake", _served, (AuthenticationFailed, ProtocolError, Unavailable), (_client_hello(),)),
     Target(
@@ -62,4 +71,5 @@ TARGETS: tuple[Target[Any], ...] = (
         (b"ithaca://bank/orderer-1", b"ithaca://my%20bank/user/alice"),
         _said,
     ),
+    Target("token", _token, (InvalidInput,), (token_text("alice", bytes(32)).encode(),), _token_said),
 )

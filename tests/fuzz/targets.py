@@ -2,7 +2,15 @@
 
 from typing import Any
 
-from tests.fuzz import ordering_targets, raft_targets, security_targets, storage_targets, text_targets, wire_targets
+from tests.fuzz import (
+    connection_targets,
+    ordering_targets,
+    raft_targets,
+    security_targets,
+    storage_targets,
+    text_targets,
+    wire_targets,
+)
 from tests.fuzz.target import Target
 
 TARGETS: dict[str, Target[Any]] = {
@@ -14,5 +22,6 @@ TARGETS: dict[str, Target[Any]] = {
         *storage_targets.TARGETS,
         *text_targets.TARGETS,
         *security_targets.TARGETS,
+        *connection_targets.TARGETS,
     )
 }

@@ -7,6 +7,7 @@ import numpy as np
 from tests.fuzz import repairs
 from tests.fuzz.target import Target
 from tests.protocol.examples import EXAMPLES
+from tests.protocol.made import MADE
 from tests.wire.batches import Row, data_of, rows_of
 from tests.wire.test_frame import cut, decode, wire
 
@@ -142,6 +143,8 @@ def _stored(body: tuple[int, bytes]) -> bytes:
 
 _ROWS: list[Row] = [(b"value-%d" % at * 9, None if at % 3 == 0 else b"key-%d" % (at % 4)) for at in range(9)]
 _VALUES, _KEYS = [value for value, _ in _ROWS], [key for _, key in _ROWS]
+_SAID = (*EXAMPLES, *(each for each in MADE if type(each) not in set(map(type, EXAMPLES))))
+"""Those of other engines than scalog's, too."""
 _FRAMES: tuple[list[Frame], ...] = (
     [Frame(3, 1, 9, b"\x81\xa1a\x01", b"12345678")],
     [Frame(1, 0, 0, b""), Frame(70, 2, 0xFFFF_FFFF, bytes(17), bytes(64)), Frame(255, 255, 1, b"x")],
@@ -176,7 +179,7 @@ TARGETS: tuple[Target[Any], ...] = (
         "messages",
         _messages,
         (ProtocolError,),
-        tuple(_said([Received(example, 7, at % 2 == 0, b"")]) for at, example in enumerate(EXAMPLES)),
+        tuple(_said([Received(example, 7, at % 2 == 0, b"")]) for at, example in enumerate(_SAID)),
         _said,
         repairs.frames,
         memory_bytes_max=2 * (FRAME_BYTES_MAX + RECEIVE_BLOCK_BYTES),

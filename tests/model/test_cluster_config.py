@@ -114,6 +114,11 @@ def test_every_address_once() -> None:
         ),
         (SMALL + 2 * '[[aggregator]]\naggregator = 1\naddress = "a:1"\n', 11, "aggregator 1 is there twice"),
         (SMALL + '[[aggregator]]\naggregator = 1\naddress = "a:1"\nlevel = 2\n', 7, "of level 2 and none of level 1"),
+        (
+            '[cluster]\nengine = "belfast"\n' + SMALL + '[[aggregator]]\naggregator = 1\naddress = "a:1"\n',
+            9,
+            "the engine belfast has no aggregators.*: scalog",
+        ),
     ],
 )
 def test_each_mistake_is_named_by_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:

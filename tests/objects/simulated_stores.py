@@ -104,7 +104,17 @@ def stores_of(
     """
     drawn = configuration_of(seed, engine)
     configuration = replace(
-        drawn, producers=0, readers=0, trims=False, publishers=0, edge_readers=0, session_churners=0, claimants=0
+        drawn,
+        producers=0,
+        readers=0,
+        trims=False,
+        publishers=0,
+        edge_readers=0,
+        session_churners=0,
+        claimants=0,
+        consumers=0,
+        group_members=0,
+        users=False,
     )
     history: list[Operation] = []
     stores: list[StoreClient] = []

@@ -198,3 +198,19 @@ def test_defaults_and_names_are_settled_by_whoever_proposes() -> None:
     method: Method = kind_of(Odd).method("twice")
     assert method.decoder.decode(method.encode((3,), {})) == (3, 7)
     assert method.decoder.decode(method.encode((), {"b": 1, "a": 2})) == (2, 1)
+
+
+class Typed:
+    """Its arguments need not be decoded to know what comes back."""
+
+    def put(self, key: bytes, number: int, share: float = 0.0) -> None:
+        self.put_last = (key, number, share)
+
+
+def test_arguments_of_declared_types_are_checked_as_all_others_are() -> None:
+    method = kind_of(Typed).method(Typed.put)
+    for arguments in ((b"a", 1), (b"a", 2**64 - 1, 0.5), (b"", -(2**63), float("inf"))):
+        assert method.decoder.decode(method.encode(arguments, {})) == (*arguments, 0.0)[:3]
+    for wrong in (("a", 1), (b"a", 1.5), (b"a", 2**64), (b"a", "1", 0.5), (bytearray(b"a"), None)):
+        with pytest.raises(NotEncodable, match=r"Typed\.put"):
+            method.encode(wrong, {})

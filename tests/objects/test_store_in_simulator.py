@@ -20,6 +20,13 @@ def test_stores_are_linearizable_under_faults(engine: EngineName, monkeypatch: p
     judge(3, engine, monkeypatch)
 
 
+@pytest.mark.parametrize(("seed", "engine"), [(24, "belfast"), (77, "belfast"), (76, "scalog")])
+def test_seeds_that_once_failed(seed: int, engine: EngineName, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In 76 of scalog replicas that were let in without a lane asked all orderers again, and were silent meanwhile: so
+    the lanes that others had just got were closed, and so on for ever."""
+    judge(seed, engine, monkeypatch)
+
+
 def test_reads_of_the_past_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     history, _ = stores_of(2, "raft", monkeypatch, is_stale=True)
     assert not explained(history, KEYS)

@@ -51,7 +51,9 @@ from ithaca.model.limits import (
     WRITER_NAME_BYTES_MAX,
 )
 from ithaca.model.positions import LaneId
+from ithaca.model.security.users import RevokeUser
 from ithaca.model.view import ClusterConfiguration
+from ithaca.users.table import UserChanges
 
 LANE, OTHER = LaneId(1, 2, 3), LaneId(2, 0, 1)
 LOG = UUID(int=5)
@@ -83,6 +85,7 @@ ENTRIES: list[OrderingEntry] = [
     ExpireIdle(((1, 2),), 3, 9),
     DeclareLost(LANE, 3, 5),
     ConsumerChanges((OpenConsumer("billing", 5, 7),), 9),
+    UserChanges((RevokeUser("alice"),)),
 ]
 
 

@@ -29,7 +29,22 @@ from ithaca.model.consumers import ConsumerPart, ConsumerState
 from ithaca.model.errors import InvalidInput
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
+from ithaca.model.security.users import (
+    RIGHTS,
+    USER_NAME_CHARS_MAX,
+    USER_PREFIX_BYTES_MAX,
+    USER_PREFIXES_MAX,
+    USER_RATE_MAX,
+    USER_TOKENS_MAX,
+    USERS_MAX,
+    Grant,
+    TokenHash,
+    User,
+    UserLimits,
+)
 from ithaca.model.view import Address, Replica, Shard
+from ithaca.raft.limits import RAFT_SNAPSHOT_BYTES_MAX
+from ithaca.users.table import USER_BYTES, PackedUsers, UserTable
 
 LAST_LANE = LaneId(limits.SHARD_NUMBER_MAX, limits.REPLICA_NUMBER_MAX, limits.INCARNATION_MAX)
 WIDE = "\N{GRINNING FACE}"
@@ -38,6 +53,17 @@ LATE = (1 << 62) - 1
 
 def lanes(count: int) -> Iterator[LaneId]:
     return (LAST_LANE._replace(incarnation=limits.INCARNATION_MAX - number) for number in range(count))
+
+
+PREFIXES = (bytes(USER_PREFIX_BYTES_MAX),) * USER_PREFIXES_MAX
+LARGEST_USER = User(
+    "u" * USER_NAME_CHARS_MAX,
+    Grant(
+        RIGHTS, (bytes(USER_PREFIX_BYTES_MAX),) * USER_PREFIXES_MAX, (bytes(USER_PREFIX_BYTES_MAX),) * USER_PREFIXES_MAX
+    ),
+    (TokenHash(bytes(16), bytes(32)),) * USER_TOKENS_MAX,
+    UserLimits(limits.CONNECTIONS_MAX, *(USER_RATE_MAX,) * 5),
+)
 
 
 def filled() -> OrderingState:
@@ -87,6 +113,7 @@ def filled() -> OrderingState:
     for number in range(limits.ORDERING_CUTS_UNSYNCED_MAX):
         keys, counts = np.arange(runs, dtype=np.int64), np.ones(runs, np.int64)
         state.kept[number] = OrderedCut(LATE, LATE, LATE, keys, counts, counts, counts)
+    state.users = UserTable(PackedUsers(1, [LARGEST_USER]))
     return state
 
 
@@ -101,7 +128,7 @@ def test_every_single_table_is_covered() -> None:
     full, empty = filled(), OrderingState()
     empty.configuration = CONFIGURATION
     base, base_bytes = len(empty.snapshot()), empty.size_bytes
-    for table in ("lanes", "shards", "sessions", "parts", "lost", "kept", "consumers"):
+    for table in ("lanes", "shards", "sessions", "parts", "lost", "kept", "consumers", "users"):
         state = OrderingState()
         state.configuration = CONFIGURATION
         setattr(state, table, getattr(full, table))
@@ -113,6 +140,7 @@ def test_the_tables_with_limits_of_their_own_leave_room() -> None:
         room.SESSION_BYTES * limits.ORDERING_SESSIONS_MAX
         + (room.PART_BYTES + room.LAST_PART_BYTES) * limits.PARTS_MAX
         + room.WRITER_BYTES * limits.WRITERS_MAX
+        + USER_BYTES * USERS_MAX
         + (room.LOST_LANE_BYTES + room.LOST_RANGE_BYTES) * limits.ORDERING_LOST_RANGES_MAX
         + room.KEPT_RUN_BYTES * (limits.ORDERING_RUNS_UNSYNCED_MAX + limits.ORDERING_REPLICAS_MAX)
         + room.KEPT_CUT_BYTES * limits.ORDERING_CUTS_UNSYNCED_MAX
@@ -121,7 +149,7 @@ def test_the_tables_with_limits_of_their_own_leave_room() -> None:
     assert bounded < limits.ORDERING_STATE_BYTES_MAX // 2
     never_refused = room.WRITER_BYTES * limits.WRITERS_MAX + room.KEPT_RUN_BYTES * limits.ORDERING_RUNS_UNSYNCED_MAX
     most = limits.ORDERING_STATE_BYTES_MAX + limits.ORDERING_STATE_RESERVE_BYTES + 2 * never_refused
-    assert most <= limits.RAFT_SNAPSHOT_BYTES_MAX
+    assert most <= RAFT_SNAPSHOT_BYTES_MAX
     assert limits.ORDERING_VIEW_BYTES_MAX < limits.FRAME_BYTES_MAX
 
 

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         caught[bug.name] = found
         print(f"{number:4}/{len(chosen)} {bug.name:36} {found}", flush=True)
         if given.write:
-            PAGE.write_text(updated(PAGE.read_text(), {bug.name: found}))
+            PAGE.write_text(updated(PAGE.read_text(), bug.name, bug.what, found))
     missed = [name for name, found in caught.items() if found.seed is None]
     print(f"{len(chosen) - len(missed)} of {len(chosen)} planted bugs were caught", *missed)
     return 1 if missed else 0

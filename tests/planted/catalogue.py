@@ -9,6 +9,7 @@ from tests.planted.consumers import CONSUMERS
 from tests.planted.corfu import CORFU
 from tests.planted.corfu_changes import CORFU_CHANGES
 from tests.planted.corfu_flows import CORFU_FLOWS
+from tests.planted.groups import GROUPS
 from tests.planted.lanes import LANES
 from tests.planted.names import NAMES
 from tests.planted.order import ORDER
@@ -32,4 +33,5 @@ BUGS: tuple[Bug, ...] = (
     *CORFU_CHANGES,
     *BELFAST,
     *CONSUMERS,
+    *GROUPS,
 )

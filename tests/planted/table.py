@@ -1,7 +1,6 @@
 """The table in docs/proof.md: the rule and the seed by which each bug was caught when it was last hunted."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 from tests.planted.hunting import Caught
@@ -19,17 +18,21 @@ def known_seeds(page: str) -> dict[str, int]:
     return {row["bug"]: int(row["seed"]) for row in _ROW.finditer(page)}
 
 
-def updated(page: str, caught: Mapping[str, Caught]) -> str:
-    """The page with what has just been caught.
+def updated(page: str, bug: str, what: str, caught: Caught) -> str:
+    """The page with what has just been caught: in its row, or in a new one behind all others.
 
-    >>> updated("| `some-bug` | what is wrong | `dense`, seed 7 |", {"some-bug": Caught(3, "once", 1, "")})
-    '| `some-bug` | what is wrong | `once`, seed 3 |'
+    >>> print(updated("| `some-bug` | what is wrong | `dense`, seed 7 |", "some-bug", "", Caught(3, "once", 1, "")))
+    | `some-bug` | what is wrong | `once`, seed 3 |
+    >>> print(updated("| `some-bug` | what is wrong | `dense`, seed 7 |", "new-bug", "worse", Caught(3, "once", 1, "")))
+    | `some-bug` | what is wrong | `dense`, seed 7 |
+    | `new-bug` | worse | `once`, seed 3 |
     """
-
-    def row(found: re.Match[str]) -> str:
-        now = caught.get(found["bug"])
-        if now is None or now.seed is None:
-            return found[0]
-        return f"| `{found['bug']}` | {found['what']} | `{now.rule}`, seed {now.seed} |"
-
-    return _ROW.sub(row, page)
+    if caught.seed is None:
+        return page
+    rows = list(_ROW.finditer(page))
+    row = next((each for each in rows if each["bug"] == bug), None)
+    now = f"| `{bug}` | {what if row is None else row['what']} | `{caught.rule}`, seed {caught.seed} |"
+    if row is not None:
+        return page[: row.start()] + now + page[row.end() :]
+    end = rows[-1].end()
+    return f"{page[:end]}\n{now}{page[end:]}"

@@ -10,12 +10,15 @@ from ithaca.proof.history import (
     AnyEvent,
     Append,
     BadHistory,
+    Commit,
     Deliver,
     Fault,
     Final,
     First,
+    Hand,
     HistoryWriter,
     Mark,
+    Own,
     Plan,
     Range,
     Read,
@@ -61,7 +64,8 @@ def test_lines_are_as_the_format_says(line: bytes) -> None:
 
 
 def test_every_event_comes_back(tmp_path: Path) -> None:
-    events = simulated(Random(5), 200).history()
+    consumed = (Own("billing", 0, 3, 1, 9, 1, 2, 7), Hand(9, 2, 3), Commit(9, 5, 3, 4, "ok"))
+    events = [*simulated(Random(5), 200).history(), *consumed]
     assert {type(event) for event in events} == set(AnyEvent.__args__)
     with HistoryWriter(tmp_path / "run") as writer:
         for event in events:

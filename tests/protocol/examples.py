@@ -46,18 +46,38 @@ from ithaca.model.consumers import (
     ConsumerState,
     DeleteConsumer,
     ExpireConsumer,
+    GroupStands,
+    MakeGroup,
     OpenConsumer,
+    OpenGroupPart,
     PartStands,
     ResetConsumer,
 )
 from ithaca.model.cut import LaneRun, ShardCut, lane_key, pack
+from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
 from ithaca.model.limits import PART_INCARNATION_MIN
 from ithaca.model.parts import Published
 from ithaca.model.positions import LaneId
+from ithaca.model.security.users import (
+    AddUser,
+    Grant,
+    GrantRights,
+    LimitUser,
+    RevokeUser,
+    RotateToken,
+    TokenHash,
+    User,
+    UserGone,
+    UserLimits,
+    UserRefused,
+    UserStands,
+    WithdrawRights,
+)
 from ithaca.model.view import Address, ClusterConfiguration, Orderers, Replica, Shard, View
-from ithaca.protocol import consumers, greeting, members
+from ithaca.protocol import consumers, greeting, members, users
 from ithaca.protocol.filters import Filter
 from ithaca.raft import messages as raft
+from ithaca.users.table import PackedUsers
 
 LOG = UUID(int=7)
 LANE, OTHER = LaneId(1, 0, 3), LaneId(1, 1, 2)
@@ -67,6 +87,7 @@ SHARD = Shard(1, 1, False, (Replica(0, AT, 3, 3, True), Replica(1, Address("::1"
 CUT = ShardCut(1, 9, 120, 1_700_000_000_000_000, (LaneRun(LANE, 10, 100, 12), LaneRun(OTHER, 0, 112, 8)))
 SESSION = Session(5, "loader", 2, LANE, (OTHER,), b"carried")
 TOKEN = bytes(range(16))
+TOKEN_HASH = TokenHash(bytes(16), bytes(range(32)))
 PART = StagedPart(LaneId(1, 0, PART_INCARNATION_MIN), TOKEN, LANE, 1_700_000_000_000_000, 12)
 PUBLISHED = Published("loader", 7, "query", 100, 12)
 SUMMARY = ShardSummary(77, SHARD, CUT, 1, [(LANE, 22), (OTHER, 8)], [SESSION], [(OTHER, ((2, 4),))], 6, [PART])
@@ -120,6 +141,8 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
     consumers.ChangeConsumers(
         (
             OpenConsumer("billing", 7, 1),
+            MakeGroup("group", 5, 16),
+            OpenGroupPart("group", 3, 7),
             CommitPosition("billing", 0, 2, 9),
             ResetConsumer("billing", 8, 3, 1),
             DeleteConsumer("billing", 1),
@@ -127,12 +150,39 @@ EXAMPLES: tuple[msgspec.Struct, ...] = (
         )
     ),
     consumers.ConsumersChanged(
-        (PartStands("billing", 0, 2, 9), ConsumerGone("billing"), ConsumerRefused("billing", "fenced", 2))
+        (
+            PartStands("billing", 0, 2, 9),
+            GroupStands("group", 16),
+            ConsumerGone("billing"),
+            ConsumerRefused("billing", "fenced", 2),
+        )
     ),
+    consumers.BeatGroup(GroupBeat("group", 7, 3, (0, 3), 10_000, False, "host:4711")),
+    consumers.GroupBeaten(GroupTold(16, (0,), (3,), 500)),
+    consumers.GetGroup("group"),
+    consumers.GroupIs((GroupMember(7, "host:4711", (0, 3), (3,), 0.25, 10.0),)),
     consumers.GetConsumers("billing"),
     consumers.ConsumersAre(
         1_700_000_000_000_000, (ConsumerState("billing", 1, 3, 1_700_000_000_000_000, (ConsumerPart(2, 7, 9),)),)
     ),
+    users.ChangeUsers(
+        (
+            AddUser(User("alice", Grant(("read",), (), (b"orders/",)), (TOKEN_HASH,), UserLimits(connections=4))),
+            RotateToken("alice", TOKEN_HASH, keep=False),
+            RevokeUser("bob"),
+            GrantRights("alice", Grant(("trim", "admin"))),
+            WithdrawRights("alice", Grant((), (b"a/", b"b/"))),
+            LimitUser("alice", UserLimits(1, 2, 3, 4, 5, 6)),
+        )
+    ),
+    users.UsersChanged(
+        (UserStands("alice", Grant(("read",)), 1, UserLimits()), UserGone("bob"), UserRefused("eve", "unknown"))
+    ),
+    users.ListUsers("alice"),
+    users.UsersListed((UserStands("alice", Grant(("read",)), 2, UserLimits()),)),
+    users.GetUsers(7),
+    users.UsersAre(PackedUsers(8, [User("alice", Grant(("append",)), (TOKEN_HASH,))])),
+    users.UsersAre(None),
     members.RemoveOrderer(4),
     members.GetMembers(),
     members.MembersAre((members.Member(1, AT, True, True), members.Member(4, AT, False, False)), 4),

@@ -27,6 +27,8 @@ DETAIL: dict[type[IthacaError], dict[str, Any]] = {
     errors.Trimmed: {"first": 7},
     errors.Lost: {"start": 3, "stop": 9},
     errors.LogInUse: {"pid": 42},
+    errors.NotAllowed: {"right": "read", "prefix": "b'a/'"},
+    errors.Overloaded: {"retry_after_ms": 250},
     errors.FormatTooNew: {"found": 9, "supported": 1},
     errors.Corrupt: {"file": "0.seg", "offset": 64},
     errors.EngineMismatch: {"engine": "corfu"},

@@ -5,7 +5,7 @@ import pytest
 from tests.raft.cluster import SETTINGS, Cluster
 from tests.raft.scenarios import append, entry, granted, replies, started
 
-from ithaca.model import limits
+from ithaca.raft import limits
 from ithaca.raft.events import (
     Apply,
     ChangeMembership,

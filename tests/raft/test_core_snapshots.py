@@ -5,9 +5,9 @@ import pytest
 from tests.raft.cluster import SETTINGS, Cluster
 from tests.raft.scenarios import append, entry, granted, replies, started
 
-from ithaca.model import limits
 from ithaca.model.errors import InvalidInput
 from ithaca.model.view import Address
+from ithaca.raft import limits
 from ithaca.raft.events import (
     ChangeMembership,
     Effect,

@@ -5,6 +5,7 @@ from tests.raft.cluster import Cluster
 
 from ithaca.model import limits
 from ithaca.raft.events import Receive, Role
+from ithaca.raft.limits import RAFT_APPEND_ENTRIES_MAX, RAFT_ENTRY_BYTES_MAX, RAFT_TERM_LEAP_MAX
 from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,
@@ -59,13 +60,13 @@ TO_A_FOLLOWER: list[AnyMessage] = [
     AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(0)),), 0),
     AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, 1)),), 0),
     AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, removed_last=1 << 40)),), 0),
-    AppendEntries(1, 1, 0, 0, (Entry(1, 1, EntryKind.PAYLOAD, bytes(limits.RAFT_ENTRY_BYTES_MAX + 1)),), 0),
-    AppendEntries(1, 1, 0, 0, tuple(Entry(1 + n, 1, NOOP, b"") for n in range(limits.RAFT_APPEND_ENTRIES_MAX + 1)), 0),
+    AppendEntries(1, 1, 0, 0, (Entry(1, 1, EntryKind.PAYLOAD, bytes(RAFT_ENTRY_BYTES_MAX + 1)),), 0),
+    AppendEntries(1, 1, 0, 0, tuple(Entry(1 + n, 1, NOOP, b"") for n in range(RAFT_APPEND_ENTRIES_MAX + 1)), 0),
     InstallSnapshot(1, 1, Snapshot(9, 2, group(1))),
     InstallSnapshot(1, 1, Snapshot(-9, 1, group(1))),
     RequestVote(2, HUGE, 0, 0),
     RequestVote(2, 5, -1, 0),
-    TimeoutNow(2, limits.RAFT_TERM_LEAP_MAX + 2),
+    TimeoutNow(2, RAFT_TERM_LEAP_MAX + 2),
 ]
 
 
@@ -89,7 +90,7 @@ def test_a_follower_goes_on(message: AnyMessage) -> None:
 
 def test_a_term_may_be_ahead_as_far_as_elections_can_have_brought_it() -> None:
     cluster = Cluster(1, 2, 3)
-    ahead = limits.RAFT_TERM_LEAP_MAX
+    ahead = RAFT_TERM_LEAP_MAX
     cluster.step(3, Receive(AppendEntries(1, ahead, 0, 0, (), 0)))
     assert cluster.cores[3].term == ahead
 
@@ -99,8 +100,8 @@ AT_THE_LIMIT: list[AnyMessage] = [
     AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, LARGEST_GROUP),), 0),
     AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, limits.RAFT_NUMBER_MAX)),), 0),
     AppendEntries(1, 1, 0, 0, (configuration_entry(1, 1, group(1, removed_last=limits.RAFT_NUMBER_MAX)),), 0),
-    AppendEntries(1, 1, 0, 0, (Entry(1, 1, EntryKind.PAYLOAD, bytes(limits.RAFT_ENTRY_BYTES_MAX)),), 0),
-    AppendEntries(1, 1, 0, 0, tuple(Entry(1 + n, 1, NOOP, b"") for n in range(limits.RAFT_APPEND_ENTRIES_MAX)), 0),
+    AppendEntries(1, 1, 0, 0, (Entry(1, 1, EntryKind.PAYLOAD, bytes(RAFT_ENTRY_BYTES_MAX)),), 0),
+    AppendEntries(1, 1, 0, 0, tuple(Entry(1 + n, 1, NOOP, b"") for n in range(RAFT_APPEND_ENTRIES_MAX)), 0),
     InstallSnapshot(1, 1, Snapshot(9, 1, LARGEST_GROUP)),
     RequestVote(2, 1, 0, 0),
 ]

@@ -3,8 +3,8 @@
 import msgspec
 from tests.raft.cluster import SETTINGS, Cluster
 
-from ithaca.model.limits import RAFT_CATCH_UP_EXTRA, RAFT_CATCH_UP_IDLE_MS, RAFT_CATCH_UP_LAG_ENTRIES
 from ithaca.raft.events import Propose, Receive, SnapshotTaken
+from ithaca.raft.limits import RAFT_CATCH_UP_EXTRA, RAFT_CATCH_UP_IDLE_MS, RAFT_CATCH_UP_LAG_ENTRIES
 from ithaca.raft.messages import AppendEntries, Entry
 
 ENTRY_BYTES = 100_000

@@ -25,6 +25,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     SessionMoved,
     SessionOpened,
     TrimmedLog,
+    UsersTold,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
@@ -171,5 +172,5 @@ def news_of(outcome: Outcome, shard: int) -> object | None:
             return outcome if part.lane.shard == shard else None
         case RefusedEntry() | Configured() | PartsPublished() | PublishConflicts() | PartsUnfit() | PartsRenewed():
             return None
-        case WriterForgotten() | ConsumersTold() | ConsumptionRefused() | EngineOutcome():
+        case WriterForgotten() | ConsumersTold() | UsersTold() | ConsumptionRefused() | EngineOutcome():
             return None

@@ -46,6 +46,7 @@ def test_the_program_of_a_cluster_follows_what_it_appended(tmp_path: Path) -> No
 
 
 @pytest.mark.campaign
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("text", ["ithaca up --detach", "append -p ./events", "ithaca demo cluster"])
 def test_commands_run(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

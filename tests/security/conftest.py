@@ -15,8 +15,10 @@ class Papers:
     """Certificates as they are needed, by an authority in a directory."""
 
     def __init__(self, directory: Path) -> None:
+        """The authority that is there, or else a new one."""
         self.directory = directory
-        self.authority = Authority.make(directory, CLUSTER)
+        is_there = (directory / "ca.key").exists()
+        self.authority = Authority(directory) if is_there else Authority.make(directory, CLUSTER)
         self._numbers = itertools.count()
 
     def server(

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.security.conftest import Papers
+from tests.security.conftest import CLUSTER, Papers
 
 from ithaca.cluster.certs import authority
 from ithaca.model.security.tls import TLS
 
 
-def moved(papers: Papers, name: str, by: timedelta, monkeypatch: pytest.MonkeyPatch) -> TLS:
+def moved(papers: Papers, name: str, by: timedelta, monkeypatch: pytest.MonkeyPatch, cluster: str = CLUSTER) -> TLS:
     """The certificate of a server that was made so much earlier or later."""
 
     class Clock(datetime):
@@ -21,5 +21,5 @@ def moved(papers: Papers, name: str, by: timedelta, monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patch:
         patch.setattr(authority, "datetime", Clock)
-        issued = papers.authority.issue_server("bank", name, ["127.0.0.1"], days=1)
+        issued = papers.authority.issue_server(cluster, name, ["127.0.0.1"], days=1)
     return TLS(Path(str(papers.directory)) / "ca.pem", issued.certificate, issued.key)

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 from tests.protocol.examples import EXAMPLES
+from tests.protocol.made import MADE
 from tests.runtime.echo import HELLO, EchoServer, Recorder, echo_server, raw, rest
 from tests.security.conftest import CLUSTER, Papers
 
-from ithaca.engines.raft import messages as raft_messages
 from ithaca.model.errors import AuthenticationFailed, IthacaError
 from ithaca.model.limits import GREETINGS_MAX
 from ithaca.model.security.tls import TLS
@@ -23,8 +23,8 @@ from ithaca.runtime.dialling import Introduction, dial
 from ithaca.runtime.listener import Guard
 from ithaca.runtime.tls.contexts import contexts_of
 
-SAID = (*{type(example): example for example in EXAMPLES}.values(), raft_messages.CopyLane(0, 7))
-"""One of each message."""
+SAID = tuple({type(example): example for example in (*MADE, *EXAMPLES)}.values())
+"""One of each message of every engine."""
 
 
 def closed_server(papers: Papers, **options: Any) -> AbstractAsyncContextManager[EchoServer]:

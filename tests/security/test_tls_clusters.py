@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.security.test_rolling_upgrade import Load
 from tests.shipped import ENGINES
 
 import ithaca
 from ithaca.client.asking import ask_status
+from ithaca.cluster.certs.authority import Authority, Issued
 from ithaca.cluster.server_metrics import ask_metrics
 from ithaca.cluster.status import OPEN
 from ithaca.model.addresses import parse_address
@@ -18,6 +20,7 @@ from ithaca.model.config.cluster import load_cluster
 from ithaca.model.errors import AuthenticationFailed, InvalidInput, ProtocolError
 from ithaca.model.security.tls import VARIABLES
 from ithaca.model.view import Address
+from ithaca.runtime.tls import contexts
 from ithaca.runtime.tls.contexts import contexts_of
 from ithaca.testing import Cluster
 
@@ -44,8 +47,6 @@ def test_a_cluster_of_any_engine_works_with_tls(engine: str) -> None:
 
 
 def _other_authority(directory: Path) -> Path:
-    from ithaca.cluster.certs.authority import Authority
-
     Authority.make(directory, "other")
     return directory / "ca.pem"
 
@@ -93,9 +94,6 @@ def test_the_environment_says_whom_to_trust(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_certificates_are_renewed_under_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ithaca.cluster.certs.authority import Authority
-    from ithaca.runtime.tls import contexts
-
     monkeypatch.setattr(contexts, "TLS_LOOK_S", 0.0)
     contexts_of.cache_clear()
     with Cluster(tls=True) as cluster, ithaca.connect(cluster.bootstrap, tls=cluster.tls) as log:
@@ -109,6 +107,51 @@ def test_certificates_are_renewed_under_load(monkeypatch: pytest.MonkeyPatch) ->
             cluster.start_server("shard-0-replica-1")
         assert sorted(each.result(30).position for each in pending) == list(range(1, len(pending) + 1))
     contexts_of.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("engine", "orderers"),
+    [("scalog", 1), *(pytest.param(engine, 3, marks=pytest.mark.campaign) for engine in ("scalog", "belfast", "raft"))],
+)
+def test_the_authority_is_changed_under_load(
+    engine: str, orderers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As docs/security.md says: both are trusted, then all certificates are renewed, then the new one alone is."""
+    monkeypatch.setattr(contexts, "TLS_LOOK_S", 0.0)
+    contexts_of.cache_clear()
+    with Cluster(engine=engine, tls=True, orderers=orderers) as cluster:
+        trusted = cluster.directory / "tls" / "ca.pem"
+        issuer = Authority.make(tmp_path / "new", "new")
+        new, old = (tmp_path / "new" / "ca.pem").read_bytes(), trusted.read_bytes()
+        with ithaca.connect(cluster.bootstrap, tls=cluster.tls) as log:
+            load = Load(log, 0)
+            for authorities, is_renewed in ((old + new, False), (old + new, True), (new, True)):
+                replaced(trusted, authorities)
+                for name in cluster.names:
+                    if is_renewed:
+                        moved_into(trusted.parent, issuer.issue_server(cluster.file.name, name, ["127.0.0.1"]))
+                    cluster.kill_server(name)  # everybody who was connected to it proves anew who it is
+                    cluster.start_server(name)
+                    cluster.wait_healthy()
+                    load.goes_on()
+                moved_into(trusted.parent, issuer.issue_user(cluster.file.name, "operator"))
+            number = load.end()
+            with log.read_range(1, log.tail()) as records:
+                assert [int(record.value) for record in records] == list(range(number))
+    contexts_of.cache_clear()
+
+
+def replaced(path: Path, data: bytes) -> None:
+    """Put a file into the place of another at once."""
+    new = path.with_suffix(".new")
+    new.write_bytes(data)
+    new.replace(path)
+
+
+def moved_into(directory: Path, issued: Issued) -> None:
+    for path in issued:
+        replaced(directory / path.name, path.read_bytes())
+    (directory / issued.key.name).chmod(0o600)
 
 
 @pytest.mark.parametrize("host", ["localhost"])

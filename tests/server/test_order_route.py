@@ -43,6 +43,31 @@ def test_a_redirect_is_followed_at_once_but_not_in_a_circle() -> None:
     assert way.next() == ONE
 
 
+def test_who_joins_anew_goes_back_to_where_it_was_joined() -> None:
+    way = route()
+    way.next()
+    assert way.ended(0.0, had_joined=False) > 0
+    assert way.next() == TWO
+    way.again()
+    assert way.ended(0.0, had_joined=True) == 0
+    assert way.next() == TWO
+    way.again()
+    assert way.ended(0.0, had_joined=True) == RECONNECT_PAUSE_S_MIN
+    assert way.next() == TWO
+    assert way.ended(0.0, had_joined=True) > 0
+    assert way.next() != TWO
+
+
+def test_who_joins_anew_at_an_aggregator_still_knows_who_assigned_it() -> None:
+    way = assigned()
+    way.again()
+    way.ended(0.0, had_joined=True)
+    assert way.next() == NEAR
+    way.ended(5.0, had_joined=False)
+    assert way.suspects(5.0) == (NEAR,)
+    assert way.next() == ONE
+
+
 def test_a_redirect_to_nobody_goes_on_with_the_next() -> None:
     way = route()
     way.next()

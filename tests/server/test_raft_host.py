@@ -117,6 +117,9 @@ class CountingServer:
     def members_agreed(self) -> None:
         self.told.append("members agreed")
 
+    def removed(self) -> None:
+        pass
+
     def persisted(self, seconds: float) -> None:
         assert seconds >= 0
 

@@ -44,6 +44,8 @@ class Sent:
     """A connection whose peer reads everything at once, or not before it is let."""
 
     is_open = True
+    caller = None
+    passage = None
 
     def __init__(self, *, is_kept: bool = True) -> None:
         self.messages: list[tuple[Any, bytes]] = []

@@ -13,7 +13,7 @@ from ithaca.sim.configuration import configuration_of
 from ithaca.sim.engine import simulated
 from ithaca.sim.run import Result, run_seed
 
-SEEDS = {"scalog": 60, "belfast": 15, "raft": 15, "corfu": 15}
+SEEDS = {"scalog": 35, "belfast": 10, "raft": 10, "corfu": 10}
 """How many a run of the tests has of each engine."""
 CAMPAIGN_SEEDS = 2000
 DRAWN = range(1, 101)
@@ -39,7 +39,7 @@ def holds(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Result:
     return result
 
 
-@pytest.mark.parametrize("seed", [440, 474, 504, 698, 914, 1005, 1206, 1268, 1421, 1485, 1493, 1935])
+@pytest.mark.parametrize("seed", [440, 474, 504, 698, 710, 831, 914, 1005, 1206, 1268, 1421, 1485, 1493, 1935, 4957])
 def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     """What each has found:
 
@@ -47,6 +47,8 @@ def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     474: batches of a part that were refused went again out of turn, and hardly ever came through.
     504: a lane was dropped that lacked space, and its replica took the disk for full ever after.
     698: a leader had said a time that was never ordered, and the judge overlooked the leap of the next one.
+    710: a bit of a disk was flipped after its power was lost, and the judge allowed for the other order alone.
+    831: an append was under way when the servers were stopped, and had not come to the last replica.
     914: a shard was finalized before it had a record and was gone, which the judge took for unexplained.
     1005: a learner joined under the number of a replica that another leader had added, and pushed it out.
     1206: as 914, when the answer to a silent replica finalized the shard.
@@ -55,6 +57,7 @@ def test_seeds_that_found_something_find_nothing(seed: int) -> None:
     1485: a receipt named the shard that a session had moved to, and the record was in the one that it came from.
     1493: what was behind a batch of a part that had failed was sent again and again until the deadline.
     1935: two replicas held damage that nobody had read yet, and the judge allowed for one.
+    4957: all clocks were set ahead while nobody had power, and names that were idle by them went, which was accused.
     """
     holds(seed)
 

@@ -18,6 +18,14 @@ def test_records_are_delivered_before_they_are_final_and_the_same_again() -> Non
     assert simulate_latencies("belfast", SMALL) == simulate_latencies("belfast", SMALL)
 
 
+def test_with_one_shard_belfast_acknowledges_as_early_as_scalog() -> None:
+    """Followers report to the leader themselves: seven messages, one after the other, in either engine."""
+    (point,) = compare_latencies(("belfast", "scalog"), SMALL, (1,))
+    belfast, scalog = point["engines"]["belfast"], point["engines"]["scalog"]
+    assert belfast["append_ms"] == pytest.approx(scalog["append_ms"], rel=0.02)
+    assert belfast["delivery_ms"] == pytest.approx(0.4, rel=0.02)
+
+
 def test_a_load_that_is_not_ordered_in_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(latency, "WITHIN_S", 1.0)
     with pytest.raises(Unavailable, match="lower the load"):

@@ -47,6 +47,7 @@ def test_the_pipeline_holds_and_leaves_nothing_but_a_picture(tmp_path: Path) -> 
     assert (tmp_path / "out" / "payments.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.campaign
 def test_ctrl_c_ends_every_process(tmp_path: Path) -> None:
     with start(tmp_path, "--records", "10000000", "--no-plot") as demo:
         assert demo.stdout is not None

@@ -179,6 +179,7 @@ def copy_on(spark: SparkSession, source: str, target: str, checkpoint: Path) -> 
     query.awaitTermination()
 
 
+@pytest.mark.campaign
 def test_a_killed_driver_neither_loses_nor_repeats(spark: SparkSession, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
     with (

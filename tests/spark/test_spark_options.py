@@ -33,6 +33,8 @@ def test_files_of_this_machine_are_read_unless_told_otherwise() -> None:
 
 def test_files_say_whom_to_trust_and_who_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_options(given(), "table").target.tls is None
+    said = given(tokenFile="spark.token")
+    assert read_options(said, "stream").target.token_file == "spark.token"
     said = given(tlsAuthority="ca.pem", tlsCertificate="spark.pem", tlsKey="spark.key")
     assert write_options(said).target.tls == TLS("ca.pem", "spark.pem", "spark.key")
     with pytest.raises(InvalidInput, match="option tlsAuthority is missing"):

@@ -182,3 +182,38 @@ def test_tasks_get_no_handle(bootstrap: str) -> None:
         sent = pickle.loads(pickle.dumps(chosen))
         assert sent.reportLatestOffset() == {"position": 601}
         sent.stop()
+
+
+def test_a_named_consumer_shows_how_far_a_query_is(spark: SparkSession, tmp_path: Path) -> None:
+    with Cluster() as cluster, ithaca.connect(cluster.bootstrap) as log:
+        append(log, 1, 101)
+        assert run(spark, cluster.bootstrap, tmp_path / "c", maxOffsetsPerTrigger=40, consumer="reports").sizes[0] == 40
+        (shown,) = log.consumers()
+        assert shown.name == "reports"
+        assert shown.position in (41, 81, 101), "Spark says it of a batch when it plans the next"
+
+
+def test_a_reader_commits_what_spark_says_into_a_named_consumer() -> None:
+    with Cluster() as cluster, ithaca.connect(cluster.bootstrap) as log:
+        append(log, 1, 101)
+        source = IthacaDataSource({"bootstrap": cluster.bootstrap, "consumer": "reports"})
+        reader = source.streamReader(SCHEMA)
+        assert isinstance(reader, LogStreamReader)
+        reader.commit({"position": 101})
+        assert [(each.position, each.lag_records) for each in log.consumers()] == [(101, 0)]
+        log.reset_consumer("reports", 50)
+        reader.commit({"position": 90})
+        assert log.consumers()[0].position == 90
+        reader.stop()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"path": "somewhere", "consumer": "reports"}, "read only"),
+        ({"bootstrap": "localhost:1", "consumer": ""}, "name has 1 to"),
+    ],
+)
+def test_a_consumer_that_cannot_be_shown(options: dict[str, str], words: str) -> None:
+    with pytest.raises(ithaca.InvalidInput, match=words):
+        IthacaDataSource(options).streamReader(SCHEMA)

@@ -388,3 +388,25 @@ def test_damage_stays_damage() -> None:
     at_damage = ShardCursor(shard.store, reached)
     with pytest.raises(Corrupt):
         at_damage.read(at_damage.plan(shard.tail))
+
+
+@small
+def test_a_lane_whose_files_were_closed_goes_on_under_a_reader_when_they_are_opened_again() -> None:
+    shard = NaiveShard(Random(4))
+    shard.write(0, 3)
+    while shard.ordered[OLD] < len(shard.written[OLD]):
+        shard.cut(0)
+    shard.cursors.append(Reader(ShardCursor(shard.store, 1), 1))
+    while shard.cursors[0].cursor.position < shard.tail:
+        shard.read(0, 100)
+    held = shard.store.lanes[OLD]
+    shard.sync_runs()
+    held.is_written = False
+    assert held.close_files()
+    for number in range(20):  # more than a segment holds
+        shard.write(0, number)
+    while shard.ordered[OLD] < len(shard.written[OLD]):
+        shard.cut(0)
+    while shard.cursors[0].cursor.position < shard.tail:
+        shard.read(0, 100)
+    assert len(shard.cursors[0].seen) == len(shard.rows)

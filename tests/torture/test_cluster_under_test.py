@@ -96,6 +96,13 @@ def test_faketime_takes_the_jumps(jump: str) -> None:
     assert (int(shown.stdout) > time.time()) == (jump[0] == "+")
 
 
+def test_links_between_parties_are_not_broken_where_tls_hides_who_dialled() -> None:
+    assert not {"partition", "oneway", "slow", "loss"} & set(chosen(["all"], tls=True))
+    assert {"kill", "reset"} <= set(chosen(["all"], tls=True))
+    with pytest.raises(InvalidInput, match="partition needs to know who has dialled"):
+        chosen(["kill", "partition"], tls=True)
+
+
 def test_faults_are_chosen_once() -> None:
     assert chosen(["kill", "pause", "kill"]) == ["kill", "pause"]
 

@@ -9,7 +9,7 @@ import pytest
 from ithaca.torture.faults.disk import Power
 
 SCRIPT = """
-import errno, os, sys
+import errno, os, sys, threading
 from pathlib import Path
 from ithaca.torture.disks import LoopDisk, private_mounts
 
@@ -36,7 +36,7 @@ try:
     os.write(unsynced, b"lost")
     os.write(synced, b"lost")
     disk.lose_power()
-    os.closerange(synced, unsynced + 1)
+    threading.Timer(0.3, os.closerange, (synced, unsynced + 1)).start()  # as a process that is still dying
     disk.unmount()
     disk.mount()
     found = {path.name: path.read_bytes() for path in disk.server.iterdir()}

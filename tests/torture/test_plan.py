@@ -12,10 +12,13 @@ from ithaca.torture.plan import Fault, Strike, Targets, make_plan, order_roles, 
 
 FAULTS = [injector.fault for injector in INJECTORS.values()]
 PRODUCERS = ["producer-1", "producer-2"]
+CONSUMERS = ["consumer-1", "member-1"]
 
 
 def targets(orderers: int = 3, shards: int = 2, replicas: int = 2, f: int = 1) -> Targets:
-    return targets_of(orderers=orderers, shards=shards, replicas=replicas, f=f, producers=PRODUCERS)
+    return targets_of(
+        orderers=orderers, shards=shards, replicas=replicas, f=f, producers=PRODUCERS, consumers=CONSUMERS
+    )
 
 
 def harmed(strikes: list[Strike]) -> Counter[str]:
@@ -23,7 +26,7 @@ def harmed(strikes: list[Strike]) -> Counter[str]:
     count: Counter[str] = Counter()
     for strike in strikes:
         for target in strike.targets:
-            if target.startswith("producer"):
+            if target in (*PRODUCERS, *CONSUMERS):
                 continue
             group = "orderers" if target in (*order_roles(64), "orderers") else target.partition("-replica")[0]
             count[group] += 1
@@ -80,7 +83,7 @@ def test_every_fault_comes_before_any_comes_again(seed: int) -> None:
 def test_what_cannot_be_harmed_is_not_struck() -> None:
     lone = targets(orderers=1, replicas=1, f=0)
     struck = {strike.fault for strike in make_plan(1, 500, FAULTS, lone)}
-    survived = {"killall", "power", "addshard", "finalize", "client"}
+    survived = {"killall", "power", "addshard", "finalize", "client", "consumer"}
     assert struck == survived, "what everything survives, and clients"
     assert make_plan(1, 60, [Fault("kill", "server")], lone) == []
 

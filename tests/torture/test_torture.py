@@ -159,6 +159,7 @@ def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signa
         (["--faults", "kill", "--orderers", "1", "--replicas", "1"], "within its promises"),
         (["--faults", "power", "--durability", "os"], "nothing is promised through a loss of power"),
         (["--seconds", "1"], "--seconds"),
+        (["--users", "--engine", "corfu"], "has no users"),
     ],
 )
 def test_wrong_usage_is_told(arguments: list[str], complaint: str) -> None:
@@ -187,6 +188,14 @@ def test_long_runs_with_every_fault(tmp_path: Path, seed: int) -> None:
 def test_masking_shards_under_every_fault(tmp_path: Path, faults: str) -> None:
     shape = ["--replicas", "3", "--masking", "--orderers", "5", "--shards", "2"]
     tortured(tmp_path, "--seconds", "90", "--seed", "7", "--faults", faults, *shape, timeout=500)
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("engine", ["scalog", "belfast", "raft"])
+@pytest.mark.parametrize("tls", [["--tls"], []], ids=["certificates", "tokens"])
+def test_users_under_every_fault(tmp_path: Path, engine: str, tls: list[str]) -> None:
+    tortured(tmp_path, "--seconds", "60", "--seed", "24", "--users", "--engine", engine, *tls, timeout=500)
 
 
 @pytest.mark.campaign

@@ -90,6 +90,21 @@ def test_null_rows_never_match_whatever_bytes_lie_under_them() -> None:
         assert keys.select(key_filter, offsets, data, valid).tolist() == [0]
 
 
+def test_all_rows_have_a_key_or_not() -> None:
+    def are_all(rows: list[bytes], key: bytes, nulls: int = 0) -> bool:
+        offsets = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+        valid = np.arange(len(rows)) >= nulls
+        return keys.are_all(key, offsets, np.frombuffer(b"".join(rows), np.uint8), valid)
+
+    assert are_all([b"ab"] * 5, b"ab")
+    assert not are_all([b"ab"] * 5, b"ab", nulls=1)
+    assert not are_all([b"ab"] * 4 + [b"ax"], b"ab")
+    assert not are_all([b"a", b"aaa"], b"aa"), "the bytes are the same, and the keys are not"
+    assert not are_all([b"ab"] * 5, b"a")
+    assert not are_all([b""] * 5, b"")
+    assert not are_all([b"a" * 1024] * 300, b"a" * 1024), "that is more than a chunk"
+
+
 def test_no_rows() -> None:
     for key_filter in (KeyFilter.equals(b"a"), KeyFilter.prefix(b""), KeyFilter.hash_range(0, HASH_SPACE)):
         assert keys.select(key_filter, *column([])).tolist() == []

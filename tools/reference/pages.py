@@ -36,7 +36,7 @@ PAGES = [
         "ithaca",
         (
             *("open", "connect", "TLS", "Log", "ClusterLog", "Session", "Pending", "Records", "Subscription", "Batch"),
-            *("Consumer", "Transaction", "Consuming", "ConsumerInfo", "Lag"),
+            *("Consumer", "Transaction", "Consuming", "ConsumerInfo", "GroupMember", "Lag"),
         ),
         "`ithaca` waits, [`ithaca.aio`](aio.md) has the same names, awaited.",
     ),
@@ -66,6 +66,7 @@ PAGES = [
         (
             *("Admin", "PreparedAppends", "PartWriter", "Part", "Published"),
             *("ClusterStatus", "ShardInfo", "ReplicaInfo", "OrdererInfo", "SessionInfo", "WriterInfo"),
+            *("UserInfo", "UserLimits"),
         ),
         "`log.admin` of a cluster's log, and appends that are atomic across shards.",
         (("ShardPolicy", "ithaca.model.interface.shared"),),

@@ -13,7 +13,7 @@ them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -112,6 +112,6 @@ def chunks(place: Place) -> list[Chunk]:
     return found
 
 
-def write_chunk(place: Place, start: int, stop: int, pieces: list[bytes]) -> None:
+def write_chunk(place: Place, start: int, stop: int, pieces: Iterable[bytes]) -> None:
     """Add a chunk, durably and at once: a reader sees it whole or not at all."""
     place.write(Chunk(start, stop, place).name, pieces)

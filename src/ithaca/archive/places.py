@@ -7,15 +7,18 @@ treated like a directory, without the syncs.
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ithaca.model.errors import InvalidInput, Unsupported
+from ithaca.model.limits import MIB
 from ithaca.model.paths import AnyPath, local_path
 
 PART: Final = ".part"
 """The end of the name of what is being written."""
+SYNC_BYTES: Final = 4 * MIB
+"""What is written to a directory between two syncs."""
 WHOLE_PUTS: Final = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "memory"})
 """Protocols of stores in which an object that is put is there whole or not at all."""
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -31,7 +34,7 @@ class Place(Protocol):
 
     def size(self, name: str) -> int: ...
 
-    def write(self, name: str, pieces: Sequence[bytes]) -> None:
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
         """Durable when this returns; the place is made if need be."""
 
     def remove(self, name: str) -> None: ...
@@ -58,11 +61,19 @@ class Directory:
     def size(self, name: str) -> int:
         return (self._path / name).stat().st_size
 
-    def write(self, name: str, pieces: Sequence[bytes]) -> None:
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = self._path / (name + PART)
-        with part.open("wb") as output:
-            output.writelines(pieces)
+        with part.open("wb", buffering=MIB) as output:
+            unsynced = 0
+            for piece in pieces:
+                output.write(piece)
+                unsynced += len(piece)
+                if unsynced >= SYNC_BYTES:
+                    # Else a log on the same disk has its next sync wait for all of it.
+                    output.flush()
+                    os.fdatasync(output.fileno())
+                    unsynced = 0
             output.flush()
             os.fsync(output.fileno())
         part.replace(self._path / name)
@@ -113,7 +124,7 @@ class Store:
     def size(self, name: str) -> int:
         return int(self._store.size(self._path(name)))
 
-    def write(self, name: str, pieces: Sequence[bytes]) -> None:
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
         path = self._path(name)
         self._store.makedirs(self._root, exist_ok=True)
         if self._puts_whole:

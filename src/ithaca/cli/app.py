@@ -18,6 +18,7 @@ from ithaca.cli.cluster import (
     status,
     unit,
     up,
+    user,
     writer,
 )
 from ithaca.cli.proving import check_history, sim, torture
@@ -78,5 +79,6 @@ app.add_typer(unit.app, name="unit")
 app.add_typer(sequencer.app, name="sequencer")
 app.add_typer(session.app, name="session")
 app.add_typer(writer.app, name="writer")
+app.add_typer(user.app, name="user")
 app.add_typer(certs.app, name="certs")
 app.add_typer(bench.app, name="bench")

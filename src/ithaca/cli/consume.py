@@ -45,6 +45,7 @@ FOLLOW_EXAMPLES = examples(
     "ithaca follow -p ./events -n 1 --timeout 5",
     "ithaca follow -b 127.0.0.1:7600 --from earliest   (a cluster)",
     "ithaca follow -p ./events --consumer billing --from earliest",
+    "ithaca follow -b 10.0.0.11:7600 --consumer billing --group",
     "ithaca follow -b 127.0.0.1:7600 --speculate       (one with the engine belfast)",
 )
 
@@ -142,6 +143,12 @@ def follow(
             help="Go on as this named consumer, and commit what was printed; a new one begins at --from.",
         ),
     ] = None,
+    group: Annotated[
+        bool,
+        typer.Option(
+            "--group", help="With --consumer: as a member of this group, which shares its records by their keys."
+        ),
+    ] = False,
     speculate: Annotated[
         bool,
         typer.Option(
@@ -155,18 +162,24 @@ def follow(
 
     A time without an offset is local time; it selects by the order's own clock.
     """
-    target, render, where = selection.target(timeout or None), selection.render, selection.where
     begin = parse_start(start)
-    left = selection.limit
     if consumer is not None:
         if speculate:
             raise typer.BadParameter("--consumer commits, and speculative records may change: leave one of them out")
-        _consume(selection, consumer, begin, timeout)
-        return
-    if speculate:
+        _consume(selection, consumer, begin, timeout, group=group)
+    elif group:
+        raise typer.BadParameter("--group is of a consumer: name it, with --consumer NAME")
+    elif speculate:
         _speculate(selection, begin, timeout)
-        return
-    with target.reader() as log, log.subscribe(begin, where=where) as subscription:
+    else:
+        _subscribe(selection, begin, timeout)
+
+
+def _subscribe(selection: Selection, begin: "Start", timeout: float | None) -> None:
+    """Print records as they come."""
+    left, render = selection.limit, selection.render
+    target = selection.target(timeout or None)
+    with target.reader() as log, log.subscribe(begin, where=selection.where) as subscription:
         while left is None or left > 0:
             wanted = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
             records = subscription.poll(timeout, max_records=wanted)
@@ -178,11 +191,14 @@ def follow(
                 left -= len(records)
 
 
-def _consume(selection: Selection, name: str, begin: "Start", timeout: float | None) -> None:
+def _consume(selection: Selection, name: str, begin: "Start", timeout: float | None, *, group: bool) -> None:
     """Print what a named consumer has not committed yet, and commit it once it is written out."""
     left, render = selection.limit, selection.render
     target = selection.target(timeout or None)
-    with target.writer(create=False) as log, log.consumer(name, start=begin, where=selection.where) as consumer:
+    with (
+        target.writer(create=False) as log,
+        log.consumer(name, start=begin, where=selection.where, group=group) as consumer,
+    ):
         while left is None or left > 0:
             wanted = POLL_RECORDS_MAX if left is None else min(left, POLL_RECORDS_MAX)
             records = consumer.poll(timeout, max_records=wanted)

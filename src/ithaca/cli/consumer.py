@@ -14,6 +14,7 @@ from ithaca.cli.target import Cluster, Embedded, chosen_target
 
 if TYPE_CHECKING:
     from ithaca.model.consumers import ConsumerInfo
+    from ithaca.model.groups import GroupMember
     from ithaca.model.interface import Log
 
 app = typer.Typer(
@@ -53,7 +54,8 @@ def _lag(info: "ConsumerInfo") -> str:
 
 
 def _row(info: "ConsumerInfo") -> tuple[object, ...]:
-    return info.name, info.position, _lag(info), f"{info.lag_s:.1f} s", duration(info.idle_s)
+    shared = f"{len(info.positions)} parts" if info.is_group else "-"
+    return info.name, shared, info.position, _lag(info), f"{info.lag_s:.1f} s", duration(info.idle_s)
 
 
 @app.command("list", epilog=LIST_EXAMPLES)
@@ -62,23 +64,52 @@ def list_all(*, log: ConsumedLog, as_json: JsonOption = False) -> None:
     """List the consumers: where each stands, how far behind the tail, and for how long nobody has used it."""
     with log.target().reader() as opened:
         listed = opened.consumers()
-    emit_list(listed, ("consumer", "position", "behind", "for", "idle"), _row, as_json=as_json)
+    emit_list(listed, ("consumer", "group of", "position", "behind", "for", "idle"), _row, as_json=as_json)
 
 
 @app.command(epilog=SHOW_EXAMPLES)
 @with_groups
 def show(*, log: ConsumedLog, name: NameArgument, as_json: JsonOption = False) -> None:
-    """Show one consumer, with the position of each of its parts."""
+    """Show one consumer; of a group, its members, and how far each part is."""
     with log.target().reader() as opened:
         info = _found(opened, name)
+        members = _members(opened, info)
+        tail = opened.tail()
     if as_json:
         emit_list((info,), (), _row, as_json=True)
+        emit_list(members, (), lambda member: (member,), as_json=True)
         return
     emit(f"consumer {info.name}: position {info.position}, {_lag(info)} and {info.lag_s:.1f} s behind, ".encode())
     emit(f"idle for {duration(info.idle_s)}\n".encode())
     if info.is_group:
-        for number, position in enumerate(info.positions):
-            emit(f"part {number}: position {position}\n".encode())
+        _show_parts(info, members, tail)
+
+
+def _members(log: "Log", info: "ConsumerInfo") -> "tuple[GroupMember, ...]":
+    """Those that whoever assigns the parts knows: of a directory, a process of its own, which cannot be asked."""
+    from ithaca.model.errors import ReadOnly
+
+    if not info.is_group:
+        return ()
+    try:
+        return log.group_members(info.name)
+    except ReadOnly:
+        return ()
+
+
+def _show_parts(info: "ConsumerInfo", members: "tuple[GroupMember, ...]", tail: int) -> None:
+    for member in members:
+        leaving = f", of which {_numbers(member.asked_back)} are asked back" if member.asked_back else ""
+        emit(f"member {member.label}: parts {_numbers(member.parts)}{leaving}, ".encode())
+        emit(f"heard of {member.seen_s:.1f} s ago, lease {member.lease_s:g} s\n".encode())
+    holders = {part: member.label for member in members for part in member.parts}
+    for number, position in enumerate(info.positions):
+        behind = max(0, tail - position)
+        emit(f"part {number}: position {position}, {behind} positions behind, {holders.get(number, '-')}\n".encode())
+
+
+def _numbers(parts: tuple[int, ...]) -> str:
+    return ", ".join(map(str, parts)) or "none"
 
 
 def _found(log: "Log", name: str) -> "ConsumerInfo":

@@ -42,21 +42,24 @@ def backup(
     pace: Annotated[
         int | None, typer.Option(parser=parse_size, metavar="SIZE", help="Take at most so much a second: 20MB.")
     ] = None,
+    yields: Annotated[
+        bool, typer.Option("--yield/--no-yield", help="Rest nine tenths of the time while others append.")
+    ] = True,
     timeout: TimeoutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Keep all that a log holds by now in a directory or an object store, or add what came since the last time.
 
-    Appends go on meanwhile: it runs at the lowest priority, so that others have this machine's processors first;
-    --pace spares disks and network, too. Killed at any point, it goes on where it was. Check it with
-    ithaca verify -p DIR. URLs of object stores, such as s3://bucket/events, need the package fsspec and what it
-    needs for that store.
+    Appends go on meanwhile: it runs at the lowest priority, so that others have this machine's processors first, and
+    rests while others append; --pace bounds what it takes of disks and network. Killed at any point, it goes on where
+    it was. Check it with ithaca verify -p DIR. URLs of object stores, such as s3://bucket/events, need the package
+    fsspec and what it needs for that store.
     """
     from ithaca.archive.backup import back_up
 
     os.nice(LOWEST_PRIORITY)
     with chosen_target(context, path, bootstrap, timeout).reader() as log, archive_progress() as advance:
-        made = back_up(log, to, advance, pace=pace)
+        made = back_up(log, to, advance, pace=pace, yields=yields)
     if as_json:
         emit_json(made._asdict())
     else:

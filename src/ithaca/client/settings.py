@@ -1,6 +1,6 @@
 """What a user may choose when connecting, checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import get_args
 
 from ithaca.model.errors import InvalidInput
@@ -8,6 +8,7 @@ from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import INFLIGHT_BYTES_MAX
 from ithaca.model.records import Compression
 from ithaca.model.security.tls import TLS, checked_tls
+from ithaca.model.security.token import checked_token
 from ithaca.model.units import Duration, Size, byte_count, seconds
 from ithaca.wire.compression import code_of
 
@@ -23,6 +24,8 @@ class ClientSettings:
     shard_policy: ShardPolicy = "sticky"
     inflight_bytes_max: int = INFLIGHT_BYTES_MAX
     tls: TLS | None = None
+    token: str = field(default="", repr=False)
+    """By which the user is known; empty without one."""
 
     def __post_init__(self) -> None:
         if seconds(self.timeout_s) <= 0:
@@ -38,14 +41,17 @@ def client_settings(
     shard_policy: ShardPolicy | None,
     inflight_bytes_max: Size,
     tls: TLS | None,
+    token: str | None,
 ) -> ClientSettings:
-    """The arguments of `connect`, as they were written; what protects links may come from the environment."""
+    """The arguments of `connect`, as they were written; what protects links, and who this is, may come from the
+    environment."""
     return ClientSettings(
         seconds(timeout),
         compression,
         "sticky" if shard_policy is None else shard_policy,
         byte_count(inflight_bytes_max, "inflight_bytes_max"),
         checked_tls(tls),
+        checked_token(token),
     )
 
 

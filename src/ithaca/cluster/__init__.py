@@ -3,6 +3,7 @@
 ```
 D/cluster.toml      what the cluster is (`model.config.cluster`); written once, then only read
 D/lock              held by the supervisor
+D/operator.token    the operator's, where the cluster has users and no TLS
 D/supervisor.json   its process, and each server's: process id, state, restarts
 D/orderer-1/ ...    the data of each server, D/shard-0-replica-1/ and so on
 D/logs/NAME.log     what each server printed; NAME.log.1 is what came before
@@ -12,7 +13,7 @@ Read `layout` first (names and places), then `local` (the directory), then `supe
 programs running and knows nothing of clusters; `running` brings the three together, here or in a process of its own.
 `status` asks servers how they are, and says it in words; `vitals` is what they count and hold. `state` is
 `supervisor.json`, `log_files` and `log_reader` are the logs as they are written and read, `ports` looks whether anybody
-listens. `temporary` is a cluster for a while.
+listens. `temporary` is a cluster for a while, `operator_token` makes one that has users.
 `shards` adds shards while it runs; `autoscaling` does so as the load asks for it.
 
 Invariants:

@@ -14,12 +14,15 @@ from ithaca.cluster.certs.local import DIRECTORY as TLS_DIRECTORY
 from ithaca.cluster.certs.local import certify, secured
 from ithaca.cluster.layout import has_shards, local_cluster, serve_command, servers_of, spares_of, usual_shard
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
+from ithaca.cluster.operator_token import with_users
 from ithaca.cluster.ports import refuse_taken
 from ithaca.cluster.supervisor import Program
+from ithaca.engines import registry
 from ithaca.model.addresses import is_loopback
 from ithaca.model.config.cluster import ClusterFile, load_cluster
 from ithaca.model.config.text import dump_cluster
-from ithaca.model.engine import DEFAULT_ENGINE, EngineName
+from ithaca.model.config.users import SECRET
+from ithaca.model.engine import DEFAULT_ENGINE, EngineName, Feature
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, NoSuchLog
 from ithaca.model.limits import SEGMENT_BYTES_MIN
 from ithaca.model.records import Durability, Retention
@@ -49,6 +52,7 @@ class Wanted:
     retention_bytes: int | None = None
     """Of a shard, on each of its replicas."""
     tls: bool | None = None
+    users: bool | None = None
 
     @property
     def retention(self) -> Retention | None:
@@ -91,6 +95,8 @@ def locked_cluster(directory: Path, wanted: Wanted) -> Iterator[ClusterFile]:
             refuse_taken(file.addresses())
             if wanted.tls:
                 file = secured(directory, file)
+            if wanted.users:
+                file = with_users(directory, file)
             new = directory / f"{FILE}.new"
             new.write_text(dump_cluster(file), encoding="utf-8")
             os.replace(new, directory / FILE)
@@ -119,6 +125,7 @@ def _refuse_foreign(directory: Path) -> None:
     if not directory.exists() or (directory / FILE).exists():
         return
     ours = {FILE + ".new", directory_lock.NAME, log_files.DIRECTORY, state.NAME, state.NAME + ".new", TLS_DIRECTORY}
+    ours.add(SECRET)
     foreign = sorted(each.name for each in directory.iterdir() if each.name not in ours)
     if foreign:
         raise InvalidInput(
@@ -142,6 +149,8 @@ def _new_cluster(wanted: Wanted) -> ClusterFile:
             raise InvalidInput(f"the engine {engine} has neither shards nor aggregators: leave them out")
         shards, replicas, orderers = 0, 0, wanted.orderers or wanted.replicas or ORDERERS
         masking = False
+    if wanted.aggregators and Feature.AGGREGATORS not in registry.engine(engine).features:
+        raise InvalidInput(f"the engine {engine} has no aggregators: leave them out")
     port = wanted.port or PORT
     durability = wanted.durability or DURABILITY
     aggregators = wanted.aggregators or 0
@@ -196,6 +205,7 @@ def refuse_difference(directory: Path, file: ClusterFile, wanted: Wanted) -> Non
         ("engine", file.engine, wanted.engine),
         ("masking", str(all(shard.masking for shard in file.shards)), wanted.masking),
         ("tls", str(file.tls is not None), wanted.tls),
+        ("users", str(file.users is not None), wanted.users),
     ]:
         if asked is not None and str(asked) != there:
             raise InvalidInput(

@@ -80,7 +80,7 @@ async def _join(directory: Path, progress: Tell) -> int:
     """Start a new one, or go on with one that somebody left, and wait until it votes."""
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
         members = await log.admin.orderers()
         place = await _left_over(file, members)
         if place is None:
@@ -105,7 +105,7 @@ async def _all_well(directory: Path, number: int, progress: Tell) -> None:
 async def _remove(directory: Path, orderer: int) -> None:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
         await log.admin.remove_orderer(orderer)
     if any(place.server == orderer for place in file.orderers):
         remove_orderer_table(directory / FILE, file, orderer)

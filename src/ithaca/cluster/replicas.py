@@ -71,7 +71,7 @@ def _changed(directory: Path, change: Callable[[Admin], Awaitable[T]]) -> T:
     running_supervisor(directory)
 
     async def run() -> T:
-        async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
+        async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
             return await change(log.admin)
 
     with one_at_a_time(directory):

@@ -44,7 +44,7 @@ def add_local_shard(directory: Path, replicas: int | None, *, masking: bool, pro
 async def _add(directory: Path, replicas: int | None, masking: bool, progress: Tell) -> int:
     pid = running_supervisor(directory)
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
         registered = {each.shard for each in await log.admin.shards()}
         shard = await _left_over(file, registered)
         if shard is None:

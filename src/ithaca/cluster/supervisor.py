@@ -58,6 +58,15 @@ class _Child:
             self.backoff.reset()
         return self.backoff.next_s()
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal, if there is one.
+
+        Not by its own methods: those look first whether it has ended, and then nobody else learns its status.
+        """
+        if self.process is not None and self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.process.pid, number)
+
 
 class Supervisor:
     """The children of one directory, which the caller has locked."""
@@ -132,9 +141,8 @@ class Supervisor:
             self._children.remove(child)
             self._enter(child, "stopped")
         elif child.process is not None:
-            with suppress(ProcessLookupError):
-                child.process.terminate()
-            asyncio.get_running_loop().call_later(SERVER_STOP_TIMEOUT_S, self._kill_child, child)
+            child.signal(signal.SIGTERM)
+            asyncio.get_running_loop().call_later(SERVER_STOP_TIMEOUT_S, child.signal, signal.SIGKILL)
 
     async def _keep_or_give_up(self, child: _Child) -> None:
         try:
@@ -178,7 +186,7 @@ class Supervisor:
         child.state.pid = child.process.pid
         self._enter(child, "running")
         if self._asked.is_set() or child.is_dismissed:  # while it was being started: it was not told to stop
-            child.process.terminate()
+            child.signal(signal.SIGTERM)
         return await child.process.wait()
 
     async def _start(self, program: Program) -> Process:
@@ -208,9 +216,7 @@ class Supervisor:
 
     async def _stop(self, keepers: list[asyncio.Task[None]]) -> None:
         for child in self._children:
-            if child.process is not None:
-                with suppress(ProcessLookupError):
-                    child.process.terminate()
+            child.signal(signal.SIGTERM)
         _, left = await asyncio.wait(keepers, timeout=SERVER_STOP_TIMEOUT_S)
         if left:
             self._kill()
@@ -219,12 +225,7 @@ class Supervisor:
 
     def _kill(self) -> None:
         for child in self._children:
-            self._kill_child(child)
-
-    def _kill_child(self, child: _Child) -> None:
-        if child.process is not None:
-            with suppress(ProcessLookupError):
-                child.process.kill()
+            child.signal(signal.SIGKILL)
 
     async def _rotate_logs(self) -> None:
         while True:

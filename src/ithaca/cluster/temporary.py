@@ -17,6 +17,7 @@ from ithaca.cluster.certs.local import secured
 from ithaca.cluster.layout import bootstrap_of, local_cluster
 from ithaca.cluster.local import FILE, supervisor_pid, take_down
 from ithaca.cluster.log_reader import LogReader
+from ithaca.cluster.operator_token import with_users
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import changes_only, start_detached
 from ithaca.cluster.state import SupervisorState, load_state
@@ -51,6 +52,7 @@ class Shape:
     aggregators: int = 0
     engine: EngineName = DEFAULT_ENGINE
     tls: bool = False
+    users: bool = False
 
     @property
     def f(self) -> int:
@@ -74,6 +76,11 @@ class TemporaryCluster:
         """What whoever connects needs beside that."""
         return self.file.client_tls
 
+    @property
+    def token(self) -> str | None:
+        """The operator's token, where the cluster has users and no TLS."""
+        return self.file.client_token
+
     def state(self) -> SupervisorState:
         """What its supervisor says: processes, restarts."""
         state = load_state(self.directory)
@@ -94,6 +101,8 @@ def temporary_cluster(directory: Path, shape: Shape, progress: Tell) -> Iterator
     check_founders(file)
     if shape.tls:
         file = secured(directory, file)
+    if shape.users:
+        file = with_users(directory, file)
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
     with terminations_raised():
         try:

@@ -11,6 +11,8 @@ CONSUMER_COMMIT_RECORDS_MAX = 1 << 30
 """After at most so many records a consumer commits by itself, if it does."""
 CONSUMER_RESETS_MAX = 8
 """How often a reset is tried again that somebody came before."""
+PARTS_ANSWERED_MAX = 4096
+"""Parts of consumers that one page of their list has, but for a single one with more."""
 HELD_MAX = 4096
 """How finely what is held back for consumers is told apart by when it was to go."""
 TAIL_NOTED_S = 1.0
@@ -18,3 +20,11 @@ TAILS_NOTED_MAX = 4096
 """How often a leader notes where the tail is, and how many of these notes it keeps: the last hour, on a busy log."""
 CONSUMERS_SHOWN_MAX = 32
 """Those furthest behind, in the status of a leader."""
+GROUP_BEAT_S = 0.5
+GROUP_BEAT_SOON_S = 0.1
+"""How often a member asks which parts are its own: the second while others have yet to hand over some to it."""
+GROUP_SURE = 0.75
+"""For this part of its lease a member that was answered hands records out without another answer: the rest is for
+clocks that run at other rates."""
+GROUP_LEAVE_S = 1.0
+"""So long a member that is closed waits for its leaving to be heard; else its parts are free when its lease ends."""

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
+from ithaca.consumers.limits import PARTS_ANSWERED_MAX
 from ithaca.model.consumers import (
     CommitPosition,
     ConsumerCommand,
@@ -17,11 +18,20 @@ from ithaca.model.consumers import (
     ConsumerState,
     DeleteConsumer,
     ExpireConsumer,
+    GroupStands,
+    MakeGroup,
     OpenConsumer,
+    OpenGroupPart,
     PartStands,
     ResetConsumer,
 )
-from ithaca.model.limits import CONSUMER_COMMANDS_MAX, CONSUMERS_MAX
+from ithaca.model.limits import (
+    CONSUMER_COMMANDS_MAX,
+    CONSUMER_PARTS_TOTAL_MAX,
+    CONSUMERS_MAX,
+    GROUP_PARTS,
+    NAMES_ANSWERED_MAX,
+)
 
 CONSUMER_BYTES = 320
 CONSUMER_PART_BYTES = 32
@@ -104,6 +114,8 @@ class ConsumerTable:
         known = self.by_name.get(command.name)
         if isinstance(command, OpenConsumer):
             return self._open(known, command)
+        if isinstance(command, MakeGroup):
+            return self._make(known, command)
         if known is None:
             if isinstance(command, DeleteConsumer | ExpireConsumer):
                 return ConsumerGone(command.name)
@@ -111,6 +123,8 @@ class ConsumerTable:
         match command:
             case CommitPosition():
                 return self._commit(known, command)
+            case OpenGroupPart():
+                return self._take(known, command)
             case ResetConsumer():
                 return self._reset(known, command)
             case DeleteConsumer(made=made):
@@ -137,6 +151,28 @@ class ConsumerTable:
             return PartStands(known.name, 0, part.epoch, part.position)
         return self._stands(known, 0, ConsumerPart(self._next_stamp(), command.owner, part.position))
 
+    def _make(self, known: ConsumerState | None, command: MakeGroup) -> ConsumerOutcome:
+        if known is not None:
+            if not known.is_group or command.parts not in (0, len(known.parts)):
+                return ConsumerRefused(known.name, "group", known.parts[0].epoch)
+            return GroupStands(known.name, len(known.parts))
+        count = command.parts or GROUP_PARTS
+        if len(self.by_name) >= CONSUMERS_MAX or self.part_count + count > CONSUMER_PARTS_TOTAL_MAX:
+            return ConsumerRefused(command.name, "full")
+        made = self._next_stamp()
+        parts = (ConsumerPart(made, 0, command.start),) * count
+        self.by_name[command.name] = ConsumerState(command.name, made, made, self.time_us, parts, is_group=True)
+        self.part_count += count
+        return GroupStands(command.name, count)
+
+    def _take(self, known: ConsumerState, command: OpenGroupPart) -> ConsumerOutcome:
+        if not known.is_group or command.part >= len(known.parts):
+            return ConsumerRefused(known.name, "group", known.parts[0].epoch)
+        part = known.parts[command.part]
+        if part.owner == command.owner:
+            return PartStands(known.name, command.part, part.epoch, part.position)
+        return self._stands(known, command.part, ConsumerPart(self._next_stamp(), command.owner, part.position))
+
     def _commit(self, known: ConsumerState, command: CommitPosition) -> ConsumerOutcome:
         part = _current(known, command)
         if part is None:
@@ -162,6 +198,18 @@ class ConsumerTable:
     def _next_stamp(self) -> int:
         self.stamp += 1
         return self.stamp
+
+
+def page(consumers: Iterable[ConsumerState]) -> tuple[ConsumerState, ...]:
+    """As many of the first ones as one message carries."""
+    found: list[ConsumerState] = []
+    parts = 0
+    for consumer in consumers:
+        parts += len(consumer.parts)
+        if len(found) >= NAMES_ANSWERED_MAX or (found and parts > PARTS_ANSWERED_MAX):
+            break
+        found.append(consumer)
+    return tuple(found)
 
 
 def _current(known: ConsumerState, command: CommitPosition) -> ConsumerPart | None:

@@ -11,8 +11,9 @@ from ithaca.client.consuming.known import Known
 from ithaca.embedded.aio_records import AsyncEmbeddedRecords, AsyncEmbeddedSubscription
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.opening import open_engine
-from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, check_consumer_name
 from ithaca.model.errors import IthacaError, NotWritten
+from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
 from ithaca.model.interface import awaited
 from ithaca.model.paths import AnyPath
 from ithaca.model.records import (
@@ -192,6 +193,13 @@ class AsyncEmbeddedLog(ConsumerBook):
 
     async def known_consumers(self) -> Known:
         return self._engine.known_consumers()
+
+    async def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        return self._engine.beat_group(beat)
+
+    async def group_members(self, name: str) -> tuple[GroupMember, ...]:
+        check_consumer_name(name)
+        return self._engine.group_members(name)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._engine.close)

@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Literal
 
 from ithaca.client.consuming.known import Known
+from ithaca.consumers.groups import GroupBook
 from ithaca.consumers.table import ConsumerChanges
 from ithaca.embedded import directory
 from ithaca.embedded.follower import Follower
@@ -23,6 +24,7 @@ from ithaca.model.errors import (
     NotWritten,
     ReadOnly,
 )
+from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
 from ithaca.model.limits import CONSUMER_COMMANDS_MAX, INFLIGHT_BYTES_MAX
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Retention, Start, Values
@@ -37,7 +39,7 @@ from ithaca.runtime.checks import (
     time_us_of,
 )
 from ithaca.runtime.group_commit import EVERY_SESSION, GroupCommit, Ticket
-from ithaca.runtime.machine import wall_us
+from ithaca.runtime.machine import monotonic_s, wall_us
 from ithaca.sessions.continuing import conflict
 from ithaca.storage.disk import OsDisk
 from ithaca.storage.lane import Lane
@@ -62,6 +64,8 @@ class Engine:
         self._forked = False
         self._listeners: list[Callable[[], object]] = []
         self._listeners_lock = Lock()
+        self._groups = GroupBook(float("-inf"))  # members live in this process: who had parts before is gone
+        self._groups_lock = Lock()
         self._retaining: LaneRetention | None = None
         disk = OsDisk()
         self._lock = directory.prepare(disk, self.path) if mode == "a" else None
@@ -247,6 +251,20 @@ class Engine:
             assert self._lane is not None
             state = self._lane.state
         return Known(wall_us(), tuple(state.consumers.after("")))
+
+    def beat_group(self, beat: GroupBeat) -> GroupTold:
+        """A member of a group, which lives in this process, was heard of."""
+        self.commits()
+        assert self._lane is not None
+        with self._groups_lock:
+            return self._groups.beat(self._lane.state.consumers, beat, monotonic_s())
+
+    def group_members(self, name: str) -> tuple[GroupMember, ...]:
+        """Those of this process."""
+        self.commits()
+        assert self._lane is not None
+        with self._groups_lock:
+            return self._groups.members(self._lane.state.consumers, name, monotonic_s())
 
     # Reading
 

@@ -8,8 +8,9 @@ from ithaca.client.consuming.known import Known
 from ithaca.embedded.engine import Engine
 from ithaca.embedded.records import EmbeddedRecords, EmbeddedSubscription
 from ithaca.model import interface
-from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, check_consumer_name
 from ithaca.model.errors import NotWritten
+from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
 from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.runtime.checks import check_position, flush_too_late, too_late
@@ -172,6 +173,13 @@ class EmbeddedLog(ConsumerBook):
 
     def known_consumers(self) -> Known:
         return self._engine.known_consumers()
+
+    def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        return self._engine.beat_group(beat)
+
+    def group_members(self, name: str) -> tuple[GroupMember, ...]:
+        check_consumer_name(name)
+        return self._engine.group_members(name)
 
     def close(self) -> None:
         self._engine.close()

@@ -43,6 +43,7 @@ def connect(
     shard_policy: ShardPolicy | None = None,
     inflight_bytes_max: Size = INFLIGHT_BYTES_MAX,
     tls: TLS | None = None,
+    token: str | None = None,
 ) -> interface.ClusterLog:
     """Connect to a cluster.
 
@@ -51,9 +52,11 @@ def connect(
     bounded are waits for records that are yet to come. `shard_policy` says where records go, "sticky" when it is
     left out; `inflight_bytes_max` how many bytes may be under way before appends wait; `compression` is that of the
     batches that are sent. `tls` says whom to trust and who this side is, by files (`ithaca.TLS`); left out, the
-    environment may (`ITHACA_TLS_AUTHORITY`, `ITHACA_TLS_CERTIFICATE`, `ITHACA_TLS_KEY`). All handles of a process
-    share one thread, which is started with the first of them. `EngineMismatch` when this version does not know
-    the cluster's engine.
+    environment may (`ITHACA_TLS_AUTHORITY`, `ITHACA_TLS_CERTIFICATE`, `ITHACA_TLS_KEY`). `token` is the user's, where
+    the cluster has users and a certificate does not say who this is; left out, `ITHACA_TOKEN` may say it, or a file of
+    mode 0600 that `ITHACA_TOKEN_FILE` names. It is sent over TLS, or to this machine. All handles of a process share
+    one thread, which is started with the first of them. `EngineMismatch` when this version does not know the cluster's
+    engine.
 
     >>> import ithaca
     >>> ithaca.connect("127.0.0.1")
@@ -61,7 +64,7 @@ def connect(
         ...
     ithaca.model.errors.InvalidInput: '127.0.0.1' is not an address: write it as "host:port", IPv6 as "[::1]:7600"
     """
-    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max, tls)
+    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max, tls, token)
     way_in = portal()
     twin = way_in.run(lambda: connected(bootstrap, settings))
     return SyncClusterLog(way_in, twin, twin, compression=compression)
@@ -75,6 +78,7 @@ def connect_awaited(
     shard_policy: ShardPolicy | None = None,
     inflight_bytes_max: Size = INFLIGHT_BYTES_MAX,
     tls: TLS | None = None,
+    token: str | None = None,
 ) -> Opening[awaited.ClusterLog]:
     """`ithaca.connect`, awaited: `log = await ithaca.aio.connect(...)` or `async with ithaca.aio.connect(...) as log`.
 
@@ -83,8 +87,10 @@ def connect_awaited(
     bounded are waits for records that are yet to come. `shard_policy` says where records go, "sticky" when it is
     left out; `inflight_bytes_max` how many bytes may be under way before appends wait; `compression` is that of the
     batches that are sent. `tls` says whom to trust and who this side is, by files (`ithaca.TLS`); left out, the
-    environment may (`ITHACA_TLS_AUTHORITY`, `ITHACA_TLS_CERTIFICATE`, `ITHACA_TLS_KEY`). `EngineMismatch` when
-    this version does not know the cluster's engine.
+    environment may (`ITHACA_TLS_AUTHORITY`, `ITHACA_TLS_CERTIFICATE`, `ITHACA_TLS_KEY`). `token` is the user's, where
+    the cluster has users and a certificate does not say who this is; left out, `ITHACA_TOKEN` may say it, or a file of
+    mode 0600 that `ITHACA_TOKEN_FILE` names. It is sent over TLS, or to this machine. `EngineMismatch` when this
+    version does not know the cluster's engine.
 
     >>> import asyncio, ithaca.aio
     >>> async def main() -> None:
@@ -94,7 +100,7 @@ def connect_awaited(
         ...
     ithaca.model.errors.InvalidInput: '127.0.0.1' is not an address: write it as "host:port", IPv6 as "[::1]:7600"
     """
-    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max, tls)
+    settings = client_settings(timeout, compression, shard_policy, inflight_bytes_max, tls, token)
     return Opening(lambda: connected(bootstrap, settings))
 
 
@@ -102,8 +108,9 @@ async def connected(bootstrap: str | Sequence[str], settings: ClientSettings) ->
     """A handle on the cluster, whatever its engine is."""
     addresses = parse_bootstrap(bootstrap)
     with _Waiting(addresses, settings.timeout_s) as waiting:
-        name = await _engine_name(addresses, Deadline(settings.timeout_s), settings.tls, patient=True, waiting=waiting)
-        waiting.reason = "a server answers, and nobody leads the others yet"
+        deadline, said = Deadline(settings.timeout_s), _said(settings.tls, settings.token)
+        name = await _engine_name(addresses, deadline, said, patient=True, waiting=waiting)
+        waiting.reason = "a server answers, and the one that leads is still looked for"
         engine = _known(name, addresses)
         log = await engine.connect(addresses, settings)
     log.features = engine.features
@@ -118,7 +125,7 @@ async def engine_at(
 
     Who is patient goes on asking until the time is up.
     """
-    return _known(await _engine_name(addresses, Deadline(timeout_s), tls, patient), addresses)
+    return _known(await _engine_name(addresses, Deadline(timeout_s), _said(tls), patient), addresses)
 
 
 def _known(name: EngineName, addresses: Sequence[Address]) -> Engine:
@@ -157,14 +164,14 @@ class _Waiting:
 async def _engine_name(
     addresses: Sequence[Address],
     deadline: Deadline,
-    tls: TLS | None,
+    said: Introduction,
     patient: bool,
     waiting: _Waiting | None = None,
 ) -> EngineName:
     pauses = Backoff()
     problems: dict[Address, IthacaError] = {}
     while True:
-        name, found = await _first_answer(addresses, deadline, tls)
+        name, found = await _first_answer(addresses, deadline, said)
         if name is not None:
             return name
         # What an attempt found that ran out of time says little: what an earlier one found says more.
@@ -182,10 +189,10 @@ async def _engine_name(
 
 
 async def _first_answer(
-    addresses: Sequence[Address], deadline: Deadline, tls: TLS | None
+    addresses: Sequence[Address], deadline: Deadline, said: Introduction
 ) -> tuple[EngineName | None, dict[Address, IthacaError]]:
     """Ask all of them at once: what the first says that answers, else what is wrong with each."""
-    asking = [asyncio.create_task(_asked(address, deadline, tls)) for address in addresses]
+    asking = [asyncio.create_task(_asked(address, deadline, said)) for address in addresses]
     try:
         while True:
             await asyncio.wait([task for task in asking if not task.done()], return_when=asyncio.FIRST_COMPLETED)
@@ -201,13 +208,18 @@ async def _first_answer(
             task.cancel()
 
 
-async def _asked(address: Address, deadline: Deadline, tls: TLS | None) -> EngineName | IthacaError:
+def _said(tls: TLS | None, token: str = "") -> Introduction:
+    """Whoever asks for the engine is nobody in particular, unless it says who it is: then it learns what is wrong."""
+    hello = Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, credentials=token.encode(), engine=ANY_ENGINE)
+    return Introduction(hello, tls)
+
+
+async def _asked(address: Address, deadline: Deadline, said: Introduction) -> EngineName | IthacaError:
     """The engine that the server here says it has, or why it says none."""
-    hello = Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, engine=ANY_ENGINE)
     try:
         connection = await dial(
             address,
-            Introduction(hello, tls),
+            said,
             OnlyAnswers(),
             timeout=max(min(deadline.left_s, ATTEMPT_TIMEOUT_S), 0.001),
         )

@@ -23,6 +23,7 @@ from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part
 from ithaca.model.records import KeyFilter, Receipt
 from ithaca.model.security.tls import TLS
+from ithaca.model.security.token import checked_token
 from ithaca.wire.batch import Batch
 from ithaca.wire.positioned import PositionedRows
 
@@ -72,10 +73,11 @@ def position_behind(log: interface.Log, start: int, stop: int, records: int) -> 
 class _Connected:
     """A handle of its own, for as long as the context lasts."""
 
-    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None) -> None:
+    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None, token: str | None = None) -> None:
         self._portal = portal()
         self._timeout_s = timeout
-        self._log = self._portal.run(lambda: connected(bootstrap, ClientSettings(timeout, tls=tls)))
+        settings = ClientSettings(timeout, tls=tls, token=checked_token(token))
+        self._log = self._portal.run(lambda: connected(bootstrap, settings))
 
     def __enter__(self) -> Self:
         return self
@@ -99,8 +101,9 @@ class Scan(_Connected):
         timeout: float = 30,
         local: bool = True,
         tls: TLS | None = None,
+        token: str | None = None,
     ) -> None:
-        super().__init__(bootstrap, timeout=timeout, tls=tls)
+        super().__init__(bootstrap, timeout=timeout, tls=tls, token=token)
         log = self._log
 
         async def begin() -> AwaitedScan:
@@ -142,8 +145,8 @@ class Scan(_Connected):
 class BatchAppends(_Connected):
     """Appends of one task: each batch is sent as it is put, and `finish` waits for all of them."""
 
-    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None) -> None:
-        super().__init__(bootstrap, timeout=timeout, tls=tls)
+    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None, token: str | None = None) -> None:
+        super().__init__(bootstrap, timeout=timeout, tls=tls, token=token)
         self._pending: deque[asyncio.Future[Receipt]] = deque()
         self._receipts: list[Receipt] = []
 
@@ -175,8 +178,8 @@ class BatchAppends(_Connected):
 class BatchPart(_Connected):
     """One prepared part of a task; without a batch there is none. What is not finished is aborted at the end."""
 
-    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None) -> None:
-        super().__init__(bootstrap, timeout=timeout, tls=tls)
+    def __init__(self, bootstrap: str, *, timeout: float, tls: TLS | None = None, token: str | None = None) -> None:
+        super().__init__(bootstrap, timeout=timeout, tls=tls, token=token)
         self._writer: BuiltPart | None = None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:

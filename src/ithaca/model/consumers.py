@@ -1,7 +1,8 @@
 """Named consumers in words: what is asked of their positions, what comes of it, and how they are shown.
 
 A consumer is a name with a position: everything below it was processed. Whoever opens it gets an *epoch*, and only
-commits under the newest one count. A plain consumer has one part; each part has an epoch and a position of its own.
+commits under the newest one count. A plain consumer has one part; each part has an epoch and a position of its own. A
+*group* has several, which its members share: what they say to whoever assigns them is in `model.groups`.
 """
 
 from typing import Annotated, Literal
@@ -10,7 +11,12 @@ import msgspec
 from msgspec import Meta
 
 from ithaca.model.errors import ConsumerFenced, InvalidInput, IthacaError, NamesFull, NoSuchConsumer
-from ithaca.model.limits import CONSUMER_NAME_BYTES_MAX, CONSUMER_PARTS_MAX, CONSUMERS_MAX
+from ithaca.model.limits import (
+    CONSUMER_NAME_BYTES_MAX,
+    CONSUMER_PARTS_MAX,
+    CONSUMER_PARTS_TOTAL_MAX,
+    CONSUMERS_MAX,
+)
 
 _Name = Annotated[str, Meta(min_length=1, max_length=CONSUMER_NAME_BYTES_MAX)]
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
@@ -30,6 +36,23 @@ class OpenConsumer(msgspec.Struct, frozen=True, array_like=True, tag="open"):
     name: _Name
     owner: _Counted
     start: _Counted
+
+
+class MakeGroup(msgspec.Struct, frozen=True, array_like=True, tag="make"):
+    """Have a group of this name, whose parts begin at `start`; one that there is stays as it is, if its parts are as
+    many. Without `parts` it is asked for as it is, and made with so many as there are by default."""
+
+    name: _Name
+    start: _Counted
+    parts: Annotated[int, Meta(ge=0, le=CONSUMER_PARTS_MAX)] = 0
+
+
+class OpenGroupPart(msgspec.Struct, frozen=True, array_like=True, tag="take"):
+    """Go on with one part of a group; whoever had it is fenced. The same `owner` again is the same member."""
+
+    name: _Name
+    part: _PartNumber
+    owner: _Counted
 
 
 class CommitPosition(msgspec.Struct, frozen=True, array_like=True, tag="commit"):
@@ -68,7 +91,9 @@ class ExpireConsumer(msgspec.Struct, frozen=True, array_like=True, tag="expire")
     stamp: _Counted
 
 
-ConsumerCommand = OpenConsumer | CommitPosition | ResetConsumer | DeleteConsumer | ExpireConsumer
+ConsumerCommand = (
+    OpenConsumer | MakeGroup | OpenGroupPart | CommitPosition | ResetConsumer | DeleteConsumer | ExpireConsumer
+)
 
 
 # What comes of it
@@ -83,6 +108,13 @@ class PartStands(msgspec.Struct, frozen=True, array_like=True, tag="stands"):
     position: _Counted
 
 
+class GroupStands(msgspec.Struct, frozen=True, array_like=True, tag="group"):
+    """There is a group of this name, in so many parts."""
+
+    name: str
+    parts: _Counted
+
+
 class ConsumerGone(msgspec.Struct, frozen=True, array_like=True, tag="gone"):
     """There is no consumer of this name any more."""
 
@@ -90,8 +122,8 @@ class ConsumerGone(msgspec.Struct, frozen=True, array_like=True, tag="gone"):
 
 
 Refusal = Literal["unknown", "fenced", "full", "used", "group", "behind"]
-"""`used`: it was opened or changed meanwhile. `group`: its work is shared, or not, other than was asked for.
-`behind`: it was committed further already."""
+"""`full`: there is no room for its name, or for its parts. `used`: it was opened or changed meanwhile. `group`: its
+work is shared, or not, other than was asked for. `behind`: it was committed further already."""
 
 
 class ConsumerRefused(msgspec.Struct, frozen=True, array_like=True, tag="refused"):
@@ -102,7 +134,7 @@ class ConsumerRefused(msgspec.Struct, frozen=True, array_like=True, tag="refused
     epoch: _Natural = 0
 
 
-ConsumerOutcome = PartStands | ConsumerGone | ConsumerRefused
+ConsumerOutcome = PartStands | GroupStands | ConsumerGone | ConsumerRefused
 """One for each command, in their order."""
 
 
@@ -190,8 +222,9 @@ def refusal_error(refused: ConsumerRefused) -> IthacaError:
             )
         case "full":
             return NamesFull(
-                f"consumer {name!r} cannot be opened, since {CONSUMERS_MAX} names are taken: delete one that nobody "
-                "needs any more (ithaca consumer list, ithaca consumer delete NAME)"
+                f"consumer {name!r} cannot be opened, since {CONSUMERS_MAX} names are taken, or all parts of groups, "
+                f"which are {CONSUMER_PARTS_TOTAL_MAX}: delete one that nobody needs any more (ithaca consumer "
+                "list, ithaca consumer delete NAME)"
             )
         case "used":
             return ConsumerFenced(
@@ -203,7 +236,8 @@ def refusal_error(refused: ConsumerRefused) -> IthacaError:
             )
         case "group":
             return InvalidInput(
-                f"consumer {name!r} is a group, or has other parts than were asked for: open it as it was opened first"
+                f"consumer {name!r} is a group, or none, or has another number of parts than was asked for: open it as "
+                "it was opened first"
             )
 
 

@@ -25,12 +25,16 @@ class Feature(Enum):
     UNITS = "storage units that are added or replaced, and a sequencer that is replaced"
     POSITIONS = "positions that are written, filled or trimmed one by one"
     CONSUMERS = "named consumers"
+    USERS = "users with rights of their own"
+    AGGREGATORS = "aggregators between replicas and the leader"
 
 
 FEATURES: dict[EngineName, frozenset[Feature]] = {
     DEFAULT_ENGINE: frozenset(Feature) - {Feature.SPECULATION, Feature.POSITIONS, Feature.UNITS},
-    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.POSITIONS, Feature.UNITS},
-    "raft": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE, Feature.CONSUMERS}),
+    "belfast": frozenset(Feature) - {Feature.DENSE, Feature.POSITIONS, Feature.UNITS, Feature.AGGREGATORS},
+    "raft": frozenset(
+        {Feature.SESSIONS, Feature.TRIM, Feature.ORDERERS, Feature.DENSE, Feature.CONSUMERS, Feature.USERS}
+    ),
     "corfu": frozenset({Feature.SESSIONS, Feature.TRIM, Feature.POSITIONS, Feature.UNITS, Feature.CONSUMERS}),
 }
 """What each engine can do. It stands here so that a refusal can name others without loading them."""

@@ -5,14 +5,14 @@ IthacaError (retry, refresh, outcome_unknown)
 ├ InvalidInput (ValueError)      RecordTooLarge BatchTooLarge UnknownCompression ConfigError(file, line)
 │                                NoSuchShard NoSuchReplica ShardFinalized LastShard AddressInUse
 │                                NoSuchOrderer LastOrderer NoSuchUnit NoSuchSession NoSuchWriter NoSuchConsumer
-│                                NoSuchMethod NotEncodable
+│                                NoSuchUser NoSuchMethod NotEncodable
 ├ PositionError (LookupError)    NotWritten(tail) Trimmed(first) Lost(start, stop) EmptyPosition(next)
 │                                PositionTaken
 ├ LogError                       LogInUse(pid) LogClosed ReadOnly ForkedHandle FormatTooNew(found, supported)
 │                                NoSuchLog Unsupported WrongObject WrongVersion(found, supported)
-│                                Diverged(position, method)
+│                                Diverged(position, method) NotAllowed(right, prefix)
 ├ StorageError                   StorageFull Fenced Corrupt(file, offset)
-├ Unavailable                    Overloaded NamesFull Conflict DeadlineExceeded (TimeoutError)
+├ Unavailable                    Overloaded(retry_after_ms) NamesFull Conflict DeadlineExceeded (TimeoutError)
 ├ SessionError                   SessionFenced SessionExpired SequenceGap SequenceConflict WrongLane PartGone
 │                                PublishConflict(writer, key, owner, position, count) ConsumerFenced
 ├ ProtocolError                  VersionMismatch EngineMismatch(engine) AuthenticationFailed
@@ -123,6 +123,10 @@ class NoSuchWriter(InvalidInput):
 
 class NoSuchConsumer(InvalidInput):
     """No consumer has this name: it was never opened, was deleted, or has expired."""
+
+
+class NoSuchUser(InvalidInput):
+    """The cluster has no user of this name: it was never added, or was revoked."""
 
 
 class NoSuchMethod(InvalidInput):
@@ -257,6 +261,16 @@ class Diverged(LogError):
         self.method = method
 
 
+class NotAllowed(LogError):
+    """Whoever asks has no right to do this. `right` names the one that it takes; `prefix`, where the right is given by
+    prefixes of keys, names those."""
+
+    def __init__(self, message: str, *, right: str, prefix: str = "") -> None:
+        super().__init__(message)
+        self.right = right
+        self.prefix = prefix
+
+
 class StorageError(IthacaError):
     """The disk failed the log."""
 
@@ -296,7 +310,20 @@ class Unavailable(IthacaError):
 
 
 class Overloaded(Unavailable):
-    """A bound of `limits` was reached; nothing was accepted."""
+    """A bound of `limits`, or of a user, was reached; nothing was accepted.
+
+    >>> Overloaded("too fast", retry_after_ms=250).retry_after_s
+    0.25
+    """
+
+    def __init__(self, message: str, *, retry_after_ms: int = 0) -> None:
+        super().__init__(message)
+        self.retry_after_ms = retry_after_ms
+
+    @property
+    def retry_after_s(self) -> float:
+        """After how many seconds to try again; 0 when that is not known."""
+        return self.retry_after_ms / 1000
 
 
 class NamesFull(Unavailable):
@@ -388,7 +415,7 @@ class EngineMismatch(ProtocolError):
 
 
 class AuthenticationFailed(ProtocolError):
-    """The credentials were refused."""
+    """The certificate or the token was refused, or must not be sent this way."""
 
 
 class TaskFailed(IthacaError):

@@ -32,6 +32,7 @@ LIMITS: Mapping[str, Limit] = {
     ),
     "writers": Limit("writers", "forget those that do not come back (ithaca writer list)", of_cluster=True),
     "consumers": Limit("named consumers", "delete those that nobody needs (ithaca consumer list)", of_cluster=True),
+    "users": Limit("users", "revoke those that nobody needs (ithaca user list)", of_cluster=True),
     "parts": Limit("parts that are not published", "publish them, abort them, or prepare larger ones", of_cluster=True),
     "parts_unfinished": Limit(
         "parts that are being written in one shard", "finish some, write fewer at once, or add a shard", of_cluster=True

@@ -1,6 +1,6 @@
 """Every bound, by name. A bound that is reached raises a typed error or makes the caller wait.
 
-Those of packs and runs on the disk are in `ithaca.engines.scalog.storage.limits`.
+Those of Raft are in `ithaca.raft.limits`, those of packs and runs in `ithaca.engines.scalog.storage.limits`.
 """
 
 KIB = 1 << 10
@@ -199,6 +199,19 @@ CONSUMERS_MAX = 4096
 CONSUMER_NAME_BYTES_MAX = 255
 CONSUMER_PARTS_MAX = 1024
 """Into so many the work of one consumer can be divided."""
+CONSUMER_PARTS_TOTAL_MAX = 65_536
+"""Parts of all consumers of one log together."""
+GROUP_PARTS = 16
+"""Of a group that is made without saying how many."""
+GROUP_MEMBERS_MAX = 1024
+"""Members of one group; those beyond its parts wait until one is free."""
+GROUP_LABEL_BYTES_MAX = 128
+"""By which people tell members apart."""
+GROUP_LEASE_S = 10.0
+"""A member that asks for nothing for so long loses its parts, unless it says otherwise; a new leader gives those that
+it has not heard of so long."""
+GROUP_LEASE_S_MIN = 1.0
+GROUP_LEASE_S_MAX = 3600.0
 CONSUMER_COMMANDS_MAX = 1024
 """Changes of consumers that one message, or one entry, carries."""
 
@@ -248,49 +261,6 @@ RETENTION_AGE_S_MIN = 1e-6
 RETENTION_AGE_S_MAX = DURATION_S_MAX
 """What may be asked for: from the finest time there is."""
 RETENTION_BYTES_MAX = 1 << 62
-
-RAFT_ENTRY_BYTES_MAX = 4 * MIB
-"""Payload of one Raft entry."""
-RAFT_PROPOSAL_ENTRIES_MAX = 1024
-"""Payloads proposed together."""
-RAFT_APPEND_BYTES_MAX = MIB
-RAFT_APPEND_ENTRIES_MAX = 1024
-"""One AppendEntries; a single larger entry goes alone."""
-RAFT_INFLIGHT_APPENDS_MAX = 64
-RAFT_INFLIGHT_BYTES_MAX = 8 * MIB
-"""Sent to one follower and not yet answered; more waits."""
-RAFT_CATCH_UP_LAG_ENTRIES = 16
-RAFT_CATCH_UP_EXTRA = 4
-RAFT_CATCH_UP_BYTES_PER_MS = 8 * KIB
-RAFT_CATCH_UP_IDLE_MS = 100
-COPY_PAUSE_S = 0.005
-"""A follower that lacks so many committed entries gets what is committed and a fourth of that, or 8 MiB a second, on
-top; and everything at once when nothing was committed for so long. How often who copies looks whether it may go on."""
-RAFT_UNCOMMITTED_ENTRIES_MAX = 65_536
-RAFT_UNCOMMITTED_BYTES_MAX = 64 * MIB
-"""Proposed and not yet committed; more is refused."""
-RAFT_READS_MAX = 65_536
-"""Linearizable reads that wait for a leader's confirmation; more is refused."""
-RAFT_PERSISTS_MAX = 2
-"""Persists handed out and not yet reported; what comes meanwhile goes into the next one."""
-RAFT_APPLY_ENTRIES_MAX = 4096
-"""Entries in one Apply."""
-RAFT_SNAPSHOT_BYTES_MAX = 320 * MIB
-"""A state machine's snapshot."""
-SNAPSHOT_TURN_BYTES = 256 * KIB
-"""So much of a snapshot is encoded before the loop turns to other work, and what is encoded at once on top."""
-RAFT_SNAPSHOT_CHUNK_BYTES = MIB
-"""A larger one travels in chunks of this size, one after the other."""
-RAFT_HELD_BACK_ENTRIES_MAX = 65_536
-"""Entries that a leader keeps behind a snapshot while a follower is being sent an earlier one."""
-RAFT_TERM_LEAP_MAX = 1 << 32
-"""Terms by which a message may be ahead of the server that gets it: they rise one by one, some a second at worst."""
-RAFT_MEMBERS_MAX = 64
-"""Voters and learners of one group."""
-RAFT_LEARNER_LAG_ENTRIES_MAX = 1024
-"""A learner that is further behind cannot become a voter yet."""
-RAFT_FULL_RETRY_S = 0.1
-"""Between attempts to persist on a disk that is full."""
 
 RUNS_UNSYNCED_MAX = 65_536
 """Runs of a lane that wait in memory for their sync."""
@@ -423,6 +393,8 @@ ORDER_PROBE_IDLE_S = 5.0
 ORDER_SILENT_S = 3.0
 """Who follows the order asks whether anybody is there when a report was not followed by news for the first, or nothing
 at all was heard for the second; who does not answer for the third is left."""
+RAFT_MEMBERS_MAX = 64
+"""Voters and learners of one group."""
 RAFT_NUMBER_MAX = (1 << 15) - 1
 CLUSTER_NAME_CHARS_MAX = 100
 ENGINE_NAME_CHARS_MAX = 32

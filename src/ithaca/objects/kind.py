@@ -52,6 +52,10 @@ class KeepsItself(Protocol):
     def release(self) -> None: ...
 
 
+_UNCHANGED: Final = (bytes, str, int, bool, float)
+"""Arguments of just these types, where they are declared, need not be decoded to know what comes back."""
+
+
 class Method:
     """One command: how it is called, and how its arguments travel."""
 
@@ -70,6 +74,7 @@ class Method:
         self._signature = signature.replace(parameters=parameters)
         self._count = len(parameters)
         types = tuple(_types_of(function, self._what).get(parameter.name, Any) for parameter in parameters)
+        self._unchanged = types if all(each in _UNCHANGED for each in types) else None
         self.decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(tuple[types])  # type: ignore[valid-type]
 
     def encode(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> bytes:
@@ -81,6 +86,8 @@ class Method:
                 raise InvalidInput(f"{self._what}{self._signature}: {error}") from error
             bound.apply_defaults()
             arguments = bound.args
+        if tuple(map(type, arguments)) == self._unchanged:  # these come back as they are
+            return encoded(arguments, f"the arguments of {self._what}")
         return encoded_as(self.decoder, arguments, f"the arguments of {self._what}")
 
 

@@ -10,6 +10,8 @@ OBJECT_PROPOSALS_MAX = 65_536
 """Commands of one replica that wait for their results; more are refused."""
 OBJECT_PATIENCE_S = 0.005
 """So long a fresh read waits for what the subscription brings, before it reads up to the tail by itself."""
+OBJECT_APPLIED_S = 0.05
+"""How long a command that was submitted is waited for, before its append is asked how it went."""
 OBJECT_RETRY_S_MIN = 0.05
 OBJECT_RETRY_S_MAX = 2.0
 """Between attempts of a replica to follow a log that is not available."""

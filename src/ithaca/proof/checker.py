@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from os import PathLike
 
+from ithaca.proof.checks.consumers import check_consumers, check_taken
 from ithaca.proof.checks.deliveries import check_deliveries
 from ithaca.proof.checks.finals import check_empty, check_finals, check_lost
 from ithaca.proof.checks.order_time import check_order_time
@@ -58,12 +59,14 @@ def _judge(history: Collected) -> Verdict:
     check_trims(ledger, findings)
     check_told(ledger, findings)
     check_order_time(ledger, findings)
+    check_consumers(ledger, findings)
     if history.dumps:  # without them it is unknown what is a hole, and what is not there
         check_whole(ledger, findings)
         check_finals(ledger, findings)
         matching = matcher(ledger)
         check_deliveries(ledger, speculation, matching, findings)
         check_ranges(ledger, matching, findings)
+        check_taken(ledger, matching, findings)
     return Verdict(
         violations=findings.violations(),
         found=findings.found(),

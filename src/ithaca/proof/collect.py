@@ -40,13 +40,16 @@ from ithaca.proof.history import (
     AnyEvent,
     Append,
     BadHistory,
+    Commit,
     Confirm,
     Deliver,
     Fail,
     Fault,
     Final,
     First,
+    Hand,
     Mark,
+    Own,
     Plan,
     Publish,
     Range,
@@ -70,7 +73,7 @@ _SPECIAL: dict[object, tuple[int, int]] = {
 }
 
 _KINDS = (
-    *(Plan, Append, Publish, Read, Tail, Trim, First, Sub, Deliver, Mark, Range),
+    *(Plan, Append, Publish, Read, Tail, Trim, First, Sub, Deliver, Mark, Own, Hand, Commit, Range),
     *(Spec, Confirm, Fail, Final, Fault),
 )
 _CODE: dict[type, int] = {kind: code for code, kind in enumerate(_KINDS)}
@@ -89,6 +92,9 @@ class Collector:
         self._keys: dict[str, int] = {}
         self._trims: list[Trim] = []
         self._subs: dict[int, Sub] = {}
+        self._owns: list[Own] = []
+        self._hands: list[Hand] = []
+        self._commits: list[Commit] = []
         self._ranges: list[Bounds] = []
         self._speculation: list[tuple[int, Spec | Confirm | Fail]] = []
         self._dumps: dict[str, Dump] = {}
@@ -123,6 +129,10 @@ class Collector:
             self._columns[Deliveries].append([*fields, *_ids(events), lines, *self._told(events)])
         elif kind is Mark:
             self._columns[Marks].append([*(_column(events, name) for name in ("sub", "t", "up_to")), lines])
+        elif kind is Hand:
+            self._hands.extend(events)
+        elif kind is Commit:
+            self._commits.extend(events)
         elif kind is Range:
             for event in events:
                 self._range(event)
@@ -242,6 +252,8 @@ class Collector:
                 if event.sub in self._subs:
                     raise BadHistory(f"there are two subscriptions {event.sub}")
                 self._subs[event.sub] = event
+            case Own():
+                self._owns.append(event)
             case Fault():
                 self._faults[(event.what.split() or [""])[0]] += 1
 
@@ -250,11 +262,15 @@ class Collector:
         deliveries = self._table(Deliveries)
         marks = self._table(Marks)
         unknown = set(distinct(np.concatenate((deliveries.sub, marks.sub))).tolist())
-        unknown |= {event.sub for _, event in self._speculation}
+        unknown |= {event.sub for _, event in self._speculation} | {event.sub for event in self._owns}
         if unknown - self._subs.keys():
             raise BadHistory(
                 f"something was delivered to subscription {min(unknown - self._subs.keys())}, which is none"
             )
+        own = {event.sub for event in self._owns}
+        strange = ({event.sub for event in self._hands} | {event.sub for event in self._commits}) - own
+        if strange:
+            raise BadHistory(f"subscription {min(strange)} belongs to no consumer")
         return Collected(
             plan=self._plan if self._plan is not None else Plan(),
             lines=self._table(Lines),
@@ -267,6 +283,9 @@ class Collector:
             subs=self._subs,
             deliveries=deliveries,
             marks=marks,
+            owns=self._owns,
+            hands=self._hands,
+            commits=self._commits,
             ranges=self._ranges,
             rows=self._table(Rows),
             speculation=sorted(self._speculation, key=itemgetter(0)),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ithaca.proof.history import Confirm, Fail, Plan, Spec, Sub, Trim
+from ithaca.proof.history import Commit, Confirm, Fail, Hand, Own, Plan, Spec, Sub, Trim
 
 Ints = NDArray[np.int64]
 
@@ -142,6 +142,9 @@ class Collected(NamedTuple):
     subs: dict[int, Sub]
     deliveries: Deliveries
     marks: Marks
+    owns: list[Own]
+    hands: list[Hand]
+    commits: list[Commit]
     ranges: list[Bounds]
     rows: Rows
     speculation: list[tuple[int, Spec | Confirm | Fail]]

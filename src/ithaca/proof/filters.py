@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 
+from ithaca.model.records import KeyFilter
 from ithaca.proof.columns import NO_KEY, UNKNOWN_KEY, Ints
 from ithaca.proof.history import BadHistory
 from ithaca.proof.ledger import ABSENT, Ledger
@@ -55,4 +56,21 @@ def _selected(text: str, keys: dict[str, int]) -> list[int]:
     low, _, high = wanted.partition(":")
     if kind == "hash" and low.isdecimal() and high.isdecimal():
         return [number for key, number in keys.items() if int(low) <= hash_key(key.encode()) < int(high)]
-    raise BadHistory(f"the filter {text!r} is neither key=… nor prefix=… nor hash=low:high")
+    if kind == "part":
+        return _of_part(wanted, keys)
+    raise BadHistory(f"the filter {text!r} is neither key=… nor prefix=… nor hash=low:high nor part=number:count")
+
+
+def _of_part(text: str, keys: dict[str, int]) -> list[int]:
+    """A part of a group, and how many it has; perhaps what the keys begin with. Without that, records that have no key
+    are in part 0.
+    """
+    number, _, rest = text.partition(":")
+    count, _, prefix = rest.partition(":")
+    if not (number.isdecimal() and count.isdecimal() and int(number) < int(count)):
+        raise BadHistory(f"the filter 'part={text}' is not part=number:count or part=number:count:prefix")
+    of = KeyFilter.part(int(number), int(count))
+    found = [
+        each for key, each in keys.items() if key.startswith(prefix) and of.low <= hash_key(key.encode()) < of.high
+    ]
+    return found if prefix or int(number) else [*found, NO_KEY]

@@ -142,9 +142,10 @@ class First(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="first"):
 class Sub(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="sub"):
     """A subscription from `start` on, by a number that no other of the history has.
 
-    `filter` is None, `key=` and the key that records must have, `prefix=` and what their keys begin with, or `hash=`
-    and two numbers with a colon between them, that their keys' hashes are at least and below. It was opened between
-    `inv` and `ret`; `at` is the time, in microseconds since 1970, that it was to begin with, when that was asked for.
+    `filter` is None, `key=` and the key that records must have, `prefix=` and what their keys begin with, `hash=`
+    and two numbers with a colon between them, that the hashes of their keys are at least and below, or `part=` and a
+    part of a group, how many it has, and perhaps a prefix, with colons between. It was opened between `inv` and `ret`;
+    `at` is the time, in microseconds since 1970, that it was to begin with, when that was asked for.
     """
 
     sub: SubId
@@ -173,6 +174,44 @@ class Mark(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="mark"):
     sub: SubId
     t: Time
     up_to: Position
+
+
+class Own(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="own"):
+    """A handle of the consumer `con` has opened one of its parts, which stood at `pos`; its epoch is `ep`.
+
+    What it hands out of that part is the subscription `sub`. With `out`, each record that it takes is written once,
+    together with the commit: as the record of that session whose number is the position of the one that was taken.
+    """
+
+    con: str
+    part: Number
+    ep: Number
+    pos: Position
+    sub: SubId
+    inv: Time
+    ret: Time
+    out: Session | msgspec.UnsetType = msgspec.UNSET
+
+
+class Hand(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="hand"):
+    """A call handed out records of the opening that has this subscription."""
+
+    sub: SubId
+    inv: Time
+    ret: Time
+
+
+class Commit(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="commit"):
+    """Everything below `pos` was processed, under the opening that has this subscription.
+
+    A caller writes such a line with `info`, flushed, when it calls, and another when it knows more.
+    """
+
+    sub: SubId
+    pos: Position
+    inv: Time
+    ret: Time
+    st: Outcome
 
 
 class Range(msgspec.Struct, frozen=True, gc=False, tag_field="k", tag="range"):
@@ -246,6 +285,9 @@ AnyEvent = (
     | Sub
     | Deliver
     | Mark
+    | Own
+    | Hand
+    | Commit
     | Range
     | Spec
     | Confirm

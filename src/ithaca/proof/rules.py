@@ -60,6 +60,16 @@ RULES = (
     Rule(21, "trimmed-gone", 2, "what a trim took is not given to calls that began after it returned"),
     Rule(22, "as-appended", 2, "the key, time and shard of a record are those that it was appended with"),
     Rule(23, "by-time", 2, "a subscription from a time on begins with the first record ordered then or later"),
+    Rule(
+        24,
+        "one-owner",
+        7,
+        "whoever has opened a part of a consumer last hands out of it, and commits, and nobody who had it before",
+    ),
+    Rule(25, "goes-on", 7, "an opening of a consumer stands where the commits before it have put the part"),
+    Rule(
+        26, "taken-once", 7, "what was committed with what was written for it is written for each record, and no other"
+    ),
 )
 """Promises are numbered as in docs/proof.md."""
 

@@ -20,6 +20,7 @@ from ithaca.protocol.consumers import ChangeConsumers
 from ithaca.protocol.greeting import GREETINGS, fields_to_say
 from ithaca.protocol.members import AddOrderer, OrderersAre, RaftMessage, RemoveOrderer
 from ithaca.protocol.messages import TYPES
+from ithaca.protocol.users import ChangeUsers, GetUsers
 from ithaca.wire.frame import Frame, encode
 
 Message: TypeAlias = msgspec.Struct
@@ -83,8 +84,13 @@ def _moves_consumers(message: ChangeConsumers) -> bool:
 
 register(
     TYPES,
-    for_servers=(OrderersAre, RaftMessage),
-    administrative={AddOrderer: always, RemoveOrderer: always, ChangeConsumers: _moves_consumers},
+    for_servers=(OrderersAre, RaftMessage, GetUsers),
+    administrative={
+        AddOrderer: always,
+        RemoveOrderer: always,
+        ChangeUsers: always,
+        ChangeConsumers: _moves_consumers,
+    },
 )
 
 

@@ -4,7 +4,7 @@ import inspect
 from typing import overload
 
 from ithaca.model import errors
-from ithaca.model.errors import IthacaError, ProtocolError
+from ithaca.model.errors import IthacaError, Overloaded, ProtocolError
 from ithaca.model.limits import FAILURE_TEXT_CHARACTERS_MAX
 from ithaca.protocol.greeting import Failure
 
@@ -19,7 +19,13 @@ def _carried(kind: type[IthacaError]) -> dict[str, type]:
     return {each.name: each.annotation for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
+def _unsaid(kind: type[IthacaError]) -> dict[str, int | str]:
+    """What errors of this class carry only if it is something else than this: peers of earlier versions never do."""
+    return {"retry_after_ms": 0} if kind is Overloaded else {}
+
+
 _CARRIED = {kind: _carried(kind) for kind in _KINDS.values()}
+_UNSAID = {kind: _unsaid(kind) for kind in _KINDS.values()}
 
 
 def failure_of(error: IthacaError) -> Failure:
@@ -31,6 +37,7 @@ def failure_of(error: IthacaError) -> Failure:
     """
     kind = next(each for each in type(error).__mro__ if each in _CARRIED)
     detail = {name: _plain(getattr(error, name)) for name in _CARRIED[kind]}
+    detail = {name: value for name, value in detail.items() if _UNSAID[kind].get(name) != value}
     return Failure(kind.__name__, _plain(str(error)), detail, error.outcome_unknown)
 
 
@@ -45,7 +52,7 @@ def error_of(failure: Failure) -> IthacaError:
     error = kind.__new__(kind)
     error.args = (failure.message,)
     for name, expected in _CARRIED[kind].items():
-        value = failure.detail.get(name)
+        value = failure.detail.get(name, _UNSAID[kind].get(name))
         if not isinstance(value, expected):
             return ProtocolError(f"a peer failed with {failure.name} and did not say its {name}: {failure.message}")
         setattr(error, name, value)

@@ -29,7 +29,7 @@ Role = Literal["client", "replica", "orderer", "aggregator"]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True):
-    """The first message of a connection. `log` None accepts any log; `credentials` is not looked at yet.
+    """The first message of a connection. `log` None accepts any log; `credentials` are a token, or nothing.
 
     Whoever does not say `engine`, as earlier versions do not, is of the first one that there was.
     """
@@ -42,6 +42,11 @@ class Hello(msgspec.Struct, frozen=True, array_like=True):
     log: UUID | None = None
     credentials: Annotated[bytes, Meta(max_length=1024)] = b""
     engine: Text = DEFAULT_ENGINE
+
+    def __repr__(self) -> str:
+        """Nothing that is secret."""
+        proof = "a token" if self.credentials else "no token"
+        return f"Hello({self.role!r}, {self.name!r}, versions {self.version_min}..{self.version_max}, {proof})"
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True):

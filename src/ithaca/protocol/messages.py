@@ -18,7 +18,17 @@
 | 66   | ConsumersChanged | back               |                             |                    |
 | 67   | GetConsumers  | client → leader       | ConsumersAre                |                    |
 | 68   | ConsumersAre  | back                  |                             |                    |
+| 71   | ChangeUsers   | client → leader       | UsersChanged                |                    |
+| 72   | UsersChanged  | back                  |                             |                    |
+| 73   | ListUsers     | client → leader       | UsersListed                 |                    |
+| 74   | UsersListed   | back                  |                             |                    |
+| 75   | GetUsers      | server → orderer      | UsersAre                    |                    |
+| 76   | UsersAre      | back                  |                             |                    |
 | 70   | RaftMessage      | orderer → orderer     |                             |                    |
+| 77   | BeatGroup     | client → leader       | GroupBeaten                 |                    |
+| 78   | GroupBeaten   | back                  |                             |                    |
+| 79   | GetGroup      | client → leader       | GroupIs                     |                    |
+| 69   | GroupIs       | back                  |                             |                    |
 
 An answer carries its request's correlation number. The messages of an engine are in its folder, and are added by
 `protocol.codec.register`.
@@ -26,9 +36,19 @@ An answer carries its request's correlation number. The messages of an engine ar
 
 import msgspec
 
-from ithaca.protocol.consumers import ChangeConsumers, ConsumersAre, ConsumersChanged, GetConsumers
+from ithaca.protocol.consumers import (
+    BeatGroup,
+    ChangeConsumers,
+    ConsumersAre,
+    ConsumersChanged,
+    GetConsumers,
+    GetGroup,
+    GroupBeaten,
+    GroupIs,
+)
 from ithaca.protocol.greeting import Failure, Finished, GetStatus, Hello, Redirect, StatusIs, Welcome
 from ithaca.protocol.members import AddOrderer, GetMembers, MembersAre, OrderersAre, RaftMessage, RemoveOrderer
+from ithaca.protocol.users import ChangeUsers, GetUsers, ListUsers, UsersAre, UsersChanged, UsersListed
 
 TYPES: dict[int, type[msgspec.Struct]] = {
     1: Hello,
@@ -48,5 +68,15 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     67: GetConsumers,
     68: ConsumersAre,
     70: RaftMessage,
+    71: ChangeUsers,
+    72: UsersChanged,
+    73: ListUsers,
+    74: UsersListed,
+    75: GetUsers,
+    76: UsersAre,
+    77: BeatGroup,
+    78: GroupBeaten,
+    79: GetGroup,
+    69: GroupIs,
 }
 """Numbers are never given to another message."""

@@ -3,7 +3,6 @@
 from random import Random
 
 from ithaca.model.errors import InvalidInput
-from ithaca.model.limits import RAFT_SNAPSHOT_BYTES_MAX
 from ithaca.raft import follower
 from ithaca.raft.election import Election
 from ithaca.raft.events import (
@@ -24,6 +23,7 @@ from ithaca.raft.events import (
     Unreachable,
 )
 from ithaca.raft.leader import LeaderTerm
+from ithaca.raft.limits import RAFT_SNAPSHOT_BYTES_MAX
 from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,

@@ -9,8 +9,8 @@ from typing import Literal
 
 import msgspec
 
-from ithaca.model import limits
 from ithaca.model.view import Address
+from ithaca.raft import limits
 from ithaca.raft.log import Weigh, entry_bytes
 from ithaca.raft.messages import AnyMessage, Entry, HardState, ServerId, Snapshot
 

@@ -3,12 +3,6 @@
 A `LeaderTerm` lives exactly as long as its server leads one term.
 """
 
-from ithaca.model.limits import (
-    RAFT_CATCH_UP_IDLE_MS,
-    RAFT_CATCH_UP_LAG_ENTRIES,
-    RAFT_ENTRY_BYTES_MAX,
-    RAFT_PROPOSAL_ENTRIES_MAX,
-)
 from ithaca.model.quorum import majority
 from ithaca.raft.events import (
     ChangeMembership,
@@ -20,6 +14,12 @@ from ithaca.raft.events import (
     Role,
     TransferLeadership,
     Transferring,
+)
+from ithaca.raft.limits import (
+    RAFT_CATCH_UP_IDLE_MS,
+    RAFT_CATCH_UP_LAG_ENTRIES,
+    RAFT_ENTRY_BYTES_MAX,
+    RAFT_PROPOSAL_ENTRIES_MAX,
 )
 from ithaca.raft.membership import changed
 from ithaca.raft.messages import (

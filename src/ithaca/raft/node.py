@@ -4,9 +4,9 @@ from random import Random
 
 import msgspec
 
-from ithaca.model.limits import RAFT_APPLY_ENTRIES_MAX, RAFT_HELD_BACK_ENTRIES_MAX
 from ithaca.raft.chunks import IncomingSnapshot
 from ithaca.raft.events import Apply, Effect, Restore, Role, RoleChanged, Send, Settings, TakeSnapshot
+from ithaca.raft.limits import RAFT_APPLY_ENTRIES_MAX, RAFT_HELD_BACK_ENTRIES_MAX
 from ithaca.raft.log import Log
 from ithaca.raft.membership import Membership
 from ithaca.raft.messages import AnyMessage, AppendReply, DurableState, Entry, HardState, ServerId, Snapshot

@@ -4,16 +4,15 @@ The core's assertions say what must hold between servers that do follow it. This
 """
 
 from ithaca.model.errors import ProtocolError
-from ithaca.model.limits import (
+from ithaca.model.limits import RAFT_MEMBERS_MAX, RAFT_NUMBER_MAX
+from ithaca.raft.events import Role
+from ithaca.raft.leader import LeaderTerm
+from ithaca.raft.limits import (
     RAFT_APPEND_ENTRIES_MAX,
     RAFT_ENTRY_BYTES_MAX,
-    RAFT_MEMBERS_MAX,
-    RAFT_NUMBER_MAX,
     RAFT_SNAPSHOT_BYTES_MAX,
     RAFT_TERM_LEAP_MAX,
 )
-from ithaca.raft.events import Role
-from ithaca.raft.leader import LeaderTerm
 from ithaca.raft.messages import (
     AnyMessage,
     AppendEntries,

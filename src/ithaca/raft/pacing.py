@@ -5,7 +5,7 @@ It must get more than is appended, or it never catches up: as much as is committ
 modest rate, whichever is more. While nothing is committed nobody is disturbed, and there is no bound.
 """
 
-from ithaca.model.limits import RAFT_CATCH_UP_BYTES_PER_MS, RAFT_CATCH_UP_EXTRA, RAFT_INFLIGHT_BYTES_MAX
+from ithaca.raft.limits import RAFT_CATCH_UP_BYTES_PER_MS, RAFT_CATCH_UP_EXTRA, RAFT_INFLIGHT_BYTES_MAX
 
 
 class Pace:

@@ -10,8 +10,8 @@ from collections import deque
 
 import msgspec
 
-from ithaca.model.limits import RAFT_PERSISTS_MAX
 from ithaca.raft.events import Effect, Persist
+from ithaca.raft.limits import RAFT_PERSISTS_MAX
 from ithaca.raft.log import Log
 from ithaca.raft.messages import HardState, Snapshot
 

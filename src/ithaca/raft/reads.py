@@ -5,8 +5,8 @@ so no other leader had committed anything newer when the read began. Reads that 
 under way share the next one.
 """
 
-from ithaca.model.limits import RAFT_READS_MAX
 from ithaca.raft.events import ReadIndex, ReadReady, RefusedRequest
+from ithaca.raft.limits import RAFT_READS_MAX
 from ithaca.raft.node import Node
 
 

@@ -28,7 +28,9 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received, decode_message, encode_message
 from ithaca.protocol.failures import error_of, failure_of
 from ithaca.protocol.greeting import Failure, Hello, Welcome
+from ithaca.runtime.passage import Passage
 from ithaca.runtime.tls.layer import TlsLayer, receive_block, tls_error
+from ithaca.users.caller import Caller
 from ithaca.wire.frame import Frame, FrameDecoder
 
 _log = logging.getLogger("ithaca.connection")
@@ -79,12 +81,19 @@ class Connection(asyncio.BufferedProtocol):
         self._error: IthacaError | None = None
         self.judge: Callable[[Received], None] | None = None
         """Raises for a message that the other side must not send."""
+        self.passage: Passage | None = None
+        """What is between a client and whoever takes its messages."""
         self.name = "a peer"
         """For messages and logs: where the other side is."""
         self.hello: Hello | None = None
         """What a dialler said, on the server's side."""
         self.welcome: Welcome | None = None
         """What the server said, on the dialler's side."""
+
+    @property
+    def caller(self) -> Caller | None:
+        """Who the client is on the other side; None for a server, and where the cluster has no users."""
+        return None if self.passage is None else self.passage.caller
 
     @property
     def is_secure(self) -> bool:
@@ -109,6 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         """Hand a message over; never waits. On a connection that has ended it does nothing."""
         if not self.is_open:
             return
+        if answer and self.passage is not None:
+            self.passage.settled(correlation)
         transport = self._transport
         assert transport is not None
         self._write(encode_message(message, correlation=correlation, answer=answer, payload=payload))
@@ -116,6 +127,8 @@ class Connection(asyncio.BufferedProtocol):
             self.abort(Unavailable(f"{self.name} does not read: more than {SEND_BACKLOG_BYTES_MAX} bytes wait for it"))
 
     def answer(self, request: Received, message: Message, payload: Sequence[Buffer] = ()) -> None:
+        if self.passage is not None:
+            message = self.passage.worded(message)
         self.send(message, correlation=request.correlation, answer=True, payload=payload)
 
     def fail(self, request: Received, error: IthacaError) -> None:
@@ -339,7 +352,9 @@ class Connection(asyncio.BufferedProtocol):
         else:
             if self.judge is not None:
                 self.judge(received)
-            self._peer.on_message(self, received)
+            passed = received if self.passage is None else self.passage.passed(received)
+            if passed is not None:
+                self._peer.on_message(self, passed)
 
     def pause_writing(self) -> None:
         self._can_write.clear()

@@ -23,6 +23,7 @@ from ithaca.model.view import Address
 from ithaca.protocol.codec import Received
 from ithaca.protocol.greeting import ANY_ENGINE, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.connection import Connection, Peer
+from ithaca.runtime.machine import is_near
 from ithaca.runtime.tls.contexts import contexts_of
 from ithaca.runtime.tls.layer import TlsLayer
 
@@ -88,6 +89,8 @@ async def dial(address: Address, introduction: Said, peer: Peer, *, timeout: flo
             if transport.get_extra_info("sockname") == transport.get_extra_info("peername"):
                 # Dialling a port that nobody listens at, from that very port, which the kernel happened to pick.
                 raise Unavailable(f"nobody answers at {address}: the connection came back to its own side")
+            if hello.credentials and tls is None:
+                _check_near(transport, address)
             connection.send(hello)
             await asyncio.wait([greeted, connection._lost], return_when=asyncio.FIRST_COMPLETED)
         if not greeted.done():
@@ -105,6 +108,15 @@ async def dial(address: Address, introduction: Said, peer: Peer, *, timeout: flo
         if isinstance(error, OSError):
             raise Unavailable(f"nobody answers at {address}: {error.strerror or error}") from error
         raise
+
+
+def _check_near(transport: asyncio.Transport, address: Address) -> None:
+    """A token is not sent in the open to another machine."""
+    peer = transport.get_extra_info("peername")
+    if not is_near(str(peer[0])):
+        raise AuthenticationFailed(
+            f"the token was not sent to {address}, which is another machine: use TLS (tls=, or ITHACA_TLS_AUTHORITY)"
+        )
 
 
 async def _connected(make: Callable[[], Connection], address: Address) -> tuple[asyncio.Transport, Connection]:

@@ -97,6 +97,19 @@ class Audit(Protocol):
     def asked(self, connection: Connection, message: Message) -> None:
         """A client asks for a change."""
 
+    def denied(self, connection: Connection, message: Message, error: IthacaError) -> None:
+        """A client asks for what it has no right to."""
+
+
+class Gate(Protocol):
+    """Who says which user a client is, where a cluster has users."""
+
+    def admit(self, connection: Connection, hello: Hello) -> None:
+        """Let somebody in; raises why it is not."""
+
+    def left(self, connection: Connection) -> None:
+        """A connection has ended, whether it was let in or not."""
+
 
 Accept = Callable[[Connection, Hello], Peer]
 """Says who takes the messages of a connection, or raises why it is refused. It sends nothing itself."""
@@ -114,6 +127,7 @@ async def listen(
     on_refused: Callable[[IthacaError], None] | None = None,
     guard: Guard | None = None,
     audit: Audit | None = None,
+    gate: Gate | None = None,
 ) -> "Listener":
     """Listen at this address; port 0 picks a free one.
 
@@ -122,7 +136,7 @@ async def listen(
     open.
     """
     bounds = _Bounds(capacity or capacity_of(descriptors_max()), hello_timeout_s, frame_timeout_s)
-    listener = Listener(address, accept, welcome, http, bounds, on_refused, guard, audit)
+    listener = Listener(address, accept, welcome, http, bounds, on_refused, guard, audit, gate)
     await listener.start()
     return listener
 
@@ -146,6 +160,7 @@ class Listener:
         on_refused: Callable[[IthacaError], None] | None,
         guard: Guard | None = None,
         audit: Audit | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self.address = address
         """Where it listens, with the port that was picked."""
@@ -154,6 +169,7 @@ class Listener:
         self.on_refused = on_refused
         self.guard = guard
         self.audit = audit
+        self._gate = gate
         self._accept = accept
         self._welcome = welcome
         self._connections: dict[_Arrival, None] = {}
@@ -217,6 +233,8 @@ class Listener:
         self._connections.pop(connection, None)
         self.admission.left(connection)
         self.frames.left(connection)
+        if self._gate is not None:
+            self._gate.left(connection)
 
     def greet(self, connection: Connection, received: Received) -> Peer:
         """Check a connection's first message and answer it."""
@@ -237,7 +255,9 @@ class Listener:
             raise ProtocolError(f"{connection.name} looks for log {hello.log}, {self.address} serves {answer.log}")
         if self.guard is not None:
             _check_role(connection, hello, self.guard)
-        connection.hello = hello
+        if self._gate is not None:
+            self._gate.admit(connection, hello)
+        connection.hello = replace(hello, credentials=b"") if hello.credentials else hello
         self.admission.admit(connection, hello.role)
         peer = self._accept(connection, hello)
         if self.audit is not None:

@@ -13,7 +13,9 @@ from random import Random, SystemRandom
 from typing import Protocol
 from uuid import UUID, uuid4
 
+from ithaca.model.addresses import is_loopback
 from ithaca.model.limits import DESCRIPTORS_PER_LANE, LANES_OPEN_MAX
+from ithaca.model.view import Address
 from ithaca.runtime.disk_thread import OsDiskThread
 from ithaca.storage.disk import Disk, OsDisk
 
@@ -59,6 +61,10 @@ class Machine:
     def process_id(self) -> int:
         return os.getpid()
 
+    def is_near(self, host: str) -> bool:
+        """Whether what is sent to this host passes through no network."""
+        return is_loopback(Address(host, 0))
+
     def descriptors_max(self) -> int:
         """How many files and connections the process may have open."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -78,6 +84,10 @@ class Machine:
                 return file.read().strip()
         except OSError:
             return ""
+
+    def host(self) -> str:
+        """What people call it."""
+        return os.uname().nodename
 
     def place_of(self, directory: str) -> tuple[str, int, int]:
         """The path of a directory of this machine, and device and inode, which are no other directory's here."""
@@ -139,6 +149,11 @@ def new_uuid() -> UUID:
     return _current.new_uuid()
 
 
+def is_near(host: str) -> bool:
+    """Whether what is sent to this host passes through no network."""
+    return _current.is_near(host)
+
+
 def process_id() -> int:
     return _current.process_id()
 
@@ -171,3 +186,8 @@ def local_disk() -> Disk:
 def machine_name() -> str:
     """What no other machine is called; empty when it cannot be told."""
     return _current.name()
+
+
+def host_name() -> str:
+    """What people call the machine."""
+    return _current.host()

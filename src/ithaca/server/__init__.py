@@ -16,6 +16,7 @@ what it says of itself first, `status` how it tells people, `directory` which en
 is a server that only answers requests; `connection_tasks` are what has to wait on behalf of a connection,
 `received_batch` is the batch of an append. `readable` is how far a server can be read, `filtering` evaluates filters,
 `selecting` delivers what they select, `position_waits` are those who wait for a position, `leader_waits` those who wait
-for a leader; `consumers` is what a leader does for named consumers; `raft_host` is Raft with its store, links and
+for a leader; `consumers` is what a leader does for named consumers; `audit` writes down who came;
+`users` is how clients are held to their rights; `raft_host` is Raft with its store, links and
 members, for whatever state machine it agrees on.
 """

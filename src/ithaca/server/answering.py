@@ -36,7 +36,7 @@ class AnsweringServer(LivingServer, Peer):
             "replica" if place.role == "spare" else place.role,
             place.name if is_storage else str(place.number),
         )
-        self._answering: set[asyncio.Task[None]] = set()
+        self._answering: dict[asyncio.Task[None], None] = {}
 
     @abstractmethod
     async def answer(self, message: Message, payload: Buffer) -> Answer:
@@ -60,8 +60,8 @@ class AnsweringServer(LivingServer, Peer):
             connection.answer(received, StatusIs(encode_status(self.status())))
             return
         task = asyncio.create_task(self._reply(connection, received))
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+        self._answering[task] = None
+        task.add_done_callback(self._answering.pop)
 
     async def _reply(self, connection: Connection, received: Received) -> None:
         try:

@@ -5,7 +5,8 @@
  "from":"10.0.0.7:52100","role":"client"}
 ```
 
-`who` is what the certificate says, null without one. `refused` has `error` and `why`; `asked` has `request` and
+`who` is what the certificate says, or whose token it was, null without either. `denied` is a request that somebody had
+no right to, with `error` and `why`. `refused` has `error` and `why`; `asked` has `request` and
 `fields`, and is written before anything is done about it. A line that cannot be written is told in the server's log,
 and the server goes on.
 """
@@ -22,6 +23,7 @@ from ithaca.model.errors import ConfigError, IthacaError
 from ithaca.model.limits import AUDIT_TEXT_CHARACTERS_MAX
 from ithaca.protocol.codec import Message
 from ithaca.protocol.greeting import Hello
+from ithaca.protocol.users import ChangeUsers, shown_changes
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import wall_us
 
@@ -52,12 +54,20 @@ class AuditLog:
 
     def asked(self, connection: Connection, message: Message) -> None:
         """A client asks for something that changes the cluster, or takes from the log."""
-        fields = _shortened(msgspec.json.encode(msgspec.structs.asdict(message), enc_hook=str).decode())
+        said = shown_changes(message) if isinstance(message, ChangeUsers) else msgspec.structs.asdict(message)
+        fields = _shortened(msgspec.json.encode(said, enc_hook=str).decode())
         self._write("asked", connection, {"request": type(message).__name__, "fields": fields})
+
+    def denied(self, connection: Connection, message: Message, error: IthacaError) -> None:
+        """A client asks for something that it has no right to; the connection goes on."""
+        more = {"request": type(message).__name__, "error": type(error).__name__, "why": _shortened(str(error))}
+        self._write("denied", connection, more)
 
     def _write(self, event: str, connection: Connection, more: dict[str, Any]) -> None:
         time = datetime.fromtimestamp(wall_us() / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        who = None if connection.identity is None else str(connection.identity)
+        caller = connection.caller
+        by_token = None if caller is None or not caller.name else f"user {caller.name} by token"
+        who = by_token if connection.identity is None else str(connection.identity)
         line = {"time": time, "server": self._server, "event": event, "who": who, "from": connection.name, **more}
         data = msgspec.json.encode(line) + b"\n"
         try:

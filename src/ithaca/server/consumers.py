@@ -1,4 +1,5 @@
-"""What a leader does for named consumers, the same in every engine: changes are gathered, idle ones expire.
+"""What a leader does for named consumers, the same in every engine: changes are gathered, idle ones expire, members of
+groups are told which parts are theirs.
 
 Whatever clients ask for while one entry is under way goes into the next one together. So many that commit often cost
 the group no more entries than a few.
@@ -8,9 +9,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from itertools import islice
 from typing import Any
 
+from ithaca.consumers.groups import GroupBook
 from ithaca.consumers.idle import IdleConsumers
 from ithaca.consumers.lagging import ConsumerLag, TailTimes
 from ithaca.consumers.limits import (
@@ -20,11 +21,13 @@ from ithaca.consumers.limits import (
     CONSUMERS_SHOWN_MAX,
     CONSUMERS_WAITING_MAX,
 )
-from ithaca.consumers.table import ConsumerChanges, ConsumerTable
+from ithaca.consumers.table import ConsumerChanges, ConsumerTable, page
 from ithaca.model.consumers import CommitPosition, ConsumerCommand, ConsumerOutcome
 from ithaca.model.errors import IthacaError, Overloaded, Unavailable
-from ithaca.model.limits import CONSUMER_COMMANDS_MAX, NAMES_ANSWERED_MAX
-from ithaca.protocol.consumers import ConsumersAre, GetConsumers
+from ithaca.model.limits import CONSUMER_COMMANDS_MAX
+from ithaca.protocol.codec import Received
+from ithaca.protocol.consumers import BeatGroup, ConsumersAre, GetConsumers, GetGroup, GroupBeaten, GroupIs
+from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import monotonic_s
 from ithaca.runtime.raft.ports import Waiter
 
@@ -35,6 +38,10 @@ Propose = Callable[
     [ConsumerChanges, Callable[[tuple[ConsumerOutcome, ...]], None], Callable[[IthacaError], None]], None
 ]
 """Has an entry agreed on: calls one of the two, perhaps from within Raft."""
+
+
+Question = GetConsumers | BeatGroup | GetGroup
+"""What a leader is asked that changes nothing that is agreed on."""
 
 
 class ConsumerDesk:
@@ -55,6 +62,7 @@ class ConsumerDesk:
         self._is_planned = False
         self._tails = TailTimes()
         self._recent = RecentConsumers()
+        self._groups: GroupBook | None = None
         self._idle: IdleConsumers | None = None
         self._look_timer: asyncio.TimerHandle | None = None
 
@@ -62,13 +70,15 @@ class ConsumerDesk:
 
     def begin(self) -> None:
         """This server leads, and may propose."""
+        if self._groups is None:
+            self._groups = GroupBook(monotonic_s())
         if self._idle_s is not None and self._idle is None:
             self._idle = IdleConsumers(self._idle_s)
             self._look()
 
     def end(self) -> None:
         """It does not any more: what was not proposed yet was not done, and whoever asked is told."""
-        self._idle = None
+        self._groups = self._idle = None
         if self._look_timer is not None:
             self._look_timer.cancel()
             self._look_timer = None
@@ -90,9 +100,26 @@ class ConsumerDesk:
         self._waiting_count += len(commands)
         self._plan()
 
-    def listed(self, message: GetConsumers) -> ConsumersAre:
-        """A page of the list, as it is agreed on here."""
-        return ConsumersAre(self._time_us(), tuple(islice(self._table().after(message.after), NAMES_ANSWERED_MAX)))
+    def answer(self, connection: Connection, request: Received, question: Question) -> None:
+        """Say what is agreed on, or what a member of a group is to do.
+
+        It is called once Raft has confirmed that this server led when the question had come.
+        """
+        try:
+            connection.answer(request, self._told(question))
+        except IthacaError as error:
+            connection.fail(request, error)
+
+    def _told(self, question: Question) -> ConsumersAre | GroupBeaten | GroupIs:
+        if self._groups is None:
+            raise Unavailable("this server does not lead any more: ask who does")
+        match question:
+            case GetConsumers(after):
+                return ConsumersAre(self._time_us(), page(self._table().after(after)))
+            case BeatGroup(beat):
+                return GroupBeaten(self._groups.beat(self._table(), beat, monotonic_s()))
+            case GetGroup(name):
+                return GroupIs(self._groups.members(self._table(), name, monotonic_s()))
 
     # What others learn
 

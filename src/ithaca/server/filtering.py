@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ithaca.model.limits import DECOMPRESSED_BYTES_MAX, DELIVER_BYTES_MAX, FILTER_STEP_BYTES
 from ithaca.model.records import KeyFilter
 from ithaca.wire.batch import Batch, Columns
-from ithaca.wire.selection import Rows, fitting, matching, taken
+from ithaca.wire.selection import Rows, Within, fitting, matching, taken
 
 
 class Selected(NamedTuple):
@@ -57,7 +57,7 @@ class Filtering:
         self._turn = asyncio.Lock()
         self._step_bytes = 0
 
-    async def select(self, batch: Batch, low: int, high: int, key_filter: KeyFilter) -> Selected | None:
+    async def select(self, batch: Batch, low: int, high: int, key_filter: KeyFilter | Within) -> Selected | None:
         """The next records among `[low, high)` that the filter selects, in one delivery; None when there are none."""
         if not batch.has_keys:
             return None
@@ -73,7 +73,7 @@ class Filtering:
         return found
 
     async def _in_thread(
-        self, batch: Batch, low: int, high: int, key_filter: KeyFilter
+        self, batch: Batch, low: int, high: int, key_filter: KeyFilter | Within
     ) -> tuple[Columns, Selected | None]:
         """Wait for this stream's turn, which lasts until the thread is done, whoever still waits for it."""
         await self._turn.acquire()
@@ -94,14 +94,15 @@ def _kept_bytes(batch: Batch) -> int:
 
 
 def _selected(
-    batch: Batch, columns: Columns | None, low: int, high: int, key_filter: KeyFilter
+    batch: Batch, columns: Columns | None, low: int, high: int, key_filter: KeyFilter | Within
 ) -> tuple[Columns, Selected | None]:
     if columns is None:
         columns = batch.columns()
     rows = matching(columns, low, high, key_filter)
     if not len(rows):
         return columns, None
-    if len(rows) == high - low:
+    # A batch goes out as it is only if whoever gets it may see all of it, and not just these rows.
+    if len(rows) == high - low and (high - low == batch.count or not isinstance(key_filter, Within)):
         return columns, Selected(batch, None, high)
     fit = fitting(columns, rows, DELIVER_BYTES_MAX)
     stop = high if fit >= len(rows) else int(rows[fit])

@@ -12,6 +12,7 @@ from ithaca.model.view import Address
 from ithaca.runtime.listener import Accept, HttpAnswer, Listener, listen
 from ithaca.server.greeter import Greeter
 from ithaca.server.status import answer_http
+from ithaca.server.users.gate import UserGate
 from ithaca.storage.directory_lock import take_lock
 from ithaca.storage.disk import Disk, OsDisk, OsFile
 
@@ -77,8 +78,11 @@ class LivingServer(ABC):
         accept: Accept,
         registry: CollectorRegistry | None = None,
         on_refused: Callable[[IthacaError], None] | None = None,
+        gate: UserGate | None = None,
     ) -> Listener:
         """Take connections and HTTP requests from now on, with the metrics of this registry."""
+        greeter.check_users(gate)
+        audit = greeter.audit() if gate is None or gate.audit is None else gate.audit
 
         def http(path: str) -> HttpAnswer | None:
             return answer_http(path, lambda: greeter.told(self.status()), registry)
@@ -90,7 +94,8 @@ class LivingServer(ABC):
             http=http,
             on_refused=on_refused,
             guard=greeter.guard,
-            audit=greeter.audit(),
+            audit=audit,
+            gate=gate,
         )
         return self._listener
 

@@ -8,6 +8,7 @@ from ithaca.model.records import Buffer, KeyFilter
 from ithaca.runtime.connection import Connection
 from ithaca.server.filtering import Filtering
 from ithaca.wire.batch import Batch
+from ithaca.wire.selection import Within
 
 Item = TypeVar("Item")
 
@@ -32,7 +33,7 @@ class Selecting(Generic[Item]):
     def __init__(
         self,
         filtering: Filtering,
-        where: KeyFilter,
+        where: KeyFilter | Within,
         connection: Connection,
         say: Callable[[list[Item], list[Buffer], int], None],
     ) -> None:

@@ -14,13 +14,16 @@ from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPla
 from ithaca.model.config.failures import NO_ACTION, FailurePolicy
 from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
-from ithaca.model.limits import KIB, RAFT_APPEND_ENTRIES_MAX
+from ithaca.model.limits import KIB
 from ithaca.model.quorum import shard_f
 from ithaca.model.records import Compression, Retention
 from ithaca.model.view import Address
 from ithaca.proof import payload
 from ithaca.raft.events import Settings
+from ithaca.raft.limits import RAFT_APPEND_ENTRIES_MAX
 from ithaca.sim.clients.consumers import with_consumers
+from ithaca.sim.clients.groups import with_groups
+from ithaca.sim.clients.outsiders import SimulatedUsers, with_users
 from ithaca.sim.engine import simulated
 from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.faults.running import RUNNING_FAULTS
@@ -135,6 +138,10 @@ class Configuration:
     """Clients that do as Spark's sink does (`sim.clients.spark_drivers`)."""
     consumers: int = 0
     """Programs of one named consumer (`sim.clients.consumers`)."""
+    users: bool = False
+    """Whether the cluster has users, some of whom may do little (`sim.clients.outsiders`)."""
+    group_members: int = 0
+    """Programs that are members of one group (`sim.clients.groups`)."""
     flood: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
     slots: SlotSettings = USUAL_SLOTS
@@ -159,6 +166,7 @@ class Configuration:
             order_interval_us=self.order_interval_us,
             segment_bytes=self.segment_bytes,
             slots=self.slots,
+            users=SimulatedUsers() if self.users else None,
             orderers=(
                 *(OrdererPlace(server, place()) for server in range(1, self.orderers + 1)),
                 *(
@@ -212,7 +220,8 @@ def configuration_of(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Configur
     True
     """
     added = simulated(engine)
-    return with_consumers(added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults))))
+    drawn = added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults)))
+    return with_users(with_groups(with_consumers(drawn)))
 
 
 def _shared(seed: int, engine: EngineName, kinds: tuple[str, ...]) -> Configuration:

@@ -8,7 +8,6 @@ import errno
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ithaca.model.engine import DEFAULT_ENGINE
 from ithaca.model.errors import (
     AddressInUse,
     Corrupt,
@@ -103,10 +102,8 @@ def is_explained(host: Host, error: Exception) -> bool:
         return host.was_flipped
     if isinstance(error, StorageFull) or number == errno.ENOSPC:
         return host.disk.lacked_space
-    if isinstance(error, WrongLane):  # its lane was closed, and it cannot go on as its next boot
-        configuration = host.world.configuration
-        is_masked = configuration.failures.action != "none" or configuration.masking
-        return host.disk.lacked_space or (configuration.engine != DEFAULT_ENGINE and is_masked)
+    if isinstance(error, WrongLane):  # its lane was closed, and it cannot write down that it goes on as its next boot
+        return host.disk.lacked_space
     if isinstance(error, InvalidInput):  # it forgot how often it was started
         return host.disks > 1
     return False

@@ -69,7 +69,8 @@ class Host:
         self.was_flipped = False
         """A bit of its present disk was flipped."""
         self.flip_is_hidden = False
-        """It has lost its power since: what was said of syncs, which tells damage from what was torn, may be gone."""
+        """It has lost its power since, or just before: what was said of syncs, which tells damage from what was torn,
+        may be gone."""
         self.must_restart = True
         self.is_retired = False
         """Whether nobody will start it again."""
@@ -86,6 +87,7 @@ class Host:
         """Damage a byte of its disk."""
         self.disk.flip_bit(path, offset, bit)
         self.was_flipped = True
+        self.flip_is_hidden = self.flip_is_hidden or self.address in self.world.network.dark_hosts
         self.world.count("bit flipped")
 
     def replace_disk(self) -> None:

@@ -9,6 +9,7 @@ import inspect
 from asyncio import events
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor
+from contextlib import suppress
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
@@ -17,6 +18,9 @@ from ithaca.sim.scheduler import NS_PER_S, Planned
 
 if TYPE_CHECKING:
     from ithaca.sim.process import Process
+
+_CLOSES_MAX = 20
+"""What waits again while it is closed has to be closed again."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -180,6 +184,20 @@ class SimLoop(asyncio.AbstractEventLoop):
             if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 coroutine.close()
         self._main = None
+
+    def close_suspended(self) -> None:
+        """Its world is over: close what still waits, and nobody hears what it says.
+
+        Each task from its outermost coroutine on. The collector begins with any of those that wait for one another, and
+        Python 3.11 crashes if what that one lets go of on its way ends the task around it.
+        """
+        for task in list(self._tasks):
+            coroutine = task.get_coro()
+            for _ in range(_CLOSES_MAX):
+                if not inspect.iscoroutine(coroutine) or inspect.getcoroutinestate(coroutine) != inspect.CORO_SUSPENDED:
+                    break
+                with suppress(Exception, asyncio.CancelledError):
+                    coroutine.close()
 
 
 def _give(future: "asyncio.Future[T]", result: T) -> None:

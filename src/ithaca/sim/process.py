@@ -74,6 +74,9 @@ class SimMachine(machine.Machine):
     def process_id(self) -> int:
         return 1
 
+    def is_near(self, host: str) -> bool:
+        return True  # nobody listens to a simulated network
+
     def descriptors_max(self) -> int:
         return 1 << 20
 
@@ -82,6 +85,9 @@ class SimMachine(machine.Machine):
 
     def name(self) -> str:
         return "simulated"  # all hosts are one machine to those who look for files
+
+    def host(self) -> str:
+        return self.process_name
 
     def place_of(self, directory: str) -> tuple[str, int, int]:
         return directory, 0, self._process.disk_number(directory.split("/")[1])

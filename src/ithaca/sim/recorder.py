@@ -37,6 +37,8 @@ class Recorder:
         self.acknowledged = 0
         """Records."""
         self.last_position = 0
+        self.last_record = 0
+        """Where positions may be empty, a publication of nothing is behind some at which no record is."""
         self.placed: dict[Id, tuple[int, int]] = {}
         """Records that were acknowledged: their shards and positions."""
         self.trimmed = 0
@@ -85,6 +87,7 @@ class Recorder:
         for row in range(count):
             self.placed[session, seq + row] = (receipt.shard, receipt.position + row)
         self.last_position = max(self.last_position, receipt.position + count - 1)
+        self.last_record = max(self.last_record, receipt.position + count - 1)
         return receipt
 
     def _close(self, who: Process, asked: Append, outcome: Outcome, receipt: Receipt | None) -> None:
@@ -119,6 +122,8 @@ class Recorder:
                 self.placed.update(((session, seq + row), (shards[at], position + row)) for row in range(count))
             position += count
         self.last_position = max(self.last_position, position - 1)
+        if parts:
+            self.last_record = max(self.last_record, position - 1)
         return published
 
     def _published(

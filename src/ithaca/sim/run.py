@@ -121,7 +121,8 @@ class _Run:
 
     def _look_at_trims(self) -> None:
         """Once all replicas know of a trim, nobody is given any more what it took."""
-        world, replicas = self._world, self._world.replicas()
+        world = self._world
+        replicas = [*world.replicas(), *world.simulation.former()]
         if all(host.is_up for host in replicas):
             for trim in list(world.recorder.unseen):
                 if all(world.simulation.knows_trim(host, trim.before) for host in replicas):
@@ -161,6 +162,7 @@ class _Run:
         self._converge("orderers are those that were asked for", world.members.are_as_wanted)
         self._converge("readers have everything", lambda: all(each.has_all for each in world.readers))
         self._converge("consumers have everything", lambda: all(each.has_all for each in world.consumers))
+        self._converge("groups have everything", lambda: all(each.has_all for each in world.grouped))
         for wanted, is_so in world.simulation.converge():
             self._converge(wanted, is_so)
 

@@ -26,6 +26,8 @@ from ithaca.server.options import ServerOptions
 from ithaca.server.process import CLEAN, FENCED, Server, serve, status_of
 from ithaca.sim.clients.administrator import Administrator
 from ithaca.sim.clients.consumers import Consuming, Ledger
+from ithaca.sim.clients.groups import Grouped, GroupLedger
+from ithaca.sim.clients.outsiders import Outsider
 from ithaca.sim.clients.producers import Producer
 from ithaca.sim.clients.readers import Reader
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
@@ -111,7 +113,10 @@ class World:
         self._roles += self.simulation.clients()
         ledger = Ledger()
         self.consumers = [Consuming(self, number, ledger) for number in range(configuration.consumers)]
-        self._roles += self.consumers
+        group = GroupLedger()
+        self.grouped = [Grouped(self, number, group) for number in range(configuration.group_members)]
+        self._roles += [*self.consumers, *self.grouped]
+        self._roles += [Outsider(self)] if configuration.users else []
         self.clients: list[Host] = []
         self.have_clients(self._roles)
         self.is_loaded = True
@@ -360,6 +365,8 @@ class World:
         for handle in self.handles:
             self.simulation.let_go(handle)
         self.handles.clear()
-        self._graveyard.clear()
         self.network.clear()
         self.scheduler.clear()
+        for process in self._graveyard:
+            process.loop.close_suspended()
+        self._graveyard.clear()

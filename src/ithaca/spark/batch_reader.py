@@ -6,9 +6,10 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from ithaca.engines.tasks import extents_of
+from ithaca.spark.admission import size_of
 from ithaca.spark.filters import Pushed, push
 from ithaca.spark.options import ReadOptions
-from ithaca.spark.planning import LogPartition, plan
+from ithaca.spark.planning import LogPartition, plan, task_records
 from ithaca.spark.reading import read_partition
 from ithaca.spark.target import bounds, driver_log, shards_of
 
@@ -26,7 +27,9 @@ class TableReader(DataSourceReader):
             start, stop = self._pushed.narrow(*bounds(log, options))
             shards = shards_of(log) if options.split == "shard" else None
             wanted = self._pushed.wanted(options.key_filter)
-            return list(plan(start, stop, options, wanted, shards, extents_of(log)))
+            extents = extents_of(log)
+            most = task_records(start, stop, options, lambda position: size_of(log, position))
+            return list(plan(start, stop, options, wanted, shards, extents, max_records=most))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if isinstance(partition, LogPartition):

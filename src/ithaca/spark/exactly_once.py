@@ -51,7 +51,7 @@ class ExactlyOnce(Delivery):
     def write(self, rows: Iterator[Any]) -> Written:
         target = self._options.target
         query = self._query() if self._is_stream else ""
-        with BatchPart(target.bootstrap, timeout=target.timeout_s, tls=target.tls) as part:
+        with BatchPart(target.bootstrap, timeout=target.timeout_s, tls=target.tls, token=target.token) as part:
             for batch in log_batches(rows, self._options.batch_bytes, self._options.compression):
                 part.put(batch)
             finished = part.finish(self._options.part_ttl_s)
@@ -85,7 +85,7 @@ class ExactlyOnce(Delivery):
 
     def _connected(self) -> ithaca.ClusterLog:
         target = self._options.target
-        return ithaca.connect(target.bootstrap, timeout=target.timeout_s, tls=target.tls)
+        return ithaca.connect(target.bootstrap, timeout=target.timeout_s, tls=target.tls, token=target.token)
 
     def _query(self) -> str:
         context = TaskContext.get()

@@ -2,8 +2,12 @@
 
 from ithaca.model.limits import MIB
 
-SPARK_PARTITION_RECORDS = 1 << 16
-"""Records of one Spark task, unless an option says otherwise."""
+SPARK_PARTITION_BYTES = 32 * MIB
+"""About what one Spark task reads, unless an option says otherwise: worth its start, and little enough that all cores
+have one.
+"""
+SPARK_PARTITION_RECORDS = 1 << 20
+"""Records of one Spark task, however small they are."""
 SPARK_BATCH_BYTES = MIB
 """About what one Arrow batch has that Spark is handed: smaller ones are joined."""
 SPARK_CHUNK_BYTES = 4 * MIB

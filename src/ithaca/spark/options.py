@@ -3,19 +3,22 @@
 Everything that can be seen from the options alone is found here, in the driver, before anything is connected.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 
 from ithaca.model.config.toml_lines import did_you_mean
+from ithaca.model.consumers import check_consumer_name
 from ithaca.model.errors import InvalidInput
 from ithaca.model.limits import BATCH_BYTES_MAX, PART_TTL_S_MAX, PART_TTL_S_MIN
 from ithaca.model.paths import local_path
 from ithaca.model.records import KeyFilter
 from ithaca.model.security.tls import TLS, tls_from_environment
+from ithaca.model.security.token import TOKEN_FILE, read_token
 from ithaca.model.units import parse_duration
-from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_PART_TTL_S, SPARK_PARTITION_RECORDS
+from ithaca.spark.limits import SPARK_BATCH_BYTES, SPARK_PART_TTL_S, SPARK_PARTITION_BYTES, SPARK_PARTITION_RECORDS
 
 Where = Literal["table", "stream", "sink"]
 Edge = int | Literal["earliest", "latest"] | datetime
@@ -24,19 +27,20 @@ Split = Literal["position", "shard"]
 Delivery = Literal["atLeastOnce", "exactlyOnce"]
 Parsed = TypeVar("Parsed")
 
-TARGET: Final = ("bootstrap", "path", "timeout", "tlsAuthority", "tlsCertificate", "tlsKey")
+TARGET: Final = ("bootstrap", "path", "timeout", "tlsAuthority", "tlsCertificate", "tlsKey", "tokenFile")
 SOURCE: Final = (
     "startingOffsets",
     "startingTimestamp",
     "minPartitions",
     "maxRecordsPerPartition",
+    "maxBytesPerPartition",
     "split",
     "failOnDataLoss",
     "keyFilter",
     "localReads",
 )
 TABLE: Final = (*TARGET, *SOURCE, "endingOffsets", "endingTimestamp", "asOf", "pushFilters")
-STREAM: Final = (*TARGET, *SOURCE, "maxOffsetsPerTrigger", "maxBytesPerTrigger")
+STREAM: Final = (*TARGET, *SOURCE, "maxOffsetsPerTrigger", "maxBytesPerTrigger", "consumer")
 SINK: Final = (*TARGET, "delivery", "writerId", "batchId", "compression", "batchBytes", "partTtl")
 NAMES: Final[dict[Where, tuple[str, ...]]] = {"table": TABLE, "stream": STREAM, "sink": SINK}
 DELIVERIES: Final = ("exactlyOnce", "atLeastOnce")
@@ -57,6 +61,13 @@ class Target:
     """Whether tasks open the files of replicas on their own machine."""
     tls: TLS | None = None
     """What protects connections: files that are on the driver and on all executors."""
+    token_file: str = ""
+    """Where the user's token is, on the driver and on all executors: the token itself is in no plan."""
+
+    @property
+    def token(self) -> str | None:
+        """The user's token, read where it is needed; None where nothing says where it is."""
+        return read_token(self.token_file) if self.token_file else None
 
     def __str__(self) -> str:
         return self.bootstrap or self.path
@@ -72,12 +83,16 @@ class ReadOptions:
     is_as_of: bool = False
     min_partitions: int = 1
     max_records: int = SPARK_PARTITION_RECORDS
+    max_bytes: int | None = SPARK_PARTITION_BYTES
+    """Of keys and values, about; None where records alone are counted."""
     split: Split = "position"
     fail_on_data_loss: bool = True
     key_filter: KeyFilter | None = None
     push_filters: bool = False
     trigger_records: int | None = None
     trigger_bytes: int | None = None
+    consumer: str | None = None
+    """The named consumer that shows how far a stream is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +183,7 @@ def target_of(options: Options) -> Target:
         timeout_s=30.0 if timeout_s is None else timeout_s,
         local_reads=options.truth("localReads", True),
         tls=_tls_of(options) if which == "bootstrap" else None,
+        token_file=(options.text("tokenFile") or os.environ.get(TOKEN_FILE) or "") if which == "bootstrap" else "",
     )
 
 
@@ -259,20 +275,34 @@ def read_options(options: Options, where: Literal["table", "stream"]) -> ReadOpt
         raise InvalidInput(f"startingOffsets is {start}, which is after the end, {stop}")
     if isinstance(start, datetime) and isinstance(stop, datetime) and start > stop:
         raise InvalidInput(f"startingTimestamp is {start.isoformat()}, which is after the end, {stop.isoformat()}")
+    max_records = options.count("maxRecordsPerPartition")
     return ReadOptions(
         target=target_of(options),
         start=start,
         stop=stop,
         is_as_of=is_as_of,
         min_partitions=options.count("minPartitions") or 1,
-        max_records=options.count("maxRecordsPerPartition") or SPARK_PARTITION_RECORDS,
+        max_records=max_records or SPARK_PARTITION_RECORDS,
+        max_bytes=options.count("maxBytesPerPartition") or (None if max_records else SPARK_PARTITION_BYTES),
         split="shard" if options.choice("split", ("position", "shard")) == "shard" else "position",
         fail_on_data_loss=options.truth("failOnDataLoss", True),
         key_filter=options.parsed("keyFilter", parse_key_filter, _A_FILTER),
         push_filters=is_table and options.truth("pushFilters", False),
         trigger_records=None if is_table else options.count("maxOffsetsPerTrigger"),
         trigger_bytes=None if is_table else options.count("maxBytesPerTrigger"),
+        consumer=None if is_table else _consumer(options),
     )
+
+
+def _consumer(options: Options) -> str | None:
+    name = options.text("consumer")
+    if name is not None:
+        check_consumer_name(name)
+        if options.text("path") is not None:
+            raise InvalidInput(
+                f"consumer is {name!r}, and a directory is opened to be read only: a cluster shows how far a query is"
+            )
+    return name
 
 
 def write_options(options: Options, *, is_stream: bool = False) -> WriteOptions:

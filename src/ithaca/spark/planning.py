@@ -2,17 +2,23 @@
 
 Because a position says where a record is in the total order, a range can be cut anywhere, whatever shards hold it:
 partition k is globally before partition k+1. Where positions are dense, they alone say where to cut; elsewhere the
-engine says how many records there are (`EngineLog.extents`), so that a partition of empty positions is none.
+engine says how many records there are (`EngineLog.extents`), so that a partition of empty positions is none. How large
+records are is asked of a few of them, and what was written never changes: so that is the same each time, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
 from ithaca.engines.tasks import Extents
+from ithaca.model.limits import RECORD_BYTES_MAX
 from ithaca.model.records import KeyFilter
+from ithaca.spark.limits import SPARK_SIZE_SAMPLES
 from ithaca.spark.options import ReadOptions, Target
+
+_SAMPLED_POSITIONS = 256
+"""One record is looked at for so many positions of a range: a small micro-batch is planned after one look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,19 @@ def cut_counted(
     return [(extent.start, extent.stop) for extent in found if extent.records]
 
 
+def task_records(start: int, stop: int, options: ReadOptions, size: Callable[[int], int]) -> int:
+    """At most so many records of the range for one task: those that have about `maxBytesPerPartition`.
+
+    `size` tells how large the record at a position, or the next one, is; a few are looked at, spread over the range.
+    """
+    if options.max_bytes is None or (stop - start) * RECORD_BYTES_MAX <= options.max_bytes:
+        return options.max_records
+    samples = min(SPARK_SIZE_SAMPLES, 1 + (stop - start) // _SAMPLED_POSITIONS)
+    sizes = [size(start + (stop - start) * sample // samples) for sample in range(samples)]
+    total = sum(sizes)
+    return max(1, min(options.max_records, options.max_bytes * samples // total)) if total else options.max_records
+
+
 def plan(
     start: int,
     stop: int,
@@ -75,18 +94,21 @@ def plan(
     wanted: Wanted,
     shards: Sequence[int] | None = None,
     extents: Extents | None = None,
+    *,
+    max_records: int,
 ) -> list[LogPartition]:
-    """The partitions of a range; with `shards`, those of each shard apart, one shard after the other.
+    """The partitions of a range, none with more than `max_records`; with `shards`, those of each shard apart, one shard
+    after the other.
 
     `extents` counts records where positions are not dense.
     """
 
     def parts(wanted: Wanted, min_parts: int) -> list[LogPartition]:
         if extents is None:
-            ranges = cut(start, stop, min_parts=min_parts, max_records=options.max_records)
+            ranges = cut(start, stop, min_parts=min_parts, max_records=max_records)
         else:
             ranges = cut_counted(
-                start, stop, extents, min_parts=min_parts, max_records=options.max_records, shards=wanted.shards
+                start, stop, extents, min_parts=min_parts, max_records=max_records, shards=wanted.shards
             )
         return [LogPartition(options.target, low, high, wanted, options.fail_on_data_loss) for low, high in ranges]
 

@@ -48,6 +48,7 @@ def _chunks(partition: LogPartition, start: int, stop: int) -> Iterator[list[Pos
         timeout=target.timeout_s,
         local=target.local_reads,
         tls=target.tls,
+        token=target.token,
     ) as scan:
         yield from scan
 

@@ -54,7 +54,7 @@ class AtLeastOnce(Delivery):
     def write(self, rows: Iterator[Any]) -> Written:
         options = self._options
         target = options.target
-        with BatchAppends(target.bootstrap, timeout=target.timeout_s, tls=target.tls) as appends:
+        with BatchAppends(target.bootstrap, timeout=target.timeout_s, tls=target.tls, token=target.token) as appends:
             for batch in log_batches(rows, options.batch_bytes, options.compression):
                 appends.put(batch)
             return Written(sum(receipt.count for receipt in appends.finish()))

@@ -20,8 +20,9 @@ from ithaca.engines.tasks import extents_of
 from ithaca.model.errors import InvalidInput, NotWritten
 from ithaca.model.interface import Log
 from ithaca.spark.admission import admitted, dense, size_of
+from ithaca.spark.mirroring import ConsumerMirror
 from ithaca.spark.options import ReadOptions
-from ithaca.spark.planning import LogPartition, Wanted, plan
+from ithaca.spark.planning import LogPartition, Wanted, plan, task_records
 from ithaca.spark.reading import read_partition
 from ithaca.spark.target import check_start, open_log, position_of, shards_of
 
@@ -34,6 +35,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._handle: Log | None = None
+        self._mirror = None if options.consumer is None else ConsumerMirror(options.consumer)
         self._target: int | None = None
         """Where a query ends that is to process what is there now."""
 
@@ -106,6 +108,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> Offset:  # noqa: N802 (Spark's name)
         return _offset(self._log.tail())
 
+    def commit(self, end: Offset) -> None:
+        """What Spark says once a batch is done: the position that a named consumer shows, if one was asked for."""
+        if self._mirror is not None:
+            self._mirror.move(lambda: self._log, _position(end))
+
     # Partitions
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
@@ -113,9 +120,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if low >= high:
             return []
         options = self._options
-        check_start(self._log, low, options.fail_on_data_loss)
-        shards = shards_of(self._log) if options.split == "shard" else None
-        return list(plan(low, high, options, Wanted(options.key_filter), shards, extents_of(self._log)))
+        log = self._log
+        check_start(log, low, options.fail_on_data_loss)
+        shards = shards_of(log) if options.split == "shard" else None
+        extents = extents_of(log)
+        most = task_records(low, high, options, lambda position: size_of(log, position))
+        return list(plan(low, high, options, Wanted(options.key_filter), shards, extents, max_records=most))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if isinstance(partition, LogPartition):

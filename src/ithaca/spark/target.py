@@ -15,7 +15,8 @@ def open_log(target: Target) -> Log:
     """The log, to be read; in a driver an answer is wanted soon, even if it is that nobody is there."""
     if target.path:
         return ithaca.open(target.path, mode="r")
-    return ithaca.connect(target.bootstrap, timeout=min(target.timeout_s, SPARK_DRIVER_TIMEOUT_S), tls=target.tls)
+    timeout_s = min(target.timeout_s, SPARK_DRIVER_TIMEOUT_S)
+    return ithaca.connect(target.bootstrap, timeout=timeout_s, tls=target.tls, token=target.token)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from ithaca.cluster.certs.local import secured
 from ithaca.cluster.layout import bootstrap_of, servers_of, spares_of
 from ithaca.cluster.limits import CLUSTER_START_TIMEOUT_S
 from ithaca.cluster.local import FILE, Wanted, refuse_difference
+from ithaca.cluster.operator_token import with_users
 from ithaca.cluster.orderers import remove_orderer_table
 from ithaca.cluster.ports import LOOPBACK, free_ports
 from ithaca.cluster.running import healthy
@@ -80,12 +81,16 @@ class Cluster:
         aggregators: int = 0,
         engine: EngineName | None = None,
         tls: bool = False,
+        users: bool = False,
     ) -> None:
         """`spares` wait to become replicas, named `spare-1` and so on; `failures` is what calls for them. With
-        `tls` the cluster has an authority of its own, and its property `tls` is what `ithaca.connect` needs."""
+        `tls` the cluster has an authority of its own, and its property `tls` is what `ithaca.connect` needs; with
+        `users` clients have rights of their own, and `token` is the operator's."""
         if directory is not None and (directory / FILE).exists():
             self.file: ClusterFile = load_cluster(directory / FILE)
-            wanted = Wanted(shards, replicas, orderers, None, durability, aggregators, engine, tls=tls or None)
+            wanted = Wanted(
+                shards, replicas, orderers, None, durability, aggregators, engine, tls=tls or None, users=users or None
+            )
             refuse_difference(directory, self.file, wanted)
         else:
             ports = free_ports(orderers + shards * replicas + aggregators + spares)
@@ -102,6 +107,7 @@ class Cluster:
             )
             self.file = shaped(shape, ports)
         self._wants_tls = tls
+        self._wants_users = users
         self._places = self._all_places()
         self._wanted_directory = directory
         self._running: dict[str, _Running] = {}
@@ -122,6 +128,11 @@ class Cluster:
     def tls(self) -> TLS | None:
         """What `ithaca.connect` needs beside that, once the cluster is started; None without TLS."""
         return self.file.client_tls
+
+    @property
+    def token(self) -> str | None:
+        """The operator's token, where the cluster has users and no TLS; None otherwise."""
+        return self.file.client_token
 
     @property
     def names(self) -> list[str]:
@@ -148,6 +159,8 @@ class Cluster:
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._wants_tls and self.file.tls is None:
                 self.file = secured(self.directory, self.file)
+            if self._wants_users and self.file.users is None:
+                self.file = with_users(self.directory, self.file)
             (self.directory / FILE).write_text(dump_cluster(self.file), encoding="utf-8")
             self._loop, self._closing = uvloop.new_event_loop(), False
             thread = threading.Thread(target=self._loop.run_forever, name="ithaca-testing", daemon=True)
@@ -202,7 +215,7 @@ class Cluster:
             self.start_server(name)
 
         async def register() -> None:
-            async with ithaca.aio.connect(self.bootstrap, tls=self.tls) as log:
+            async with ithaca.aio.connect(self.bootstrap, tls=self.tls, token=self.token) as log:
                 await log.admin.add_shard([str(each.address) for each in places], masking=masking, shard=number)
 
         self._run(register())
@@ -227,7 +240,7 @@ class Cluster:
         self.start_server(f"orderer-{place.server}")
 
         async def add() -> int:
-            async with ithaca.aio.connect(self.bootstrap, tls=self.tls) as log:
+            async with ithaca.aio.connect(self.bootstrap, tls=self.tls, token=self.token) as log:
                 return await log.admin.add_orderer(str(place.address))
 
         return self._run(add())
@@ -236,7 +249,7 @@ class Cluster:
         """Remove an orderer for good, and stop it if it runs."""
 
         async def remove() -> None:
-            async with ithaca.aio.connect(self.bootstrap, tls=self.tls) as log:
+            async with ithaca.aio.connect(self.bootstrap, tls=self.tls, token=self.token) as log:
                 await log.admin.remove_orderer(server)
 
         self._run(remove())

@@ -8,7 +8,8 @@ Read `plan` first (what is broken when; pure), then `run`, which does it, and `o
 `cluster_under_test` is the cluster, of any engine: its directory, its `keeper` (a process with the supervisor of
 `ithaca up`), how it is. Between the servers, and between them and their clients, is `proxy`, our own network; under the
 servers are `disks`, if a disk is to fail. `faults` has the faults, `clients` those who use the cluster meanwhile;
-`crowd` keeps them running, and `sightings` are records as they write them down.
+`crowd` keeps them running, `people` makes them users if the cluster has some, and `sightings` are records as they write
+them down.
 
 `soak` is another kind of run: no faults to survive, but a year's wear in an hour.
 

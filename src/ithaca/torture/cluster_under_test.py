@@ -26,6 +26,7 @@ from ithaca.cluster.certs.local import secured
 from ithaca.cluster.layout import bootstrap_of, serve_command, servers_of, spares_of
 from ithaca.cluster.limits import SERVER_STOP_TIMEOUT_S
 from ithaca.cluster.log_files import open_log
+from ithaca.cluster.operator_token import with_users
 from ithaca.cluster.ports import free_ports
 from ithaca.cluster.running import SUPERVISOR_LOG
 from ithaca.cluster.state import ChildState, load_state
@@ -37,6 +38,7 @@ from ithaca.model.config.text import dump_cluster
 from ithaca.model.health import ServerStatus
 from ithaca.model.limits import MIB
 from ithaca.model.security.tls import VARIABLES
+from ithaca.model.security.token import TOKEN_FILE
 from ithaca.model.server_place import ServerPlace
 from ithaca.server.process import SUPERVISOR
 from ithaca.torture.keeper import save_programs
@@ -88,6 +90,10 @@ class ClusterUnderTest:
             assert self.file.client_tls is not None
             # Clients are processes of their own, and this one asks, too: all of them learn it by the environment.
             os.environ.update(zip(VARIABLES, self.file.client_tls.files, strict=True))
+        if self.shape.users:
+            self.file = with_users(self.directory, self.file)
+            if self.file.users is not None and not self.file.are_servers_certified:
+                os.environ[TOKEN_FILE] = self.file.users.secret_path
         (self.directory / "cluster.toml").write_text(dump_cluster(self.file), encoding="utf-8")
         save_programs(self.directory, [self._program(place) for place in self.places.values()])
 

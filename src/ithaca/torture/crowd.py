@@ -2,19 +2,22 @@
 
 import asyncio
 import multiprocessing
+import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
-from ithaca.torture.clients import plain_producer, publisher, readers, session_producer
-from ithaca.torture.clients.client import CALLS, TIMEOUT_S, Behave, Errand, Finish, Progress, run_client
+from ithaca.torture.clients import consumers, outsider, plain_producer, publisher, readers, session_producer
+from ithaca.torture.clients.client import CALLS, TIMEOUT_S, Behave, Errand, Finish, Progress, Proof, run_client
 from ithaca.torture.cluster_under_test import POLL_S
+from ithaca.torture.people import CONSUMING, REVOKED
 
 FINISH_S = TIMEOUT_S + 60.0
 """How long a client may take to finish what it has begun."""
@@ -29,8 +32,12 @@ ROLES: Mapping[str, Behave] = {
     "follower": readers.follow,
     "parts": readers.follow_parts,
     "prober": readers.probe,
+    "outsider": outsider.intrude,
+    "consumer": consumers.consume,
+    "member": consumers.take_part,
 }
 PRODUCING = ("producer", "plain", "publisher")
+READING = tuple(role for role in ROLES if role not in (*PRODUCING, *CONSUMING))
 
 
 class ClientFailed(Exception):
@@ -45,13 +52,26 @@ class Cast:
     plain: int = 1
     rate: float = 3000.0
     publishers: int = 1
+    outsiders: int = 0
+    """Those who do what they may not, in a cluster that has users."""
+    consumers: int = 1
+    members: int = 3
+    """Of one group."""
+    writes: bool = True
+    """Whether those that consume write a record for each that they take, with their commit; a group, for even seeds."""
 
     def names(self) -> list[str]:
         """Each client's role and number within it."""
         producing = [f"producer-{number}" for number in range(1, self.producers + 1)]
         producing += [f"plain-{number}" for number in range(1, self.plain + 1)]
         publishing = [f"publisher-{number}" for number in range(1, self.publishers + 1)]
-        return [*producing, "follower-1", "parts-1", "prober-1", *publishing]
+        outside = [f"outsider-{number}" for number in range(1, self.outsiders + 1)]
+        return [*producing, "follower-1", "parts-1", "prober-1", *publishing, *self.consuming(), *outside]
+
+    def consuming(self) -> list[str]:
+        """Those that consume."""
+        consumers = [f"consumer-{number}" for number in range(1, self.consumers + 1)]
+        return [*consumers, *(f"member-{number}" for number in range(1, self.members + 1))]
 
 
 class _Actor(NamedTuple):
@@ -69,14 +89,18 @@ class Crowd:
         self._actors: dict[str, _Actor] = {}
         self._records: dict[str, int] = {}
         rate = cast.rate / (cast.producers + cast.plain)
+        writing = () if not cast.writes else CONSUMING if seed % 2 == 0 else ("consumer",)
         self._errands = [
-            Errand(name, number, 0, bootstrap, directory, seed, rate) for number, name in enumerate(cast.names(), 1)
+            Errand(name, number, 0, bootstrap, directory, seed, rate, _role(name) in writing)
+            for number, name in enumerate(cast.names(), 1)
         ]
 
-    def start(self) -> None:
+    def start(self, proofs: Mapping[str, Proof] = MappingProxyType({})) -> None:
+        """Start all, who prove who they are by these; those who are not among them need not."""
         self._directory.mkdir()
         for errand in self._errands:
-            self._start(errand)
+            own, revoked = proofs.get(errand.name, Proof()), proofs.get(REVOKED, Proof())
+            self._start(replace(errand, proof=own, revoked=revoked))
 
     def _start(self, errand: Errand) -> None:
         spawn = multiprocessing.get_context("spawn")
@@ -130,7 +154,7 @@ class Crowd:
             await asyncio.sleep(POLL_S)
 
     async def kill(self, name: str) -> int:
-        """SIGKILL to a producer in the middle of its appends, and start it again under its name."""
+        """SIGKILL to a client in the middle of what it does, and start it again under its name."""
         await self._begun([name])
         actor = self._actors[name]
         pid = actor.process.pid
@@ -141,12 +165,24 @@ class Crowd:
         self._start(replace(actor.errand, life=actor.errand.life + 1))
         return pid
 
-    async def finish(self, tail: int | None = None) -> None:
-        """Have the producers end or, when there is a tail to see, the readers; wait until they have."""
-        wanted = {name: actor for name, actor in self._actors.items() if (_role(name) in PRODUCING) == (tail is None)}
+    async def pause(self, name: str, seconds: float) -> int:
+        """SIGSTOP to a client, and SIGCONT after so long; its process id."""
+        await self._begun([name])
+        pid = self._actors[name].process.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        return pid
+
+    async def finish(self, roles: Collection[str], tail: int = 0) -> None:
+        """Have those of these roles end, once they have seen everything below `tail`; wait until they have."""
+        wanted = {name: actor for name, actor in self._actors.items() if _role(name) in roles}
         for name, actor in wanted.items():
             try:
-                actor.connection.send(Finish(tail or 0))
+                actor.connection.send(Finish(tail))
             except OSError:
                 raise ClientFailed(f"{name} is gone: {self._last_words(name)}") from None
         deadline = time.monotonic() + FINISH_S

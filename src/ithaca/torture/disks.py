@@ -14,6 +14,7 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,6 +29,8 @@ _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
 _EXT4_IOC_SHUTDOWN = 0x8004587D
 _NOTHING_MORE = struct.pack("I", 2)
 """Neither the log nor data is flushed."""
+BUSY_S = 10.0
+"""How long a disk may be busy after whoever used it was killed."""
 
 
 class LoopDisk:
@@ -55,7 +58,17 @@ class LoopDisk:
         _run("mount", "-o", "loop", str(self._image), str(self._mount))
 
     def unmount(self) -> None:
-        _run("umount", str(self._mount))
+        """Threads of a process that was killed may have files of it open for a moment yet: that is waited for."""
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                _run("umount", str(self._mount))
+            except subprocess.CalledProcessError as error:
+                if "busy" not in error.stderr or time.monotonic() > deadline:
+                    raise
+                time.sleep(BUSY_S / 100)
+            else:
+                return
 
     def lose_power(self) -> None:
         """From now on nothing reaches the disk; unmount and mount it to see what did."""

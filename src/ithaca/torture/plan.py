@@ -27,9 +27,9 @@ PAIR_CHANCE = 0.5
 OVERLAP_S = 1.0
 """The second strike of a round begins so much later, at most."""
 
-Aim = Literal["server", "replica", "group", "all", "producer"]
+Aim = Literal["server", "replica", "group", "all", "producer", "consumer"]
 """What a fault strikes: up to a group's limit of servers; one replica; a group as a whole, one server after the
-other; everything; a producer."""
+other; everything; a producer; a consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ class Targets:
     orderers: Group
     shards: tuple[Group, ...]
     producers: tuple[str, ...]
+    consumers: tuple[str, ...]
 
 
 def order_roles(orderers: int) -> tuple[str, ...]:
@@ -88,7 +89,9 @@ def order_roles(orderers: int) -> tuple[str, ...]:
     return ("leader", *(f"follower-{number}" for number in range(1, orderers)))
 
 
-def targets_of(*, orderers: int, shards: int, replicas: int, f: int, producers: Sequence[str]) -> Targets:
+def targets_of(
+    *, orderers: int, shards: int, replicas: int, f: int, producers: Sequence[str], consumers: Sequence[str] = ()
+) -> Targets:
     """The groups of a cluster of this shape."""
     return Targets(
         Group("orderers", order_roles(orderers), orderers - majority(orderers)),
@@ -97,6 +100,7 @@ def targets_of(*, orderers: int, shards: int, replicas: int, f: int, producers: 
             for shard in range(shards)
         ),
         tuple(producers),
+        tuple(consumers),
     )
 
 
@@ -158,6 +162,8 @@ def _groups(fault: Fault, targets: Targets) -> list[Group]:
         return [targets.orderers]
     if fault.aim == "producer":
         return [Group("producers", targets.producers, 1)] if targets.producers else []
+    if fault.aim == "consumer":
+        return [Group("consumers", targets.consumers, 1)] if targets.consumers else []
     if fault.aim == "replica":
         return [group for group in harmable if group != targets.orderers or not targets.shards]
     return harmable
@@ -185,5 +191,5 @@ def _chosen(chance: Random, fault: Fault, group: Group) -> tuple[str, ...]:
         return ()
     if fault.aim == "group":
         return (group.name,)
-    count = 1 if fault.aim in ("producer", "replica") else chance.randint(1, group.limit)
+    count = 1 if fault.aim in ("producer", "consumer", "replica") else chance.randint(1, group.limit)
     return tuple(chance.sample(group.servers, count))

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,12 +16,14 @@ from ithaca.model.engine import Feature
 from ithaca.model.interface.awaited import Admin, ClusterLog
 from ithaca.model.quorum import majority
 from ithaca.proof.history import Fault, HistoryWriter, Plan, Trim
-from ithaca.torture.clients.client import TIMEOUT_S, patient
+from ithaca.torture.clients.client import TIMEOUT_S, Proof, patient
+from ithaca.torture.clients.consumers import EVERYTHING
 from ithaca.torture.cluster_under_test import POLL_S, ClusterUnderTest, server_names
-from ithaca.torture.crowd import Cast, Crowd
+from ithaca.torture.crowd import PRODUCING, READING, Cast, Crowd
 from ithaca.torture.disks import LoopDisk
 from ithaca.torture.faults.catalogue import INJECTORS
 from ithaca.torture.faults.injectors import NotFired, Scene
+from ithaca.torture.people import CONSUMING, KNOWN_S, enlisted
 from ithaca.torture.plan import Strike, make_plan, rounds_of, targets_of
 from ithaca.torture.proxy import Network
 from ithaca.torture.sightings import range_of, seen
@@ -57,6 +59,7 @@ class Options:
             replicas=shape.replicas,
             f=shape.f,
             producers=[name for name in self.cast.names() if name.startswith("producer-")],
+            consumers=self.cast.consuming(),
         )
         return make_plan(self.seed, self.seconds, [INJECTORS[name].fault for name in self.faults], targets)
 
@@ -108,7 +111,7 @@ class Run:
             stack.push_async_callback(self._network.close)
             await self._start()
             stack.callback(self.crowd.close)
-            self.crowd.start()
+            self.crowd.start(await self._people())
             await self.crowd.begun()
             trimming = asyncio.create_task(self._trim(writer))
             stack.push_async_callback(_cancelled, trimming)
@@ -129,6 +132,16 @@ class Run:
         await self._network.start(self.cluster.routes)
         self.cluster.start()
         await self.cluster.healed()
+
+    async def _people(self) -> Mapping[str, Proof]:
+        """How each client proves who it is; in a cluster without users nobody does."""
+        if not self._options.shape.users:
+            return {}
+        async with self._connected() as log:
+            names = self._options.cast.names()
+            proofs = await enlisted(log.admin, self.cluster.directory, self.cluster.file, names)
+        await asyncio.sleep(KNOWN_S)
+        return proofs
 
     # Strikes
 
@@ -174,7 +187,7 @@ class Run:
         """Late in the run, give up what is oldest."""
         await asyncio.sleep(TRIM_AFTER * self._options.seconds)
         async with self._connected() as log:
-            before = await patient(lambda: self._oldest(log))
+            before = min(await patient(lambda: self._oldest(log)), await patient(lambda: self._consumed(log)))
             invoked = time.monotonic_ns()
             writer.write(Trim(invoked, None, before))
             await patient(lambda: log.trim(before))
@@ -194,16 +207,21 @@ class Run:
                     break
             return records.position
 
+    async def _consumed(self, log: ClusterLog) -> int:
+        """Everything below was committed by all consumers: who is behind what is trimmed would have to be reset."""
+        return min((position for each in await log.consumers() for position in each.positions), default=EVERYTHING)
+
     async def _rest(self, writer: HistoryWriter, trimming: "asyncio.Task[None]") -> None:
         """Let everybody finish, and read everything once more."""
         self._tell("the plan is done; waiting until everything is well and everybody has finished")
         await self.cluster.healed()
-        await self.crowd.finish()
+        await self.crowd.finish(PRODUCING)
         await trimming
         async with self._connected() as log:
-            tail = await log.tail()
+            await self.crowd.finish(CONSUMING, await log.tail())
+            tail = await log.tail()  # they may have written
             self._members = [self.cluster.name_of(each) for each in await self._storing(log.admin)]
-            await self.crowd.finish(tail)
+            await self.crowd.finish(READING, tail)
             await self._look(log, tail, writer)
         await self.cluster.healed()
 

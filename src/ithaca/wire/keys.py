@@ -66,6 +66,22 @@ def select(key_filter: KeyFilter, offsets: Offsets, data: Bytes, valid: NDArray[
     return rows[_same(key_filter.key, starts, data)]
 
 
+def are_all(key: bytes, offsets: Offsets, data: Bytes, valid: NDArray[np.bool_]) -> bool:
+    """Whether every row has this key, as in a batch of one object's records: told by one comparison of all bytes.
+
+    Not of more than a chunk, so False says nothing.
+    """
+    count, size = len(offsets) - 1, len(key)
+    start, stop = int(offsets[0]), int(offsets[-1])
+    if (
+        not 0 < stop - start <= CHUNK_BYTES
+        or stop - start != count * size
+        or data[start : start + size].tobytes() != key
+    ):
+        return False
+    return bool((np.diff(offsets) == size).all()) and bool(valid.all()) and data[start:stop].tobytes() == key * count
+
+
 def _same(key: bytes, starts: Rows, data: Bytes) -> NDArray[np.bool_]:
     """Whether the key stands at each start; all starts leave room for it."""
     same: NDArray[np.bool_] = data[starts] == key[0]  # most rows of most columns end here

@@ -1,5 +1,6 @@
 """A batch of the records that a filter selects, for streams that carry only those."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,14 @@ Rows = NDArray[np.int64]
 
 LOOPED_ROWS_MAX: Final = 16
 """So few rows are compared one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What a filter selects among the keys that begin with one of these; without a filter, all of those."""
+
+    prefixes: tuple[bytes, ...]
+    where: KeyFilter | None = None
 
 
 def selected(batch: Batch, low: int, high: int, key_filter: KeyFilter) -> tuple[Batch, Rows | None] | None:
@@ -33,12 +42,24 @@ def selected(batch: Batch, low: int, high: int, key_filter: KeyFilter) -> tuple[
     return taken(batch, columns, rows), rows
 
 
-def matching(columns: Columns, low: int, high: int, key_filter: KeyFilter) -> Rows:
+def matching(columns: Columns, low: int, high: int, key_filter: KeyFilter | Within) -> Rows:
     """The rows among `[low, high)` of a batch with keys that the filter selects, ascending."""
+    if isinstance(key_filter, Within):
+        return _matching_within(columns, low, high, key_filter)
     if high - low <= LOOPED_ROWS_MAX and key_filter.kind != "hash":
         return _few(columns, low, high, key_filter)
     offsets, data, valid = columns.key_vectors()
+    if key_filter.kind == "equals" and keys.are_all(key_filter.key, offsets[low : high + 1], data, valid[low:high]):
+        return np.arange(low, high)
     return keys.select(key_filter, offsets[low : high + 1], data, valid[low:high]) + low
+
+
+def _matching_within(columns: Columns, low: int, high: int, within: Within) -> Rows:
+    by_prefix = [matching(columns, low, high, KeyFilter("prefix", key=prefix)) for prefix in within.prefixes]
+    allowed = np.unique(np.concatenate(by_prefix)) if by_prefix else np.empty(0, np.int64)
+    if within.where is None or not len(allowed):
+        return allowed
+    return np.intersect1d(allowed, matching(columns, low, high, within.where), assume_unique=True)
 
 
 def _few(columns: Columns, low: int, high: int, key_filter: KeyFilter) -> Rows:

@@ -157,6 +157,27 @@ def test_everything_is_there_after_a_restart(cluster: Cluster) -> None:
         assert log.append(b"more").position > positions[-1]
 
 
+def test_a_cluster_that_is_started_as_a_whole_keeps_its_units(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sequencer ends its epoch as soon as each chain has one unit, and must not lose the others by that."""
+    for module in ("knowledge", "reconfiguring"):
+        monkeypatch.setattr(f"ithaca.engines.corfu.sequencing.flows.{module}.UNIT_GONE_MS", 60_000)
+    with ithaca.connect(cluster.bootstrap) as log:
+        log.append(b"0")
+        assert isinstance(log, ithaca.ClusterLog)
+        units = [each.unit for each in log.admin.units()]
+        for name in cluster.names:
+            cluster.kill_server(name)
+        for name in sorted(cluster.names):
+            cluster.start_server(name)
+            while not cluster_statuses(cluster)[name]:
+                time.sleep(0.01)
+        log.append(b"1")
+        assert [each.unit for each in log.admin.units()] == units
+        assert [record.value for record in log.read_range(1)] == [b"0", b"1"]
+
+
 def test_a_unit_that_stays_away_is_reconfigured_away(tmp_path: Path) -> None:
     with Cluster(tmp_path / "cluster", engine="corfu", shards=2) as cluster, ithaca.connect(cluster.bootstrap) as log:
         positions = [log.append(b"%d" % n).position for n in range(4)]

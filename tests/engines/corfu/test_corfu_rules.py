@@ -118,7 +118,7 @@ def tail_is_believed(patch: Patch) -> Model:
 def fills_from_the_end(patch: Patch) -> Model:
     """(1) A row's bytes are decided at the head of its chain."""
 
-    def reversed_chain(knowledge: Any, projection: Any, row: int, own: Any) -> Steps[Any]:
+    def reversed_chain(knowledge: Any, projection: Any, row: int, own: Any, head: Any) -> Steps[Any]:
         entry: Any = JUNK
         for number in reversed(projection.chain(row)):
             answer = yield from asked(knowledge, projection, number, Write(projection.epoch, row, entry))
@@ -194,7 +194,7 @@ def raft_takes_every_projection(patch: Patch) -> Model:
 def filler_does_not_look_who_won(patch: Patch) -> Model:
     """(6) A fill or the late writer: one of them wins, everywhere."""
 
-    def blind(knowledge: Any, projection: Any, row: int, own: Any) -> Steps[Any]:
+    def blind(knowledge: Any, projection: Any, row: int, own: Any, head: Any) -> Steps[Any]:
         for number in projection.chain(row):
             answer = yield from asked(knowledge, projection, number, Write(projection.epoch, row, JUNK))
             if answer is None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from ithaca.engines.corfu.sequencing.calls import (
     EpochIs,
     Fence,
@@ -15,7 +17,16 @@ from ithaca.engines.corfu.sequencing.calls import (
     Want,
 )
 from ithaca.engines.corfu.sequencing.rows import NONE
-from ithaca.engines.corfu.sequencing.sequencer import Asked, AskGrant, Began, Granted, Sequencer
+from ithaca.engines.corfu.sequencing.sequencer import (
+    Asked,
+    AskGrant,
+    Began,
+    Granted,
+    Keep,
+    Overdue,
+    Reply,
+    Sequencer,
+)
 
 
 def begun(*, bound: int = 100, fences: tuple[tuple[int, int], ...] = (), **options: int) -> Sequencer[str]:
@@ -39,6 +50,26 @@ def test_says_nothing_before_it_has_begun_and_nothing_of_other_epochs() -> None:
     assert answer(fresh, GetTail(0)) == EpochIs(0, False)
     assert answer(begun(), GetTail(1)) == EpochIs(2, False)
     assert answer(begun(), GetTail(2)) == TailIs(50)
+
+
+def test_whoever_asks_too_early_is_answered_when_it_begins() -> None:
+    sequencer = begun()
+    assert sequencer.step(Asked("early", GetTail(3), 0)) == [Keep(1)]
+    assert sequencer.step(Asked("late", TakeTokens(3, (Want(1, 1, NONE),)), 9)) == [Keep(2)]
+    assert sequencer.step(Asked("too early", GetTail(4), 0)) == [Keep(3)]
+    assert sequencer.step(Began(3, 90, 200, (), 7)) == [
+        Reply("early", TailIs(90)),
+        Reply("late", Tokens((Token(90, 9),))),
+    ]
+    assert sequencer.step(Overdue(1)) == []
+    assert sequencer.step(Overdue(3)) == [Reply("too early", EpochIs(3, False))]
+
+
+def test_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ithaca.engines.corfu.sequencing.sequencer.KEPT_MAX", 1)
+    sequencer = begun()
+    assert sequencer.step(Asked("a", GetTail(3), 0)) == [Keep(1)]
+    assert sequencer.step(Asked("b", GetTail(3), 0)) == [Reply("b", EpochIs(2, False))]
 
 
 def test_a_session_gets_the_same_row_until_it_says_that_it_is_settled() -> None:

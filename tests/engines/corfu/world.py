@@ -232,6 +232,8 @@ def unit_answer(world: World, number: int, call: Any) -> Any:
 def sequencer_answer(world: World, number: int, call: Any) -> Any:
     each = world.sequencers[number] = copied_sequencer(world.sequencers[number])
     effects = each.step(sequencing.Asked(0, call, 0))
+    if isinstance(effects[0], sequencing.Keep):  # to be kept until it begins is as good as to ask then
+        effects = each.step(sequencing.Overdue(effects[0].number))
     for effect in effects[1:]:
         assert isinstance(effect, sequencing.AskGrant)
         outcome = raft_answer(world, Grant(effect.epoch, effect.bound))

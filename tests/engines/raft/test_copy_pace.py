@@ -6,8 +6,9 @@ import msgspec
 from tests.raft.cluster import SETTINGS, Cluster
 
 from ithaca.engines.raft.server.copying import CopyPace
-from ithaca.model.limits import MIB, RAFT_CATCH_UP_IDLE_MS
+from ithaca.model.limits import MIB
 from ithaca.raft.events import Propose
+from ithaca.raft.limits import RAFT_CATCH_UP_IDLE_MS
 from ithaca.raft.messages import Entry
 
 

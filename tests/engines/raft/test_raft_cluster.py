@@ -4,21 +4,24 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.cluster.supervising import eventually
 
 import ithaca
 from ithaca.engines.raft.client.links import HELLO
-from ithaca.engines.raft.messages import Behind, Found, Read
+from ithaca.engines.raft.messages import Behind, Found, LocateLane, Read
 from ithaca.engines.registry import engine
 from ithaca.model.addresses import parse_address
-from ithaca.model.errors import SessionExpired, SessionFenced, Unsupported
+from ithaca.model.errors import DeadlineExceeded, SessionExpired, SessionFenced, Unavailable, Unsupported
 from ithaca.protocol.codec import Message
 from ithaca.raft.events import Settings
 from ithaca.runtime.connection import OnlyAnswers
 from ithaca.runtime.dialling import dial
+from ithaca.runtime.machine import machine_name
 from ithaca.server.options import ServerOptions
 from ithaca.storage.disk import OsDisk
 from ithaca.testing import Cluster
@@ -109,6 +112,30 @@ def test_a_new_server_copies_what_the_compaction_point_refers_to(
         cluster.stop_server(name)
         runs = list(engine("raft").stored_runs(OsDisk(), str(cluster.directory / name)))
         assert [run.position + row for run in runs for row in range(run.high - run.low)] == list(range(11, 42))
+
+
+def test_a_server_that_was_removed_serves_nothing_any_more(cluster: Cluster) -> None:
+    with ithaca.connect(cluster.bootstrap, timeout=60) as log:
+        log.append(b"1")
+        removed = next(each.orderer for each in log.admin.orderers() if not each.leads)
+        name = f"orderer-{removed}"
+        assert asked(cluster, name, Read(1, 5000)) == Found(1)
+        log.admin.remove_orderer(removed)
+        told: list[str] = []
+
+        def refuses() -> bool:
+            with suppress(DeadlineExceeded):
+                try:
+                    asked(cluster, name, Read(1))
+                except Unavailable as error:
+                    told.append(str(error))
+            return bool(told)
+
+        eventually(refuses, "it has heard that it was removed")
+        assert told == [f"server {removed} was removed: the others have what it held"]
+        with pytest.raises(Unavailable, match="was removed"):
+            asked(cluster, name, LocateLane(machine_name(), 1, 2))
+        assert log.read(1).value == b"1"
 
 
 def test_it_says_what_it_cannot_do(cluster: Cluster) -> None:

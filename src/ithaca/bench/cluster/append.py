@@ -110,7 +110,7 @@ def cluster_contender(
         return lambda: team.measure(settings.seconds)
     assert isinstance(settings.cluster, Shape), "a running cluster is not trimmed by a measurement"
     progress("filling the cluster until it writes over trimmed segments")
-    log = stack.enter_context(ithaca.connect(cluster.bootstrap, tls=cluster.tls))
+    log = stack.enter_context(ithaca.connect(cluster.bootstrap, tls=cluster.tls, token=cluster.token))
     segment_records = len(cluster.shards) * settings.cluster.segment_bytes // settings.record_bytes
     trimmer = Trimmer(log, KEPT_SEGMENTS * segment_records)
     team.fill(WARM_UP_SEGMENTS * segment_records * settings.record_bytes, trimmer, wide=True)

@@ -61,10 +61,12 @@ class Counted:
     end_s: float
 
 
-def produce(parent: Connection, bootstrap: str, tls: TLS | None, shard: int | None, plan: Plan) -> None:
+def produce(
+    parent: Connection, bootstrap: str, tls: TLS | None, token: str | None, shard: int | None, plan: Plan
+) -> None:
     """A producer process: connected and warm before the first turn, until the parent is gone."""
     values = {plan: values_of(plan.record_bytes, plan.batch)}
-    with ithaca.connect(bootstrap, tls=tls) as log:
+    with ithaca.connect(bootstrap, tls=tls, token=token) as log:
         if shard is not None:
             log.set_shard_policy(lambda key, shards: shard)
         log.append_many(values[plan][0])  # its session is open from here on
@@ -157,11 +159,13 @@ class Producers:
 
 
 @contextmanager
-def producers(bootstrap: str, shards: Sequence[int | None], plan: Plan, tls: TLS | None = None) -> Iterator[Producers]:
+def producers(
+    bootstrap: str, shards: Sequence[int | None], plan: Plan, tls: TLS | None = None, token: str | None = None
+) -> Iterator[Producers]:
     """A producer for each of `shards`, which may name a shard several times; None leaves it to the policy."""
     with ExitStack() as stack:
         children = [
-            start_child(stack, f"producer {number}", produce, bootstrap, tls, shard, plan)
+            start_child(stack, f"producer {number}", produce, bootstrap, tls, token, shard, plan)
             for number, shard in enumerate(shards, 1)
         ]
         for child in children:

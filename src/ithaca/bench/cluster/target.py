@@ -20,6 +20,8 @@ class Measured:
     bootstrap: str
     shards: tuple[int, ...]
     tls: TLS | None = None
+    token: str | None = None
+    """The operator's, where the cluster has users and no TLS."""
 
     def pids(self) -> dict[str, int]:
         """The process of every server that answers, by name."""
@@ -46,4 +48,5 @@ def measured_cluster(directory: Path, cluster: str | Shape, progress: Progress) 
         yield Measured(cluster, tuple(sorted(shard for shard in shards if shard is not None)), tls)
         return
     with temporary_cluster(directory, cluster, progress) as started:
-        yield Measured(started.bootstrap, tuple(shard.shard for shard in started.file.shards), started.tls)
+        shards_of = tuple(shard.shard for shard in started.file.shards)
+        yield Measured(started.bootstrap, shards_of, started.tls, started.token)

@@ -30,7 +30,7 @@ from ithaca.cluster.temporary import Shape
 from ithaca.engines.tasks import count_records, position_behind
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import MIB
-from ithaca.spark.limits import SPARK_PARTITION_RECORDS
+from ithaca.spark.limits import SPARK_PARTITION_BYTES
 
 SCAN: Final = "scan of the log"
 REMOTE: Final = "scan through sockets"
@@ -165,7 +165,8 @@ def _scan(
 
 
 def _memory(spark: SparkSession, settings: SparkSettings, records: int) -> Callable[[], Sample]:
-    options = {"records": records, "record_bytes": settings.record_bytes, "max_records": SPARK_PARTITION_RECORDS}
+    max_records = max(1, SPARK_PARTITION_BYTES // settings.record_bytes)
+    options = {"records": records, "record_bytes": settings.record_bytes, "max_records": max_records}
     return lambda: _summed(lambda: spark.read.format(NAME).options(**options).load(), records, settings)
 
 

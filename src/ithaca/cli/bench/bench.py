@@ -4,7 +4,20 @@ from typing import Annotated
 
 import typer
 
-from ithaca.cli.bench import cluster, compare, corfu, emulate, experiments, objects, raft, regress, spark, speculation
+from ithaca.cli.bench import (
+    cluster,
+    compare,
+    consumers,
+    corfu,
+    emulate,
+    experiments,
+    keeping,
+    objects,
+    raft,
+    regress,
+    spark,
+    speculation,
+)
 from ithaca.cli.bench.options import (
     BENCH_DIRECTORY,
     BatchOption,
@@ -181,9 +194,11 @@ def memory(
     print_memory(report, as_json)
 
 
+app.command(epilog=keeping.BACKUP_EXAMPLES)(keeping.backup)
 app.command(epilog=cluster.APPEND_EXAMPLES)(cluster.append)
 app.command(epilog=cluster.LATENCY_EXAMPLES)(cluster.latency)
 app.command(epilog=cluster.SUBSCRIBE_EXAMPLES)(cluster.subscribe)
+app.command(epilog=consumers.EXAMPLES)(consumers.consumers)
 app.command(epilog=cluster.READ_EXAMPLES)(cluster.read)
 app.command(epilog=spark.SPARK_EXAMPLES)(spark.spark)
 app.command(epilog=emulate.EMULATE_EXAMPLES)(emulate.emulate)

@@ -30,6 +30,7 @@ APPEND_EXAMPLES = examples(
     "ithaca bench append --batch 1000 --record-bytes 100",
     "ithaca bench append --shards 2 --compare-shards",
     "ithaca bench append --compare-tls",
+    "ithaca bench append --compare-users --recycle",
     "ithaca bench append --dir /dev/shm/bench --profile ./flames   (a memory disk: the CPU's share)",
     "ithaca bench append -b 127.0.0.1:7600 --producers 4 --window 8",
 )
@@ -49,6 +50,15 @@ FillOption = Annotated[
 
 CompareTlsOption = Annotated[
     bool, typer.Option("--compare-tls", help="Alternate with a cluster that has TLS, instead of the ceiling.")
+]
+
+
+CompareUsersOption = Annotated[
+    bool,
+    typer.Option(
+        "--compare-users",
+        help="Alternate with a cluster that has users, alone and beside a user at its limit.",
+    ),
 ]
 
 
@@ -88,6 +98,7 @@ def append(
         bool, typer.Option("--compare-shards", help="Alternate with a cluster of one shard, instead of the ceiling.")
     ] = False,
     compare_tls: CompareTlsOption = False,
+    compare_users: CompareUsersOption = False,
 ) -> None:
     """Appends to a cluster, in turns with the same bytes through two bare servers.
 
@@ -97,13 +108,15 @@ def append(
     from ithaca.bench.cluster.append import AppendSettings, run_append
     from ithaca.bench.cluster.shards import run_compare_shards
     from ithaca.bench.cluster.tls import run_compare_tls
+    from ithaca.bench.cluster.users import run_compare_users
 
     if compare_shards and run.bootstrap is None and fresh.shards is None:
         fresh = replace(fresh, shards=2)
     cluster = fresh.unless(run.bootstrap)
-    if compare_tls and compare_shards:
-        raise typer.BadParameter("compare one thing at a time: --compare-shards or --compare-tls")
-    _check_compared(run, cluster, compare_tls)
+    if compare_shards + compare_tls + compare_users > 1:
+        raise typer.BadParameter("compare one thing at a time: --compare-shards, --compare-tls or --compare-users")
+    _check_compared(run, cluster, "tls", compare_tls)
+    _check_compared(run, cluster, "users", compare_users)
     if isinstance(cluster, str) and (recycle or compare_shards):
         raise typer.BadParameter("--recycle and --compare-shards need a cluster of their own; leave --bootstrap out")
     if not isinstance(cluster, str) and compare_shards and cluster.shards == 1:
@@ -120,29 +133,39 @@ def append(
         rounds=run.rounds,
         recycle=recycle,
     )
-    compare = run_compare_shards if compare_shards else run_compare_tls if compare_tls else run_append
-    run.measure(compare, settings)
+    compared = {run_compare_shards: compare_shards, run_compare_tls: compare_tls, run_compare_users: compare_users}
+    run.measure(next((compare for compare, is_wanted in compared.items() if is_wanted), run_append), settings)
 
 
 @with_groups
 def latency(
-    *, run: Run, seconds: SecondsOption = 2.0, fresh: FreshCluster, compare_tls: CompareTlsOption = False
+    *,
+    run: Run,
+    seconds: SecondsOption = 2.0,
+    fresh: FreshCluster,
+    compare_tls: CompareTlsOption = False,
+    compare_users: CompareUsersOption = False,
 ) -> None:
     """How long a lone append takes: one record, one in flight, until its receipt."""
     from ithaca.bench.cluster.append import AppendSettings, run_latency
     from ithaca.bench.cluster.tls import run_compare_tls_latency
+    from ithaca.bench.cluster.users import run_compare_users_latency
 
     cluster = fresh.unless(run.bootstrap)
-    _check_compared(run, cluster, compare_tls)
+    if compare_tls and compare_users:
+        raise typer.BadParameter("compare one thing at a time: --compare-tls or --compare-users")
+    _check_compared(run, cluster, "tls", compare_tls)
+    _check_compared(run, cluster, "users", compare_users)
     settings = AppendSettings(cluster, record_bytes=run.record_bytes, seconds=seconds, rounds=run.rounds)
-    run.measure(run_compare_tls_latency if compare_tls else run_latency, settings)
+    compare = run_compare_users_latency if compare_users else run_compare_tls_latency if compare_tls else run_latency
+    run.measure(compare, settings)
 
 
-def _check_compared(run: Run, cluster: "str | Shape", compare_tls: bool) -> None:
-    if compare_tls and isinstance(cluster, str):
-        raise typer.BadParameter("--compare-tls needs clusters of its own; leave --bootstrap out")
-    if compare_tls and run.profile is not None:
-        raise typer.BadParameter("profile one cluster at a time; leave --compare-tls out")
+def _check_compared(run: Run, cluster: "str | Shape", what: str, is_wanted: bool) -> None:
+    if is_wanted and isinstance(cluster, str):
+        raise typer.BadParameter(f"--compare-{what} needs clusters of its own; leave --bootstrap out")
+    if is_wanted and run.profile is not None:
+        raise typer.BadParameter(f"profile one cluster at a time; leave --compare-{what} out")
 
 
 @with_groups

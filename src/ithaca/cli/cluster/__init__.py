@@ -1,4 +1,4 @@
 """Commands for clusters: `up` (and down), `serve`, `status`, `logs`, and what changes one that runs: `shard`,
-`replicas`, `orderer`, `session`, `writer`, `autoscale`. `target` says which cluster is meant, `listing` prints lists,
-`serving` is `serve` for those who start many servers.
+`replicas`, `orderer`, `session`, `writer`, `user`, `autoscale`. `target` says which cluster is meant, `listing` prints
+lists, `serving` is `serve` for those who start many servers.
 """

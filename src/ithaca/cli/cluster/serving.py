@@ -117,12 +117,11 @@ def _refuse_exposed(file: "ClusterFile", address: "Address") -> None:
     from ithaca.model.addresses import is_loopback
     from ithaca.model.errors import InvalidInput
 
-    is_closed = file.tls is not None and file.tls.is_closed
-    if not (is_closed or file.insecure or is_loopback(address)):
+    if not (file.is_closed or file.insecure or is_loopback(address)):
         raise InvalidInput(
             f"{address} can be reached from other machines, and whoever reaches it can read and write the log: protect "
-            "it with [tls], where mode is required and clients are known; or, if you trust that network, say "
-            "insecure = true in [cluster], or --insecure"
+            "it with [tls], where mode is required and clients are known, or with [users] beside it; or, if you trust "
+            "that network, say insecure = true in [cluster], or --insecure"
         )
 
 

@@ -47,7 +47,7 @@ class RunningCluster:
         from ithaca.cluster.local import cluster_file
 
         file = cluster_file(self.home)
-        return ithaca.connect(bootstrap_of(file), timeout=self._timeout, tls=file.client_tls)
+        return ithaca.connect(bootstrap_of(file), timeout=self._timeout, tls=file.client_tls, token=file.client_token)
 
     @property
     def _timeout(self) -> float:

@@ -31,6 +31,7 @@ UP_EXAMPLES = examples(
     "ithaca up --dir ./small --shards 1 --orderers 1 --port 7700",
     "ithaca up --dir ./replicated --engine raft --replicas 3",
     "ithaca up --dir ./private --tls",
+    "ithaca up --dir ./private --tls --users",
     "ithaca up --replicas 3 --masking --retention-age 7d --retention-bytes 100GB",
     "echo hello | ithaca append -b 127.0.0.1:7600   (in another terminal)",
 )
@@ -85,12 +86,16 @@ class WantedOptions:
     tls: Annotated[
         bool, typer.Option("--tls", help="Protect every link, with an authority in the directory's folder tls.")
     ] = False
+    users: Annotated[
+        bool, typer.Option("--users", help="Clients say who they are, and do what they have the right to.")
+    ] = False
 
     def wanted(self) -> "Wanted":
         from ithaca.cluster.local import Wanted
 
         given = asdict(self)
-        return Wanted(retention_age_s=given.pop("retention_age"), tls=given.pop("tls") or None, **given)
+        flags = {name: given.pop(name) or None for name in ("tls", "users")}
+        return Wanted(retention_age_s=given.pop("retention_age"), **flags, **given)
 
 
 @with_groups
@@ -147,6 +152,15 @@ def _tell(text: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
+def _token_lines(file: "ClusterFile") -> list[str]:
+    """Where the operator's token is, if it needs one."""
+    from ithaca.model.security.token import TOKEN_FILE
+
+    if file.users is None or file.are_servers_certified:
+        return []
+    return [f"  export {TOKEN_FILE}={file.users.secret_path}"]
+
+
 def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> None:
     from ithaca.cluster.layout import bootstrap_of, servers_of, shard_notes, spares_of
     from ithaca.model.security.tls import VARIABLES
@@ -159,6 +173,7 @@ def _print_welcome(directory: Path, file: "ClusterFile", *, detached: bool) -> N
         f"The cluster is up: {len(servers_of(file) + spares_of(file))} servers, data in {directory}",
         f"  bootstrap  {bootstrap_of(file)}",
         *(f"  export {name}={path}" for name, path in zip(VARIABLES, () if tls is None else tls.files, strict=False)),
+        *_token_lines(file),
         *shard_notes(file),
         "Try, in another terminal:" if not detached else "Try:",
         f"  echo hello | ithaca append -b {first}",

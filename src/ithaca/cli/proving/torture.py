@@ -23,6 +23,7 @@ TORTURE_EXAMPLES = examples(
     "ithaca torture --faults list",
     "ithaca torture --seconds 300 --seed 7 --faults kill,pause,partition --history history.jsonl",
     "ithaca torture --replicas 3 --masking --faults all --json",
+    "ithaca torture --tls --users",
     "ithaca torture --soak",
     "ithaca torture --soak --parts 1000 --segments 100 --restarts 100 --leader-changes 10 --rounds 20 --dir /dev/shm",
 )
@@ -62,7 +63,13 @@ def torture(
     orderers: Annotated[int, typer.Option(min=1, max=15, help="Orderers, an odd number.")] = 3,
     masking: MaskingOption = False,
     durability: Annotated[DurabilityName, typer.Option(help="What an acknowledgement means.")] = "fsync",
-    tls: Annotated[bool, typer.Option("--tls", help="Every link is TLS, and everybody has a certificate.")] = False,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Every link is TLS, and everybody has a certificate; links are not cut then.")
+    ] = False,
+    users: Annotated[
+        bool,
+        typer.Option("--users", help="Each client is a user with the rights that it needs, and one has none of them."),
+    ] = False,
     history: HistoryOption = None,
     directory: WhereOption = None,
     soak: SoakOption = False,
@@ -80,7 +87,8 @@ def torture(
     Servers are killed, stopped, cut off, started again, their disks fail, their
     power goes, their clocks jump: as a plan says, which is made from the seed.
     At the end the whole history must show one order in which nothing that was
-    acknowledged is missing or doubled. Exit status: 0 every promise held, 1 one
+    acknowledged is missing or doubled. With --users one more client does what it
+    may not, and must be refused all along. Exit status: 0 every promise held, 1 one
     did not, 2 nothing was proved.
 
     With --soak, parts, segments, restarts and leader changes come by the
@@ -102,7 +110,7 @@ def torture(
     from ithaca.cluster.temporary import Shape
 
     _check_shape(replicas, orderers, masking)
-    shape = Shape(shards, replicas, orderers, durability, masking=masking, engine=engine, tls=tls)
+    shape = Shape(shards, replicas, orderers, durability, masking=masking, engine=engine, tls=tls, users=users)
     _torture(_options(seconds, seed, faults, shape), directory, history, as_json)
 
 
@@ -123,7 +131,7 @@ def _options(seconds: float, seed: int | None, faults: str, shape: "Shape") -> "
 
     try:
         features = registry.engine(shape.engine).features
-        names = chosen([name.strip() for name in faults.split(",") if name.strip()], shape.engine)
+        names = chosen([name.strip() for name in faults.split(",") if name.strip()], shape.engine, tls=shape.tls)
     except (ConfigError, InvalidInput) as error:
         raise typer.BadParameter(str(error)) from None
     if shape.durability == "os":
@@ -131,7 +139,11 @@ def _options(seconds: float, seed: int | None, faults: str, shape: "Shape") -> "
     seed = random.SystemRandom().randrange(SEED_MAX + 1) if seed is None else seed
     if not has_shards(shape.engine):
         shape = replace(shape, shards=0)
-    return Options(seconds, seed, tuple(names), shape, Cast(publishers=int(Feature.PREPARED in features)))
+    if shape.users and Feature.USERS not in features:
+        raise typer.BadParameter(f"the engine {shape.engine} has no users: leave --users out")
+    prepares = Feature.PREPARED in features
+    cast = Cast(publishers=int(prepares), writes=prepares, outsiders=int(shape.users))
+    return Options(seconds, seed, tuple(names), shape, cast)
 
 
 def _torture(options: "Options", directory: Path | None, history: Path | None, as_json: bool) -> None:

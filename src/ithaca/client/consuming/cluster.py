@@ -6,13 +6,23 @@ from collections.abc import Sequence
 from ithaca.client.consuming.awaited.book import ConsumerBook
 from ithaca.client.consuming.known import Known
 from ithaca.client.engine_log import EngineLog
-from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerState
+from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome, ConsumerState, check_consumer_name
 from ithaca.model.engine import Feature
 from ithaca.model.errors import InvalidInput, ProtocolError
+from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
 from ithaca.model.limits import CONSUMER_COMMANDS_MAX
 from ithaca.model.units import Duration, optional_seconds
 from ithaca.protocol.codec import Message
-from ithaca.protocol.consumers import ChangeConsumers, ConsumersAre, ConsumersChanged, GetConsumers
+from ithaca.protocol.consumers import (
+    BeatGroup,
+    ChangeConsumers,
+    ConsumersAre,
+    ConsumersChanged,
+    GetConsumers,
+    GetGroup,
+    GroupBeaten,
+    GroupIs,
+)
 
 
 class ClusterConsumers(ConsumerBook, EngineLog, ABC):
@@ -46,3 +56,16 @@ class ClusterConsumers(ConsumerBook, EngineLog, ABC):
             if not answer.items:
                 return Known(answer.time_us, tuple(found))
             found += answer.items
+
+    async def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        answer = await self.ask_leader(BeatGroup(beat), optional_seconds(timeout))
+        if not isinstance(answer, GroupBeaten):
+            raise ProtocolError(f"the leader answered BeatGroup with {type(answer).__name__}")
+        return answer.told
+
+    async def group_members(self, name: str) -> tuple[GroupMember, ...]:
+        check_consumer_name(name)
+        answer = await self.ask_leader(GetGroup(name), None)
+        if not isinstance(answer, GroupIs):
+            raise ProtocolError(f"the leader answered GetGroup with {type(answer).__name__}")
+        return answer.members

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 from ithaca.client.consuming.awaited.book import ConsumerBook
 from ithaca.client.consuming.blocking.book import open_consumer
 from ithaca.client.consuming.committing import CommitRule
+from ithaca.client.consuming.wanted import Wanted
 from ithaca.client.intake import Intake
 from ithaca.client.outbox import Outbox, SyncPending
 from ithaca.client.portal import Portal
@@ -14,6 +15,7 @@ from ithaca.model import interface
 from ithaca.model.engine import Feature
 from ithaca.model.errors import LogClosed
 from ithaca.model.interface import awaited
+from ithaca.model.interface.blocking.consumers import PartsChanged
 from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import BATCH_RECORDS_MAX
 from ithaca.model.records import Buffer, Compression, KeyFilter, Keys, Receipt, Start, Values
@@ -69,12 +71,18 @@ class SyncAppends(interface.Log, Generic[LogTwin]):
         where: KeyFilter | None = None,
         commit_records: int | None = None,
         commit_s: Duration | None = None,
+        group: bool = False,
+        parts: int | None = None,
+        lease: Duration | None = None,
+        on_assigned: PartsChanged | None = None,
+        on_revoked: PartsChanged | None = None,
     ) -> interface.Consumer:
         twin = self._twin
         if not isinstance(twin, ConsumerBook):
             raise unsupported(Feature.CONSUMERS)
-        rule = CommitRule(commit_records, commit_s)
-        return open_consumer(self, name, start, where, rule, is_dense=twin.has_dense_positions)
+        rule, is_told = CommitRule(commit_records, commit_s), on_assigned is not None or on_revoked is not None
+        wanted = Wanted.checked(name, start, where, rule, group=group, parts=parts, lease=lease, is_told=is_told)
+        return open_consumer(self, wanted, on_assigned, on_revoked, is_dense=twin.has_dense_positions)
 
     def flush(self, *, timeout: Duration | None = None) -> None:
         timeout_s = optional_seconds(timeout)

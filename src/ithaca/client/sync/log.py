@@ -11,6 +11,7 @@ from ithaca.client.sync.records import SyncRecords, SyncSubscription
 from ithaca.client.sync.speculation import SyncSpeculation
 from ithaca.model import interface
 from ithaca.model.consumers import ConsumerCommand, ConsumerInfo, ConsumerOutcome
+from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
 from ithaca.model.interface import awaited
 from ithaca.model.interface.shared import (
     ClusterStatus,
@@ -20,11 +21,13 @@ from ithaca.model.interface.shared import (
     ShardInfo,
     ShardPolicy,
     UnitInfo,
+    UserInfo,
     WriterInfo,
 )
 from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
+from ithaca.model.security.users import UserLimits
 from ithaca.model.units import Duration
 
 
@@ -114,6 +117,29 @@ class SyncAdmin(interface.Admin):
 
     def replace_sequencer(self, sequencer: int | None = None) -> int:
         return self._portal.run(lambda: self._twin.replace_sequencer(sequencer))
+
+    def users(self) -> tuple[UserInfo, ...]:
+        return self._portal.run(lambda: self._twin.users())
+
+    def add_user(
+        self, name: str, rights: Sequence[str] = (), *, limits: UserLimits | None = None, certificate: bool = False
+    ) -> str:
+        return self._portal.run(lambda: self._twin.add_user(name, rights, limits=limits, certificate=certificate))
+
+    def rotate_token(self, name: str, *, keep: bool = True) -> str:
+        return self._portal.run(lambda: self._twin.rotate_token(name, keep=keep))
+
+    def revoke_user(self, name: str) -> None:
+        self._portal.run(lambda: self._twin.revoke_user(name))
+
+    def grant(self, name: str, rights: Sequence[str]) -> None:
+        self._portal.run(lambda: self._twin.grant(name, rights))
+
+    def withdraw(self, name: str, rights: Sequence[str]) -> None:
+        self._portal.run(lambda: self._twin.withdraw(name, rights))
+
+    def limit_user(self, name: str, limits: UserLimits) -> None:
+        self._portal.run(lambda: self._twin.limit_user(name, limits))
 
     def sessions(self) -> tuple[SessionInfo, ...]:
         return self._portal.run(lambda: self._twin.sessions())
@@ -222,6 +248,12 @@ class SyncConsuming(SyncPreparedAppends[LogTwin]):
 
     def delete_consumer(self, name: str) -> None:
         self._portal.run(lambda: self._twin.delete_consumer(name))
+
+    def group_members(self, name: str) -> tuple[GroupMember, ...]:
+        return self._portal.run(lambda: self._twin.group_members(name))
+
+    def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        return self._portal.run(lambda: self._twin.beat_group(beat, timeout=timeout))
 
     def change_consumers(
         self, commands: Sequence[ConsumerCommand], *, timeout: Duration | None = None

@@ -88,7 +88,7 @@ def _carry_out(directory: Path, decision: Decision, acting: Acting, progress: Te
 
 async def _finalize(directory: Path, shard: int, grace_s: float) -> None:
     file = cluster_file(directory)
-    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls) as log:
+    async with ithaca.aio.connect(bootstrap_of(file), tls=file.client_tls, token=file.client_token) as log:
         await log.admin.finalize_shard(shard, grace_cuts=GRACE_CUTS, grace=grace_s)
 
 

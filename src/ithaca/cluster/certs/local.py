@@ -6,7 +6,8 @@ from typing import Final
 
 from ithaca.cluster.layout import servers_of, spares_of
 from ithaca.model.config.cluster import ClusterFile
-from ithaca.model.config.tls import OPERATOR, ClusterTls
+from ithaca.model.config.tls import ClusterTls
+from ithaca.model.security.users import OPERATOR
 
 DIRECTORY: Final = "tls"
 

@@ -23,9 +23,7 @@ UNPLACED_BYTES_MAX = 16 * MIB
 PASSED_OUTSTANDING_MAX = 2
 """Cuts with records that a lane has passed and that are not applied, beyond which a group does not pass another."""
 CUT_NOMINAL_S = 0.002
-"""How long a cut takes at most while somebody speculates and something moves."""
-SPECULATION_QUIET_S = 1.0
-"""A lane passes by the clock as long as something moved within this time."""
+"""How long a cut with records takes at most while somebody speculates."""
 STRAGGLER_LATE_S = 0.05
 STRAGGLER_WINDOWS = 5
 STRAGGLER_OUT_S = 1.0

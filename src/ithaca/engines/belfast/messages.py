@@ -30,10 +30,9 @@ from msgspec import Meta
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
 from ithaca.engines.belfast.limits import PLACES_TOLD_MAX, WINDOWS_AHEAD_MAX
-from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.outcomes import LaneEnded
 from ithaca.engines.belfast.speculation.places import Placed
-from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.model.positions import LaneId
 from ithaca.protocol.codec import register
@@ -169,4 +168,4 @@ TYPES: dict[int, type[msgspec.Struct]] = {
     234: LaneCopied,
 }
 
-register(TYPES, for_servers=(DiskIs, LaneReportIs, LaneSynced))
+register(TYPES, for_servers=(AskPromise, CopyLane, DiskIs, LaneCopied, LaneReportIs, LaneSynced, PromiseIs))

@@ -46,6 +46,9 @@ idle_s = "30d"                  # neither opened nor committed for so long
 [tls]                           # links are protected (`model.config.tls`); without it nothing is
 mode = "required"               # or "preferred", "offered"
 
+[users]                         # clients say who they are, and have rights (`model.config.users`)
+required = true
+
 [audit]                         # who came and what was changed is written down (`model.config.audit`)
 path = "audit/{server}.jsonl"
 
@@ -76,6 +79,7 @@ from ithaca.model.config.failures import (
 from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
 from ithaca.model.config.tls import ClusterTls
 from ithaca.model.config.toml_lines import read_toml
+from ithaca.model.config.users import ClusterUsers
 from ithaca.model.engine import DEFAULT_ENGINE, EngineName
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.limits import (
@@ -153,18 +157,35 @@ class ClusterFile:
     """What protects links."""
     audit: ClusterAudit | None = None
     """Where servers write down who came."""
+    users: ClusterUsers | None = None
+    """Whether clients say who they are, and do what they have the right to."""
     insecure: bool = False
     """Whether somebody has said that everybody who reaches a server is trusted."""
 
     @property
     def is_open(self) -> bool:
         """Whether it was said to be insecure, and is."""
-        return self.insecure and (self.tls is None or not self.tls.is_closed)
+        return self.insecure and not self.is_closed
 
     @property
     def client_tls(self) -> TLS | None:
         """What whoever has the file connects with."""
         return None if self.tls is None else self.tls.of_clients()
+
+    @property
+    def are_servers_certified(self) -> bool:
+        """Whether every server proves by a certificate which one it is."""
+        return self.tls is not None and self.tls.mode == "required"
+
+    @property
+    def client_token(self) -> str | None:
+        """By which token whoever has the file is the operator; None where it needs none."""
+        return None if self.users is None or self.are_servers_certified else self.users.operator_token()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody does anything who has not proved who it is, over links that nobody else can read."""
+        return self.tls is not None and (self.tls.is_closed or (self.are_servers_certified and self.users is not None))
 
     @property
     def watching(self) -> FailurePolicy:

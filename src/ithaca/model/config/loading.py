@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from ithaca.model.addresses import parse_address
+from ithaca.model.addresses import is_loopback, parse_address
 from ithaca.model.config.audit import RULES as AUDIT_RULES
 from ithaca.model.config.audit import ClusterAudit, audit_problem
 from ithaca.model.config.cluster import AggregatorPlace, ClusterFile, OrdererPlace, ReplicaPlace, ShardPlace
@@ -26,7 +26,9 @@ from ithaca.model.config.slots import SLOT_ENGINE, SlotSettings, slot_settings
 from ithaca.model.config.tls import RULES as TLS_RULES
 from ithaca.model.config.tls import ClusterTls, cluster_tls, tls_problem
 from ithaca.model.config.toml_lines import Key, did_you_mean, line_of
-from ithaca.model.engine import DEFAULT_ENGINE, EngineName
+from ithaca.model.config.users import RULES as USER_RULES
+from ithaca.model.config.users import ClusterUsers, cluster_users
+from ithaca.model.engine import DEFAULT_ENGINE, FEATURES, EngineName, Feature, engines_with
 from ithaca.model.errors import ConfigError, InvalidInput
 from ithaca.model.limits import (
     AGGREGATOR_LEVEL_MAX,
@@ -82,6 +84,7 @@ _TABLES: Final = {
     "consumers": IDLE_RULES,
     "tls": TLS_RULES,
     "audit": AUDIT_RULES,
+    "users": USER_RULES,
     "spare": _PLACE,
     "removed": _PLACE,
 }
@@ -101,7 +104,7 @@ class Parser:
         self._file = file
         self._document = document
         self._text = text
-        self._users: dict[Address, str] = {}
+        self._taken: dict[Address, str] = {}
 
     def _error(self, message: str, *path: Key) -> ConfigError:
         return ConfigError(message, file=self._file, line=line_of(self._text, *path))
@@ -119,6 +122,7 @@ class Parser:
         if "aggregator" in self._document:
             aggregators = [self._aggregator(*each) for each in self._tables("aggregator", "aggregator")]
         self._check_levels(aggregators)
+        self._check_aggregators(settings.get("engine", DEFAULT_ENGINE))
         self._check_sizes(len(orderers), sum(len(shard.replicas) for shard in shards))
         spares = tuple(self._spare(*each) for each in self._places("spare"))
         removed = tuple(self._removed(*each) for each in self._places("removed"))
@@ -141,6 +145,7 @@ class Parser:
             slots=self._slots(settings.get("engine", DEFAULT_ENGINE)),
             tls=self._tls(),
             audit=self._audit(),
+            users=self._users(),
             insecure=settings.get("insecure", False),
         )
 
@@ -190,6 +195,16 @@ class Parser:
             raise self._error(f"path {problem}", "audit", "path")
         return ClusterAudit(**table, directory=self._directory)
 
+    def _users(self) -> ClusterUsers | None:
+        users = cluster_users(self._table("users"), self._directory)
+        is_certified = self._document.get("tls", {}).get("mode", "required") == "required" and "tls" in self._document
+        if users is not None and not is_certified:
+            far = [address for address in self._taken if not is_loopback(address)]
+            if far:
+                problem = f'users are required, and {far[0]} can be reached by others: use [tls] with mode = "required"'
+                raise self._error(problem, "users", "required")
+        return users
+
     @property
     def _directory(self) -> str:
         return os.path.dirname(os.path.abspath(self._file))
@@ -238,7 +253,7 @@ class Parser:
             address = parse_address(table["address"])
         except InvalidInput as error:
             raise self._error(str(error), *where) from None
-        if self._users.get(address, "orderer").startswith(("orderer", "aggregator")):
+        if self._taken.get(address, "orderer").startswith(("orderer", "aggregator")):
             raise self._error(f"{address} is not the address of a replica or of a spare: name one that is", *where)
         return address
 
@@ -274,7 +289,7 @@ class Parser:
             raise self._error(str(error), *path) from None
         if address.host in ("0.0.0.0", "::"):
             raise self._error(f"{text!r} is nowhere in particular: name the address that the others dial", *path)
-        other = self._users.setdefault(address, user)
+        other = self._taken.setdefault(address, user)
         if other != user:
             raise self._error(f"{address} is the address of {other}, too: give {user} its own", *path)
         return address
@@ -284,6 +299,15 @@ class Parser:
             raise self._error(f"there are {orderers} orderers: use at most {RAFT_MEMBERS_MAX}", "orderer")
         if replicas > ORDERING_REPLICAS_MAX:
             raise self._error(f"there are {replicas} replicas: use at most {ORDERING_REPLICAS_MAX}", "shard")
+
+    def _check_aggregators(self, engine: EngineName) -> None:
+        if "aggregator" in self._document and Feature.AGGREGATORS not in FEATURES.get(engine, frozenset(Feature)):
+            have = ", ".join(engines_with(Feature.AGGREGATORS))
+            raise self._error(
+                f"the engine {engine} has no aggregators, replicas report to the leader: remove them, or use one of "
+                f"the engines that have: {have}",
+                "aggregator",
+            )
 
     def _check_levels(self, aggregators: list[AggregatorPlace]) -> None:
         levels = {place.level for place in aggregators}

@@ -10,6 +10,7 @@ from ithaca.model.config.idle import dump_idle
 from ithaca.model.config.retention import dump_retention
 from ithaca.model.config.slots import SLOT_ENGINE, USUAL_SLOTS
 from ithaca.model.config.tls import dump_tls
+from ithaca.model.config.users import dump_users
 from ithaca.model.view import Address
 
 
@@ -32,7 +33,7 @@ def dump_cluster(file: ClusterFile) -> str:
     if file.slots != USUAL_SLOTS:
         lines += ["", f"[{SLOT_ENGINE}]", f'mode = "{file.slots.mode}"', f'quotas = "{file.slots.quotas}"']
     lines += [*dump_idle("sessions", file.session_idle_s), *dump_idle("writers", file.writer_idle_s)]
-    lines += [*dump_tls(file.tls), *dump_audit(file.audit)]
+    lines += [*dump_tls(file.tls), *dump_users(file.users), *dump_audit(file.audit)]
     lines += dump_idle("consumers", file.consumer_idle_s)
     tables = [
         *map(dump_orderer, file.orderers),

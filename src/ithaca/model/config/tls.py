@@ -24,11 +24,10 @@ from typing import Any, Final, Literal, get_args
 from ithaca.model.config.rules import Choice, Rule, Text
 from ithaca.model.limits import PATH_CHARS_MAX
 from ithaca.model.security.tls import TLS
+from ithaca.model.security.users import OPERATOR
 
 TlsMode = Literal["offered", "preferred", "required"]
 TlsClients = Literal["known", "anybody"]
-OPERATOR: Final = "operator"
-"""The user by whose certificate commands connect that are given the cluster's directory."""
 _PATHS: Final = ("authority", "certificate", "key")
 _SERVER: Final = "{server}"
 
@@ -65,6 +64,7 @@ class ClusterTls:
         """What whoever knows the file connects with; None while servers need not speak TLS yet."""
         if self.mode == "offered":
             return None
+        # Commands that are given the cluster's directory connect by the operator's certificate.
         return self.of_server(OPERATOR) if self.clients == "known" else TLS(self._path(self.authority))
 
     @property

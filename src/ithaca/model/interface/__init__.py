@@ -23,6 +23,7 @@ from ithaca.model.interface.shared import (
     ShardInfo,
     ShardPolicy,
     UnitInfo,
+    UserInfo,
     WriterInfo,
 )
 
@@ -48,5 +49,6 @@ __all__ = [
     "Subscription",
     "Transaction",
     "UnitInfo",
+    "UserInfo",
     "WriterInfo",
 ]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ithaca.model.records import Record
+from ithaca.model.security.users import UserLimits
 from ithaca.model.view import ShardPhase
 
 ShardPolicy = Literal["sticky", "round_robin", "key_hash", "nearest"] | Callable[[bytes | None, Sequence[int]], int]
@@ -130,6 +131,19 @@ class UnitInfo(msgspec.Struct, frozen=True):
     state: str
     rows: int | None
     copied: float | None = None
+
+
+class UserInfo(msgspec.Struct, frozen=True):
+    """A user of a cluster: its rights as they are written, how many tokens of it are valid, and its limits.
+
+    >>> UserInfo("alice", ("read", "append:orders/"), 1).rights
+    ('read', 'append:orders/')
+    """
+
+    name: str
+    rights: tuple[str, ...]
+    tokens: int
+    limits: UserLimits = UserLimits()
 
 
 class SessionInfo(msgspec.Struct, frozen=True):

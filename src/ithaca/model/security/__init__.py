@@ -1,1 +1,2 @@
-"""Who is who: `tls` says which files protect a link and prove who speaks, `identity` what certificates say."""
+"""Who is who: `tls` says which files protect a link and prove who speaks, `identity` what certificates say,
+`token` where a client's token comes from."""

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 from ithaca.model.interface.blocking.log import Pending
 from ithaca.objects.blocking.waiting import Promise
 from ithaca.objects.limit import Limit
+from ithaca.objects.limits import OBJECT_APPLIED_S
 from ithaca.objects.machine import Outcome
 from ithaca.objects.shared.replica import ReplicaBase
 
@@ -30,14 +31,19 @@ class Proposal(Generic[Returned]):
 
     def result(self, timeout: float | None = None) -> Returned:
         """Wait until the command was applied here; `DeadlineExceeded` when that takes longer, and it may still be."""
+        promise = self._promise
+        if promise.done():
+            done: Returned = promise.wait(None, "the command").get()
+            return done
         limit = Limit(self._replica.timeout if timeout is None else timeout)
-        if not self._promise.done():
+        # Mostly the command is applied soon: to wait for the append first would be to be woken twice.
+        if not promise.came(limit.within(OBJECT_APPLIED_S)):
             try:
                 self._pending.result(limit.left_s)
             except BaseException:
                 self._replica.forget(self._number)
                 raise
-        returned: Returned = self._promise.wait(limit.left_s, "the command").get()
+        returned: Returned = promise.wait(limit.left_s, "the command").get()
         return returned
 
     def done(self) -> bool:

@@ -41,15 +41,16 @@ class Promise(Generic[T]):
 
     def came(self, timeout: float) -> bool:
         """Whether it comes within so many seconds."""
-        if self._came.acquire(timeout=max(0.0, timeout)):
+        if self._came.locked() and self._came.acquire(timeout=max(0.0, timeout)):
             self._came.release()
         return self._given
 
     def wait(self, timeout: float | None, what: str) -> T:
         """The result; `DeadlineExceeded` says for what it was waited."""
-        if not self._came.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
-            raise DeadlineExceeded(f"{what} took longer than {timeout:.3g} s")
-        self._came.release()
+        if self._came.locked():
+            if not self._came.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+                raise DeadlineExceeded(f"{what} took longer than {timeout:.3g} s")
+            self._came.release()
         if self._error is not None:
             raise self._error
         return cast(T, self._value)

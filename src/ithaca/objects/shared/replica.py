@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -59,8 +60,16 @@ class ReplicaBase(Following[Effect], Generic[State]):
 
     def local(self, query: Callable[[State], Returned]) -> Returned:
         """What the query returns for the state as it is here, which may be behind others. It must change nothing."""
-        value: Returned = self._query(lambda: detached(query(self._machine.state)))
-        return value
+        # As `_query`, in place: a call more would be a third of the time.
+        if self.failure is not None or not self.is_open or self._holder:
+            self.check()
+        with self.lock:
+            self._holder = get_ident()
+            try:
+                value: Returned = detached(query(self._machine.state))
+                return value
+            finally:
+                self._holder = 0
 
     def look(self, query: Callable[[State], Returned]) -> Returned:
         """`local` without a copy, for a query that gives away nothing of the state that can change."""

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ithaca.model.errors import StorageFull
-from ithaca.model.limits import RAFT_FULL_RETRY_S
 from ithaca.raft.events import Persist
+from ithaca.raft.limits import RAFT_FULL_RETRY_S
 from ithaca.runtime.disk_queue import DiskQueue
 from ithaca.runtime.inline_writes import InlineWrites
 from ithaca.runtime.machine import monotonic_s

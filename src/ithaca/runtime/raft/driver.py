@@ -22,7 +22,6 @@ from ithaca.model.errors import (
     StorageFull,
     Unavailable,
 )
-from ithaca.model.limits import SNAPSHOT_TURN_BYTES
 from ithaca.model.view import Address
 from ithaca.raft.core import RaftCore
 from ithaca.raft.events import (
@@ -52,6 +51,7 @@ from ithaca.raft.events import (
     Transferring,
 )
 from ithaca.raft.leader import LeaderTerm
+from ithaca.raft.limits import SNAPSHOT_TURN_BYTES
 from ithaca.raft.messages import AnyMessage, Configuration, DurableState, EntryKind, ServerId, TimeoutNow
 from ithaca.runtime.machine import monotonic_ns, own_random
 from ithaca.runtime.raft.disk import Job, RaftDisk

@@ -18,6 +18,8 @@ HANDSHAKE_BYTE: Final = 0x16
 """What TLS begins with. A frame begins with its length, and none that a hello may have ends in this byte: lengths are
 multiples of 8."""
 _BLOCK_BYTES: Final = 256 * 1024
+_COPIED_BYTES_MAX: Final = 8 * 1024
+"""Smaller buffers go together, so that a frame is few records of TLS; larger ones are encrypted from where they are."""
 _blocks = threading.local()
 
 
@@ -64,11 +66,21 @@ class TlsLayer:
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Have this sent."""
-        data = b"".join(buffers)
         if not self.is_established:
-            self._waiting.append(data)
+            self._waiting.append(b"".join(buffers))
             return
-        view = memoryview(data)
+        small: list[Buffer] = []
+        for buffer in buffers:
+            if len(buffer) < _COPIED_BYTES_MAX:
+                small.append(buffer)
+                continue
+            self._encrypt(b"".join(small))
+            small.clear()
+            self._encrypt(buffer)
+        self._encrypt(b"".join(small))
+
+    def _encrypt(self, data: Buffer) -> None:
+        view = memoryview(data).cast("B")
         while len(view):
             view = view[self._object.write(view) :]
 
@@ -80,7 +92,8 @@ class TlsLayer:
         """Fill the room with what was meant; returns how many bytes. Fewer than it has room for: there are no more."""
         count = 0
         try:
-            while count < len(room):
+            # A read that finds nothing raises, which takes as long as one of a small message.
+            while count < len(room) and (self._incoming.pending or self._object.pending()):
                 size = self._object.read(len(room) - count, room[count:])
                 if not size:
                     self.is_over = True

@@ -50,6 +50,9 @@ class HostOwner(Protocol):
     def members_agreed(self) -> None:
         """Who the members are was agreed again."""
 
+    def removed(self) -> None:
+        """This server is no member any more, for good, as another one says."""
+
     def persisted(self, seconds: float) -> None:
         """The disk took so long for one persist."""
 
@@ -176,3 +179,4 @@ class RaftHost:
         if not self.group.is_removed:
             _log.warning("this server was removed, as %s says: it can be stopped", self._member.named(by))
             self.group.is_removed = True
+            self._owner.removed()

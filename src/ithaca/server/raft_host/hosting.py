@@ -18,6 +18,8 @@ from ithaca.server.life import LivingServer, lock_directory
 from ithaca.server.options import ServerOptions
 from ithaca.server.raft_host.host import Cargo, HostOwner, RaftHost
 from ithaca.server.raft_host.orderers import ORDERERS, orderer_of
+from ithaca.server.users.gate import UserGate
+from ithaca.users.table import UserTable
 
 
 class HostingServer(LivingServer, HostOwner):
@@ -31,6 +33,8 @@ class HostingServer(LivingServer, HostOwner):
         self._directory = directory
         self._greeter = Greeter(file, ORDERERS.role, str(server), self._log_id)
         self._host: RaftHost | None = None
+        self.gate: UserGate | None = None
+        """Who says what clients may do, where the cluster has users."""
 
     @property
     def host(self) -> RaftHost:
@@ -64,8 +68,25 @@ class HostingServer(LivingServer, HostOwner):
 
     async def _take_part(self, registry: CollectorRegistry | None = None) -> None:
         """Listen, and begin."""
-        await self._listen(self._greeter, self._accept, registry)
+        self.gate = self._make_gate()
+        if self.gate is not None:
+            self.gate.holds_table = True
+            self._users_changed()
+        await self._listen(self._greeter, self._accept, registry, gate=self.gate)
         self.host.start()
+
+    def _make_gate(self) -> UserGate | None:
+        """By the rules of the engine, where it has some."""
+        return None
+
+    def _users(self) -> UserTable:
+        """As far as entries were applied here."""
+        return UserTable()
+
+    def _users_changed(self) -> None:
+        """Have the gate know the users as they are here; to be called whenever entries were applied."""
+        if self.gate is not None and not (self.gate.is_told and self.gate.version == self._users().version):
+            self.gate.changed(self._users().copy())
 
     async def _close_host(self) -> None:
         if self._host is not None:
@@ -86,6 +107,9 @@ class HostingServer(LivingServer, HostOwner):
         pass
 
     def members_agreed(self) -> None:
+        pass
+
+    def removed(self) -> None:
         pass
 
     def persisted(self, seconds: float) -> None:

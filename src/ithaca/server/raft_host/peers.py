@@ -22,7 +22,8 @@ class RaftPeers:
         self._member = member
         self._group = group
         self._hear = hear
-        self._connections: dict[ServerId, set[Connection]] = {}
+        self._connections: dict[ServerId, dict[Connection, None]] = {}
+        """In the order in which they came."""
 
     def accept(self, connection: Connection, hello: Hello, own: Hello) -> tuple[ServerId, Peer]:
         """Another member has dialled: which one, and who takes what it says; `AuthenticationFailed` for somebody else.
@@ -39,8 +40,8 @@ class RaftPeers:
             raise AuthenticationFailed(
                 f"{connection.name} is no {self._member.words.role} of this log that is known here: {hello.name!r}"
             )
-        connections = self._connections.setdefault(number, set())
-        connections.add(connection)
+        connections = self._connections.setdefault(number, {})
+        connections[connection] = None
         return number, _RaftPeer(number, self._member.named(number), self._hear, connections)
 
     def send(self, to: ServerId, says: RaftMessage, payload: Sequence[Buffer] = ()) -> None:
@@ -60,7 +61,11 @@ class _RaftPeer:
     """What one member says over one connection."""
 
     def __init__(
-        self, server: ServerId, name: str, hear: Callable[[RaftMessage, Buffer], None], connections: set[Connection]
+        self,
+        server: ServerId,
+        name: str,
+        hear: Callable[[RaftMessage, Buffer], None],
+        connections: dict[Connection, None],
     ) -> None:
         self._server = server
         self._name = name
@@ -76,4 +81,4 @@ class _RaftPeer:
         self._hear(message, received.payload)
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)

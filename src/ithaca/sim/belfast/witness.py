@@ -15,7 +15,7 @@ from ithaca.engines.belfast.speculation.outcomes import SlotsOrdered
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.scalog.ordering.outcomes import LaneClosed, OrderedCut, Outcome
 from ithaca.engines.scalog.ordering.state import OrderingState
-from ithaca.engines.scalog.replica.events import Write
+from ithaca.engines.scalog.replica.events import SendReport, Write
 from ithaca.model.cut import lane_of
 from ithaca.model.positions import LaneId
 from ithaca.sim.rules.witness import Sight
@@ -62,6 +62,9 @@ class BelfastWitness(ScalogWitness):
                     self._may_speak(core, lane, "acknowledges")
                 case SendLaneReport(report=report):
                     self._may_speak(core, report.lane, "reports")
+                case SendReport(report=report):
+                    for lane, _ in report.lengths:
+                        self._may_speak(core, lane, "reports")
                 case SendPromise(lane=lane):
                     self._promised.add((core._shard, core._replica, core.disk, lane))
                 case _:

@@ -19,7 +19,12 @@ async def connected(world: "World", call_s: float = CALL_S) -> ClusterLog:
     """A handle whose calls take at most so long, as soon as somebody answers."""
     while True:
         try:
-            log = await ithaca.aio.connect(world.bootstrap, timeout=call_s, compression=world.configuration.compression)
+            log = await ithaca.aio.connect(
+                world.bootstrap,
+                timeout=call_s,
+                compression=world.configuration.compression,
+                token=world.file.client_token,
+            )
             world.handles.append(log)
             return log
         except IthacaError as error:

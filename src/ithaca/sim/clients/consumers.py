@@ -92,14 +92,16 @@ class Consuming:
         self._ledger = ledger
         self._is_resetting = False
         features = engine(world.configuration.engine).features
-        self._publishes = {Feature.PREPARED, Feature.DENSE} <= features
+        self._is_dense = Feature.DENSE in features
+        self._publishes = self._is_dense and Feature.PREPARED in features
         """Where positions are not dense a publication opens windows, and these would be all that happens."""
         self._ways = Random(f"{world.configuration.seed} {self.name} commits")
 
     @property
     def has_all(self) -> bool:
         """Whether everything that was acknowledged was handed out."""
-        return self._ledger.reached > self._world.recorder.last_position
+        recorder = self._world.recorder
+        return self._ledger.reached > (recorder.last_position if self._is_dense else recorder.last_record)
 
     async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
@@ -171,9 +173,11 @@ class Consuming:
         return position
 
     async def _commit(self, log: ClusterLog, handle: Handle) -> None:
-        ledger, name, consumer = self._ledger, self._ledger.name, handle.consumer
+        ledger, consumer = self._ledger, handle.consumer
+        name = consumer.name  # the others may have gone on under another one
         was_fenced, resets = ledger.opened > handle.returned, ledger.resets
-        ledger.attempted = max(ledger.attempted, consumer.position)
+        if name == ledger.name:
+            ledger.attempted = max(ledger.attempted, consumer.position)
         try:
             told = await self._committed(log, consumer)
         except ConsumerFenced:
@@ -184,7 +188,7 @@ class Consuming:
             self._accuse(f"has committed {told} by a handle that was fenced before")
         if told < consumer.position:
             self._accuse(f"was told {told} when it committed {consumer.position}")
-        if resets == ledger.resets and not ledger.resetting:
+        if name == ledger.name and resets == ledger.resets and not ledger.resetting:
             ledger.floor = max(ledger.floor, told)
         self.succeeded += 1
         self._world.count("consumer committed")

@@ -16,6 +16,8 @@ from ithaca.model.interface.awaited import ClusterLog, Session
 from ithaca.model.limits import KIB
 from ithaca.proof import payload
 from ithaca.sim.clients.connecting import AGAIN_S, connected
+from ithaca.sim.faults.clocks import CLOCK, LEAP_CLOCKS
+from ithaca.sim.faults.scripted import STEP_CLOCKS
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
@@ -52,7 +54,9 @@ def with_session_churn(configuration: "Configuration") -> "Configuration":
     for name in ("ORDERING_STATE_BYTES_MAX", "RAFT_SNAPSHOT_BYTES_MAX"):  # for those that are beside the others
         if name in configuration.limits:
             limits[name] = configuration.limits[name] + _MORE_ROOM_BYTES
-    idle_s = IDLE_S if random.random() < 0.25 else 0
+    # Clocks that are all set ahead while nobody has power are a power failure of as long, after which idle names go.
+    may_leap = {*configuration.faults} & {CLOCK, STEP_CLOCKS, LEAP_CLOCKS}
+    idle_s = IDLE_S if random.random() < 0.25 and not may_leap else 0
     return replace(
         configuration, session_churners=churners, session_idle_s=idle_s, limits=configuration.limits | limits
     )
@@ -70,14 +74,17 @@ class SessionChurner:
         """Batches of the seldom used session that have no receipt: their counts, by first number."""
         self._acknowledged = 0
         """The last number of that session that is known to be in the log."""
+        self._is_busy = False
+        """Whether an append may be under way."""
         self.succeeded = 0
 
     @property
     def is_settled(self) -> bool:
-        return not self._unsettled
+        return not self._is_busy
 
     async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
+        self._is_busy = True
         log, other = await connected(self._world), await connected(self._world)
         await asyncio.gather(
             self._visit(who, random),
@@ -85,6 +92,7 @@ class SessionChurner:
             self._begin_again(who, random, log),
             self._expire(random, other),
         )
+        self._is_busy = False
 
     async def _visit(self, who: Process, random: Random) -> None:
         """One handle after the other, each for one append; some guests are slow to close them."""

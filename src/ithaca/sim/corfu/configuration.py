@@ -21,6 +21,7 @@ def draw(shared: Configuration) -> Configuration:
         "PATIENCE_MS": random.choice((200, 1000, 5000)),
         "JUNK_MS": random.choice((60, 300, 1000)),
     }
+    limits["UNIT_GONE_MS"] = Random(f"gone units of {shared.seed}").choice((0, 200, 1000))
     faults = [kind for kind in shared.faults if kind not in MEMBER_FAULTS]
     if random.random() < 0.5:
         faults += random.sample(KINDS, random.randint(1, len(KINDS)))

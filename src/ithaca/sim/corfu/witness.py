@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from ithaca.engines.corfu.sequencing.calls import TakeRow, TakeTokens, Tokens, UnitSealed, Write
+from ithaca.engines.corfu.sequencing.calls import TakeTokens, Token, Tokens, UnitSealed, Write
 from ithaca.engines.corfu.sequencing.rows import NONE
 from ithaca.engines.corfu.sequencing.sequencer import Asked as SequencerAsked
 from ithaca.engines.corfu.sequencing.sequencer import Reply as SequencerReply
@@ -82,17 +82,21 @@ class Witness:
         self, original: Callable[..., Sequence[Any]], sequencer: Sequencer[Any], event: Any
     ) -> Sequence[Any]:
         """No row is given twice."""
+        calls = {id(asked.caller): asked.call for asked in sequencer.kept.values()}
+        if isinstance(event, SequencerAsked):
+            calls[id(event.caller)] = event.call
         effects = original(sequencer, event)
         for effect in effects:
-            match effect, event:
-                case SequencerReply(_, Tokens(tokens)), SequencerAsked(_, TakeTokens(epoch, wants)):
-                    for token, want in zip(tokens, wants, strict=True):
-                        if token.row != NONE:
-                            self._gave(token.row, token.time_us, want.producer, epoch)
-                case SequencerReply(_, Tokens(tokens)), SequencerAsked(_, TakeRow(epoch)):
-                    if tokens[0].row != NONE:
-                        self._gave(tokens[0].row, tokens[0].time_us, _WHOEVER, epoch)
+            if isinstance(effect, SequencerReply) and isinstance(effect.answer, Tokens):
+                self._gave_all(effect.answer.tokens, calls[id(effect.caller)])
         return effects
+
+    def _gave_all(self, tokens: Sequence[Token], call: Any) -> None:
+        wants = call.wants if isinstance(call, TakeTokens) else ()
+        producers = [want.producer for want in wants] or [_WHOEVER]
+        for token, producer in zip(tokens, producers, strict=True):
+            if token.row != NONE:
+                self._gave(token.row, token.time_us, producer, call.epoch)
 
     def _gave(self, row: int, time_us: int, producer: int, epoch: int) -> None:
         known = self._given.get(row)

@@ -8,6 +8,7 @@ from ithaca.engines.raft.client.log import RaftLog
 from ithaca.engines.raft.name import NAME
 from ithaca.model.engine import EngineName
 from ithaca.model.interface.awaited import ClusterLog
+from ithaca.model.positions import FIRST
 from ithaca.model.quorum import majority
 from ithaca.proof.dump import dump_replica, held_ids
 from ithaca.proof.history import Final, Id
@@ -72,10 +73,14 @@ class RaftSimulation(Simulation):
         return None if server is None else server._listener
 
     def groups(self) -> Sequence[Group]:
-        """One: those that vote, as it was agreed last."""
+        """One: those that vote, as it was agreed last.
+
+        Of 2n voters n hold what is acknowledged while one of them is being removed, since the leader counts a majority
+        of the others from then on. Nobody is elected by 2n voters without the vote of one who has it.
+        """
         voters = self._invariants.members.voters or tuple(place.server for place in self._world.file.orderers)
         hosts = [host for host in self._world.hosts.values() if host.place and host.place.number in voters]
-        return [Group(0, hosts, majority(len(voters)))]
+        return [Group(0, hosts, len(voters) - majority(len(voters)) + 1)]
 
     def is_complete(self, host: Host) -> bool:
         server = server_of(host)
@@ -84,6 +89,16 @@ class RaftSimulation(Simulation):
     def knows_trim(self, host: Host, before: int) -> bool:
         server = server_of(host)
         return server is not None and server._read_view is not None and server.read_view.first >= before
+
+    def former(self) -> Sequence[Host]:
+        voters = self._world.replicas()
+        servers = {host: server_of(host) for host in self._world.hosts.values() if host.is_up and host not in voters}
+        return [
+            host
+            for host, server in servers.items()
+            if server is not None and server._read_view is not None
+            if server.read_view.limit > FIRST and not server.host.group.is_removed
+        ]
 
     # What must hold
 

@@ -17,7 +17,6 @@ from ithaca.engines.scalog.ordering.entries import (
 )
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import (
-    ANONYMOUS,
     ExpiredSession,
     FinalizedShard,
     Outcome,
@@ -38,6 +37,7 @@ from ithaca.sim.scalog.invariants import Invariants
 from ithaca.sim.scalog.order_clock import TimeRules
 from ithaca.sim.world import World
 from ithaca.storage.sessions import SessionTable
+from ithaca.users.names import ANONYMOUS
 
 
 class ScalogWitness:

@@ -20,6 +20,7 @@ import uvloop
 import ithaca.aio
 from ithaca.model.errors import IthacaError
 from ithaca.model.interface.awaited import ClusterLog
+from ithaca.model.security.tls import TLS
 from ithaca.proof.history import HistoryWriter
 
 TIMEOUT_S = 120.0
@@ -28,6 +29,14 @@ RETRY_S = 0.1
 T = TypeVar("T")
 TELL_S = 0.5
 CALLS = ".calls"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How somebody proves who it is. None: as the environment says, which is the operator's way."""
+
+    tls: TLS | None = None
+    token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,11 @@ class Errand:
     seed: int
     rate: float
     """Records per second that a producer aims at."""
+    writes: bool = False
+    """Whether a consumer writes a record for each that it takes, in one transaction with its commit."""
+    proof: Proof = Proof()
+    revoked: Proof = Proof()
+    """How somebody would prove it who is no user any more."""
 
     def history(self, life: int | None = None) -> Path:
         """One file per life: the last line of a life that was killed may be torn."""
@@ -102,7 +116,11 @@ class Client:
 
     async def connected(self) -> ClusterLog:
         """A handle, as soon as there is somebody to connect to."""
-        return await patient(lambda: ithaca.aio.connect(self.errand.bootstrap, timeout=TIMEOUT_S))
+        return await patient(lambda: self.connect(self.errand.proof, TIMEOUT_S))
+
+    async def connect(self, proof: Proof, timeout: float) -> ClusterLog:
+        """A handle of whoever can prove this."""
+        return await ithaca.aio.connect(self.errand.bootstrap, timeout=timeout, tls=proof.tls, token=proof.token)
 
     def close(self) -> None:
         self.history.close()

@@ -20,23 +20,26 @@ class Broken(Exception):
     """A server did what it must not do when this happens to it."""
 
 
-class Producers(Protocol):
-    """The clients that can be killed."""
+class Clients(Protocol):
+    """The clients that can be killed, and paused."""
 
     async def kill(self, name: str) -> int:
-        """SIGKILL in the middle of its appends, and start it again under its name; its process id before."""
+        """SIGKILL in the middle of what it does, and start it again under its name; its process id before."""
+
+    async def pause(self, name: str, seconds: float) -> int:
+        """SIGSTOP, and SIGCONT after so long; its process id."""
 
 
 class Scene:
     """What strikes act on."""
 
     def __init__(
-        self, cluster: ClusterUnderTest, network: Network, disks: dict[str, LoopDisk], producers: Producers
+        self, cluster: ClusterUnderTest, network: Network, disks: dict[str, LoopDisk], clients: Clients
     ) -> None:
         self.cluster = cluster
         self.network = network
         self.disks = disks
-        self.producers = producers
+        self.clients = clients
 
     async def servers(self, strike: Strike) -> list[str]:
         """The names of the servers that the targets stand for now."""
@@ -55,6 +58,8 @@ class Injector(ABC):
     """Whether servers must be on disks of their own."""
     needs: ClassVar[Feature | None] = None
     """What the engine must be able to do."""
+    by_party: ClassVar[bool] = False
+    """Whether the proxy must know who has dialled, which TLS keeps from it."""
 
     @classmethod
     def unavailable(cls) -> str | None:

@@ -14,6 +14,8 @@ EFFECT_S = 15.0
 class _LinkFault(Injector):
     """Something is wrong with some ways for a while."""
 
+    by_party: ClassVar[bool] = True
+
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
         names = await scene.servers(strike)
         ways = self.ways(scene, names, strike.variant)

@@ -92,8 +92,21 @@ class Client(Injector):
 
     async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
         for name in strike.targets:
-            pid = await scene.producers.kill(name)
+            pid = await scene.clients.kill(name)
             struck(f"{name}, process {pid}")
+
+
+class Consumer(Injector):
+    """SIGKILL to a consumer, or to a member of a group, or SIGSTOP for longer than its lease and SIGCONT."""
+
+    fault: ClassVar[Fault] = Fault("consumer", "consumer", (2.0, 8.0), recovery_s=0.5, variants=("kill", "pause"))
+
+    async def strike(self, scene: Scene, strike: Strike, struck: Struck) -> None:
+        (name,) = strike.targets
+        if strike.variant == "kill":
+            struck(f"{name} killed, process {await scene.clients.kill(name)}")
+        else:
+            struck(f"{name} for {strike.duration_s} s, process {await scene.clients.pause(name, strike.duration_s)}")
 
 
 class Clock(Injector):

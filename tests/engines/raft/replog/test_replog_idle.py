@@ -2,8 +2,9 @@
 
 from ithaca.engines.raft.replog.entries import ExpireSessions, RangeBatch
 from ithaca.engines.raft.replog.idle import IdleSessions
-from ithaca.engines.raft.replog.sessions import ANONYMOUS, Sessions
+from ithaca.engines.raft.replog.sessions import Sessions
 from ithaca.model.limits import SESSION_ANONYMOUS_IDLE_S
+from ithaca.users.names import ANONYMOUS
 
 
 def test_a_session_that_is_neither_opened_nor_appended_to_expires() -> None:

@@ -11,8 +11,8 @@ from ithaca.engines.raft.name import LANE
 from ithaca.engines.raft.replog.entries import Control, ExpireSessions, OpenSession, Range, RangeBatch, TrimLog
 from ithaca.engines.raft.replog.placing import Placing
 from ithaca.engines.raft.replog.state import LogState, length_in
-from ithaca.model import limits
 from ithaca.model.errors import SequenceGap, SessionError, SessionExpired, SessionFenced
+from ithaca.raft import limits
 from ithaca.wire.batch import lane_seed
 
 SEED = lane_seed(LANE)

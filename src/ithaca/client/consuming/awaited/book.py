@@ -5,8 +5,11 @@ from collections.abc import Sequence
 
 from ithaca.client.consuming.awaited.handle import ConsumerHandle
 from ithaca.client.consuming.awaited.lagging import lag_of
+from ithaca.client.consuming.awaited.member import GroupHandle, Membership
 from ithaca.client.consuming.committing import CommitRule
-from ithaca.client.consuming.known import Known, info_of
+from ithaca.client.consuming.held_parts import HeldParts
+from ithaca.client.consuming.known import Known, info_of, new_owner
+from ithaca.client.consuming.wanted import Wanted
 from ithaca.consumers.limits import CONSUMER_RESETS_MAX
 from ithaca.model.consumers import (
     ConsumerCommand,
@@ -14,7 +17,9 @@ from ithaca.model.consumers import (
     ConsumerOutcome,
     ConsumerRefused,
     DeleteConsumer,
+    GroupStands,
     Lag,
+    MakeGroup,
     OpenConsumer,
     PartStands,
     ResetConsumer,
@@ -22,26 +27,31 @@ from ithaca.model.consumers import (
     refusal_error,
 )
 from ithaca.model.errors import InvalidInput, NoSuchConsumer, Trimmed
+from ithaca.model.interface.awaited.consumers import PartsChanged
 from ithaca.model.interface.awaited.log import Log
 from ithaca.model.records import KeyFilter, Start
 from ithaca.model.units import Duration
-from ithaca.runtime.checks import check_filter, check_start
-from ithaca.runtime.machine import rng
+from ithaca.runtime.checks import check_start
 
 
 async def open_consumer(
-    log: Log, name: str, start: Start, where: KeyFilter | None, rule: CommitRule, *, is_dense: bool
-) -> ConsumerHandle:
-    """Go on as this consumer, on a log that can change consumers."""
-    check_consumer_name(name)
-    check_start(start)
-    check_filter(where)
+    log: Log, wanted: Wanted, on_assigned: PartsChanged | None, on_revoked: PartsChanged | None, *, is_dense: bool
+) -> ConsumerHandle | GroupHandle:
+    """Go on as this consumer, or become a member of this group, on a log that can change consumers."""
+    name, start, where, rule, grouping = wanted
     at = await resolved(log, start)
-    (outcome,) = await log.change_consumers((OpenConsumer(name, new_owner(), at),))
+    command = OpenConsumer(name, new_owner(), at) if grouping is None else MakeGroup(name, at, grouping.parts)
+    (outcome,) = await log.change_consumers((command,))
     if isinstance(outcome, ConsumerRefused):
         raise refusal_error(outcome)
-    assert isinstance(outcome, PartStands)
-    return ConsumerHandle(log, outcome, where, rule, is_dense=is_dense)
+    if isinstance(outcome, PartStands):
+        return ConsumerHandle(log, outcome, where, rule, is_dense=is_dense)
+    assert isinstance(outcome, GroupStands)
+    assert grouping is not None
+    membership = Membership(grouping.lease_s, on_assigned, on_revoked)
+    handle = GroupHandle(log, HeldParts(name, outcome.parts), membership, where, rule, is_dense=is_dense)
+    await handle.join()
+    return handle
 
 
 async def resolved(log: Log, start: Start) -> int:
@@ -61,11 +71,6 @@ async def resolved(log: Log, start: Start) -> int:
         if start > tail:
             raise InvalidInput(f"a consumer cannot stand at {start}: the tail is {tail}")
     return start
-
-
-def new_owner() -> int:
-    """What tells this handle, or this question, from all others."""
-    return rng().randrange(1, 1 << 61)
 
 
 class ConsumerBook(Log, ABC):
@@ -93,9 +98,15 @@ class ConsumerBook(Log, ABC):
         where: KeyFilter | None = None,
         commit_records: int | None = None,
         commit_s: Duration | None = None,
-    ) -> ConsumerHandle:
-        rule = CommitRule(commit_records, commit_s)
-        return await open_consumer(self, name, start, where, rule, is_dense=self.has_dense_positions)
+        group: bool = False,
+        parts: int | None = None,
+        lease: Duration | None = None,
+        on_assigned: PartsChanged | None = None,
+        on_revoked: PartsChanged | None = None,
+    ) -> ConsumerHandle | GroupHandle:
+        rule, is_told = CommitRule(commit_records, commit_s), on_assigned is not None or on_revoked is not None
+        wanted = Wanted.checked(name, start, where, rule, group=group, parts=parts, lease=lease, is_told=is_told)
+        return await open_consumer(self, wanted, on_assigned, on_revoked, is_dense=self.has_dense_positions)
 
     async def consumers(self) -> tuple[ConsumerInfo, ...]:
         known = await self.known_consumers()

@@ -5,15 +5,16 @@ from types import TracebackType
 from ithaca.client.consuming.awaited.lagging import lag_of
 from ithaca.client.consuming.awaited.transaction import PartTransaction
 from ithaca.client.consuming.committing import CommitRule
+from ithaca.client.consuming.known import checked_commit, trimmed_error
 from ithaca.model.consumers import CommitPosition, ConsumerRefused, Lag, PartStands, refusal_error
-from ithaca.model.errors import InvalidInput, LogClosed, Trimmed
+from ithaca.model.errors import LogClosed, Trimmed
 from ithaca.model.interface.awaited.consumers import Consumer
 from ithaca.model.interface.awaited.log import Log
 from ithaca.model.interface.awaited.records import Subscription
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.model.units import Duration, optional_seconds
-from ithaca.runtime.checks import check_max_records, check_position
+from ithaca.runtime.checks import check_max_records
 from ithaca.runtime.machine import monotonic_s
 
 
@@ -34,6 +35,8 @@ class ConsumerHandle(Consumer):
         self._fetched: list[Record] = []
         """What the next steps of the iteration hand out, last first."""
         self._is_closed = False
+        self._is_uncertain = False
+        """Whether a transaction failed that may have been published all the same."""
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else "open"
@@ -99,33 +102,25 @@ class ConsumerHandle(Consumer):
     async def _subscription(self) -> Subscription:
         if self._is_closed:
             raise LogClosed(f"the handle of consumer {self.name!r} was closed: open it again")
+        if self._is_uncertain:
+            raise LogClosed(
+                f"a transaction of consumer {self.name!r} failed, and may have been published all the same: open the "
+                "consumer again, which says where it is"
+            )
         if self._records is None:
             try:
                 self._records = await self._log.subscribe(self._position, where=self._where).__aenter__()
             except Trimmed as error:
-                raise self._trimmed(error) from error
+                raise trimmed_error(self.name, self._position, error) from error
         return self._records
-
-    def _trimmed(self, error: Trimmed) -> Trimmed:
-        return Trimmed(
-            f"consumer {self.name!r} stands at {self._position}, which was trimmed, and {error.first} is the first "
-            'position left: reset it, such as with reset_consumer(name, "earliest")',
-            first=error.first,
-        )
 
     async def commit(self, position: int | None = None, *, timeout: Duration | None = None) -> int:
         timeout_s = optional_seconds(timeout)
         if position is None:
             position = self._position
         else:
-            check_position(position)
-            if position > self._position:
-                raise InvalidInput(
-                    f"consumer {self.name!r} cannot commit {position}: it was handed out records below "
-                    f"{self._position} only"
-                )
-        command = CommitPosition(self.name, 0, self._epoch, position)
-        (outcome,) = await self._log.change_consumers((command,), timeout=timeout_s)
+            checked_commit(self.name, position, self._position)
+        (outcome,) = await self._log.change_consumers(self.commits(position), timeout=timeout_s)
         if isinstance(outcome, ConsumerRefused):
             raise refusal_error(outcome)
         assert isinstance(outcome, PartStands)
@@ -138,14 +133,33 @@ class ConsumerHandle(Consumer):
     def epoch(self) -> int:
         return self._epoch
 
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return (0,)
+
+    def commits(self, position: int) -> tuple[CommitPosition, ...]:
+        return (CommitPosition(self.name, 0, self._epoch, position),)
+
     def transaction(self) -> PartTransaction:
-        return PartTransaction(self._log, self, self._moved)
+        return PartTransaction(self._log, self, self._moved, self._undone)
 
     def _moved(self, position: int) -> None:
         """The position was committed with a transaction."""
         self._committed = max(self._committed, position)
         if position == self._position:
             self._rule.committed()
+
+    async def _undone(self, is_certain: bool) -> None:
+        """A transaction was not published: all that was not committed comes again. If perhaps it was, only opening the
+        consumer again says so.
+        """
+        self._is_uncertain = not is_certain
+        self._position = self._committed
+        self._fetched = []
+        self._rule.committed()
+        records, self._records = self._records, None
+        if records is not None:
+            await records.close()
 
     async def lag(self) -> Lag:
         return await lag_of(self._log, self._position, await self._log.tail(), is_dense=self._is_dense)

@@ -1,6 +1,6 @@
 """What was consumed and what was written, in one step, awaited: a prepared part, published with a commit."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
@@ -14,11 +14,19 @@ from ithaca.model.records import Buffer, Keys, Values
 class PartTransaction(Transaction):
     """`Consumer.transaction`: its records are a part of their own until they are published."""
 
-    def __init__(self, log: Log, consumer: Consumer, committed: Callable[[int], None]) -> None:
-        """`committed` is told the position that was committed with it."""
+    def __init__(
+        self,
+        log: Log,
+        consumer: Consumer,
+        committed: Callable[[int], None],
+        undone: Callable[[bool], Awaitable[None]],
+    ) -> None:
+        """`committed` is told the position that was committed with it, `undone` that it failed: for certain, or perhaps
+        not."""
         self._log = log
         self._consumer = consumer
         self._committed = committed
+        self._undone = undone
         self._writer: PartWriter | None = None
 
     async def append(self, value: Buffer, *, key: Buffer | None = None) -> None:
@@ -43,8 +51,18 @@ class PartTransaction(Transaction):
     ) -> None:
         writer = self._begun()
         if error is not None:
-            await writer.abort()
+            try:
+                await writer.abort()
+            finally:
+                await self._undone(True)
             return
+        try:
+            await self._publish(writer)
+        except BaseException:
+            await self._undone(False)
+            raise
+
+    async def _publish(self, writer: PartWriter) -> None:
         position = self._consumer.position
         if not writer.length:
             await writer.abort()

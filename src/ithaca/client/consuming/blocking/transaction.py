@@ -17,11 +17,19 @@ from ithaca.model.records import Buffer, Keys, Values
 class PartTransaction(Transaction):
     """`Consumer.transaction`: its records are a part of their own until they are published."""
 
-    def __init__(self, log: Log, consumer: Consumer, committed: Callable[[int], None]) -> None:
-        """`committed` is told the position that was committed with it."""
+    def __init__(
+        self,
+        log: Log,
+        consumer: Consumer,
+        committed: Callable[[int], None],
+        undone: Callable[[bool], None],
+    ) -> None:
+        """`committed` is told the position that was committed with it, `undone` that it failed: for certain, or perhaps
+        not."""
         self._log = log
         self._consumer = consumer
         self._committed = committed
+        self._undone = undone
         self._writer: PartWriter | None = None
 
     def append(self, value: Buffer, *, key: Buffer | None = None) -> None:
@@ -44,8 +52,18 @@ class PartTransaction(Transaction):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         writer = self._begun()
         if error is not None:
-            writer.abort()
+            try:
+                writer.abort()
+            finally:
+                self._undone(True)
             return
+        try:
+            self._publish(writer)
+        except BaseException:
+            self._undone(False)
+            raise
+
+    def _publish(self, writer: PartWriter) -> None:
         position = self._consumer.position
         if not writer.length:
             writer.abort()

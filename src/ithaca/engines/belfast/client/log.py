@@ -24,5 +24,6 @@ class AsyncSlotLog(AsyncClusterLog):
 
 async def open_log(addresses: tuple[Address, ...], settings: ClientSettings) -> AsyncSlotLog:
     """A handle on the cluster that has these orderers; `Unavailable` when none of them answers in time."""
-    context = await open_context(addresses, settings.timeout_s, Links(NAME, settings.tls), make_reading=SlotReading)
+    links = Links(NAME, settings.tls, settings.token)
+    context = await open_context(addresses, settings.timeout_s, links, make_reading=SlotReading)
     return AsyncSlotLog(context, settings)

@@ -4,12 +4,12 @@ from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from ithaca.engines.belfast.limits import WINDOWS_AHEAD_MAX
 from ithaca.engines.belfast.speculation.packed import Mode
 from ithaca.engines.belfast.speculation.placement import Placement
 from ithaca.engines.belfast.speculation.placing_events import (
-    CutsApplied,
     FreeEnds,
     FreeTold,
     Members,
@@ -32,8 +32,6 @@ class LaneSlots(msgspec.Struct, frozen=True, array_like=True):
     lane: LaneId
     mode: Mode
     """Free as well from the moment at which a free window is ordered behind all others: lanes pass what is before."""
-    cut: _Natural
-    """Every cut before this one is ordered."""
     shares: Annotated[tuple[Share, ...], Meta(max_length=WINDOWS_AHEAD_MAX)]
     """The lane's part of the windows that are not over."""
     epoch: _Natural
@@ -52,12 +50,16 @@ def lane_slots(state: BelfastState, lane: LaneId) -> LaneSlots | None:
     return LaneSlots(
         lane,
         "free" if order.is_free_next else order.mode,
-        order.cut,
         tuple(share for share in found if share is not None),
         shard.epoch,
         shard.copies,
         tuple(sorted(state.disks.of(lane.shard).items())),
     )
+
+
+def is_news(slots: LaneSlots, told: LaneSlots) -> bool:
+    """Whether a primary that was told the one must hear the other: that windows are over, it knows by itself."""
+    return replace(slots, shares=told.shares) != told or not set(slots.shares) <= set(told.shares)
 
 
 def placement_of(told: LaneSlots) -> Placement:
@@ -67,7 +69,7 @@ def placement_of(told: LaneSlots) -> Placement:
 
 def tell(placement: Placement, told: LaneSlots) -> list[PlacingEffect]:
     """Have a lane hear of it."""
-    events: list[PlacingEvent] = [Members(told.epoch, dict(told.disks), told.copies), CutsApplied(told.cut)]
+    events: list[PlacingEvent] = [Members(told.epoch, dict(told.disks), told.copies)]
     events += map(WindowTold, told.shares)
     effects = [effect for event in events for effect in placement.step(event)]
     if told.mode != placement.mode and told.mode == "free":

@@ -30,12 +30,13 @@ from ithaca.engines.belfast.speculation.outcomes import (
 )
 from ithaca.engines.belfast.speculation.planning import Planner
 from ithaca.engines.belfast.speculation.progress import AskPass, Progress
-from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.state import BelfastState
 from ithaca.engines.belfast.speculation.takeover import AskPromise, CloseTaken, CopyLane
 from ithaca.engines.scalog.ordering.entries import CloseLane, Cut, OpenLane
 from ithaca.engines.scalog.ordering.leader import CutProposer
 from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
+from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.engines.scalog.ordering.retention import Retention
 from ithaca.model.config.slots import USUAL_SLOTS, SlotSettings
 from ithaca.model.positions import LaneId
@@ -92,6 +93,15 @@ class SlotLeader(CutProposer):
         """A replica has joined; what its lane was asked before may be lost."""
         self.keeper.came(shard, replica, here)
         self._ask_again_us = 0
+
+    def receive(self, report: Report) -> bool:
+        accepted = super().receive(report)
+        here = self.keeper.here(report.shard).get(report.replica)
+        if accepted and here is not None and here.boot == report.boot:
+            for lane, length in report.lengths:
+                if not lane.is_part:
+                    self._progress.acknowledged(lane, Ack(report.replica, here.disk, length))
+        return accepted
 
     def lane_reported(self, report: LaneReport) -> bool:
         """Take in what a lane's primary says; False for what is stale, or from nowhere."""

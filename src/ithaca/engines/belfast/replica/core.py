@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots, placement_of, tell
 from ithaca.engines.belfast.limits import CUT_NOMINAL_S
 from ithaca.engines.belfast.replica.events import (
@@ -19,7 +21,6 @@ from ithaca.engines.belfast.replica.events import (
     SpeculatorsAre,
     TurnEnded,
 )
-from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.placement import Placement
 from ithaca.engines.belfast.speculation.places import Placed, Places
 from ithaca.engines.belfast.speculation.placing_events import (
@@ -27,6 +28,7 @@ from ithaca.engines.belfast.speculation.placing_events import (
     AskedToPass,
     GroupHanded,
     Offered,
+    Ordered,
     Place,
     PlacingEffect,
     PlacingEvent,
@@ -35,6 +37,7 @@ from ithaca.engines.belfast.speculation.placing_events import (
     Ticked,
     Watermark,
 )
+from ithaca.engines.belfast.speculation.reports import Ack
 from ithaca.engines.belfast.speculation.takeover import AnswerPromise, PromiseAsked, Promises, PromiseSynced
 from ithaca.engines.scalog.ordering.outcomes import LaneOpened
 from ithaca.engines.scalog.replica.core import ReplicaCore
@@ -46,12 +49,15 @@ from ithaca.engines.scalog.replica.events import (
     Held,
     OrderJoined,
     Refuse,
+    SendReport,
+    StartedAgain,
     Synced,
     Tick,
     Write,
 )
 from ithaca.engines.scalog.replica.lanes import LaneCopy
 from ithaca.engines.scalog.replica.settled import SettledCopies
+from ithaca.model.cut import ShardCut
 from ithaca.model.errors import Overloaded
 from ithaca.model.positions import LaneId
 from ithaca.wire.batch import Batch
@@ -62,7 +68,7 @@ AnyEffect = Effect | SlotEffect
 
 
 class SlotCore(ReplicaCore):
-    """One boot of one replica."""
+    """A replica, in one boot after the other: each has a lane at most."""
 
     asks_for_lanes = False  # the leader opens them
 
@@ -114,6 +120,9 @@ class SlotCore(ReplicaCore):
                 return self._place(Speculators(streams))
             case Appended(request=request, batch=batch) if self._is_full_for(batch):
                 return [Refuse(request, self._too_much_waits())]
+            case Synced(lane=lane) if lane in self._places:
+                self._reporting.hurry()
+                return self._after(event, self.step(event))
             case Tick(now_us=now_us):
                 return [*self._after(event, self.step(event)), *self._place(Ticked(now_us, _INTERVAL_US))]
             case OrderJoined():
@@ -158,7 +167,7 @@ class SlotCore(ReplicaCore):
     def _after(self, event: Event, effects: list[Effect]) -> list[AnyEffect]:
         """Batches of the own lane are written when they are placed."""
         found: list[AnyEffect] = []
-        for effect in effects:
+        for effect in map(self._unpromised, effects):
             if isinstance(effect, Write) and effect.lane == self.own_lane and self._is_data(effect):
                 found += self._offer(effect.batch)
             else:
@@ -167,7 +176,17 @@ class SlotCore(ReplicaCore):
                     self._note_place(effect)
         if isinstance(event, Synced) and not event.lane.is_part:
             found += self._synced_here(event.lane)
+        if isinstance(event, ShardCut | OrderJoined) and self.own_lane is not None:
+            found += self._place(Ordered(self.ordered_length(self.own_lane) or 0))
         return found
+
+    def _unpromised(self, effect: Effect) -> Effect:
+        """Nothing is said of lanes that are taken over: a report is an acknowledgement, too."""
+        if not isinstance(effect, SendReport) or not self._promises.lanes:
+            return effect
+        report = effect.report
+        lengths = tuple(each for each in report.lengths if self._promises.may_acknowledge(each[0]))
+        return SendReport(replace(report, lengths=lengths))
 
     def _is_data(self, effect: Write) -> bool:
         """Whether it is of a lane that is open: what is filled in one that closed has its place."""
@@ -196,16 +215,27 @@ class SlotCore(ReplicaCore):
 
     def _close(self, copy: LaneCopy) -> None:
         if copy.lane == self.own_lane and not copy.is_closed:
-            waiting = sum(batch.count for batch in self._early)
-            written = copy.received - waiting if self._placement is None else self._placement.length
-            copy.received = written
-            self._placement = None
-            self._early.clear()
+            self._end_placing(copy)
         self._promises.closed(copy.lane)
         self._settling.taken_from.pop(copy.lane, None)
         self._completing.pop(copy.lane, None)
         self._places.pop(copy.lane, None)
         super()._close(copy)
+
+    def _start_again(self, event: StartedAgain) -> None:
+        """The lane of the former boot takes nothing more, whether this replica has heard of its end or not."""
+        former = None if self.own_lane is None else self._lanes.get(self.own_lane)
+        if former is not None and not former.is_closed:
+            self._end_placing(former)
+        self._boot = event.boot
+        super()._start_again(event)
+
+    def _end_placing(self, copy: LaneCopy) -> None:
+        """What waited for slots of the own lane was never a part of it."""
+        waiting = sum(batch.count for batch in self._early)
+        copy.received = copy.received - waiting if self._placement is None else self._placement.length
+        self._placement = None
+        self._early.clear()
 
     def _note_place(self, written: Write) -> None:
         places = self._places.setdefault(written.lane, Places())
@@ -255,7 +285,7 @@ class SlotCore(ReplicaCore):
         return [SendCopied(lane, self._ack(lane), places.all())]
 
     def _taken_effects(self) -> list[AnyEffect]:
-        effects: list[AnyEffect] = list(self._effects)
+        effects: list[AnyEffect] = [*map(self._unpromised, self._effects)]
         self._effects.clear()
         return effects
 

@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
-from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.places import Placed
-from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.takeover import PromiseAsked, PromiseSynced, SyncPromise
 from ithaca.model.positions import LaneId
 

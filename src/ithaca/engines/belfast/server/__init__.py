@@ -1,1 +1,1 @@
-"""The servers of Belfast: `orderer` and `replica`, each scalog's with slots."""
+"""The servers of Belfast: `orderer` and `replica`, each scalog's with slots; `rights` is what messages take."""

@@ -9,7 +9,7 @@ No clock, no I/O, no randomness; `step(event) -> list[effect]` where a core has 
 
 * Slots: `windows` is the arithmetic, `kept` what is kept until it is trimmed, so that a position's owner can say that
   it is empty.
-* The primary: `placement` with its `placing_events`; `acks`, how much of the lane is durable; `reports` to the leader.
+* The primary: `placement` with its `placing_events`; `reports`, what replicas acknowledge and the leader is told.
 * What is agreed on: `entries` with their codec, `outcomes`; `order`, which applies what is about slots; `state`, the
   whole state machine; `packed`, how slots stand in its snapshot.
 * `disks`: whose acknowledgements and promises count.

@@ -2,8 +2,9 @@
 
 A batch takes consecutive slots of one cut. *Passing* closes a cut to placement and fixes its end: the length of the
 lane behind the last batch in it, synced or not. A cut is passed when it is used up or the next batch does not fit into
-the rest, when a group goes to the disk, when the leader asks, and by the clock while somebody speculates. Nothing is
-written for a slot that stays empty.
+the rest, when a group goes to the disk, when the leader asks, and, if it has records, by the clock while somebody
+speculates. Nothing is written for a slot that stays empty, and nothing said of a cut that stays empty until it is asked
+for: by the clock that was most of what lanes and the leader had to say, and nobody heard of a record earlier.
 """
 
 from collections import deque
@@ -13,21 +14,19 @@ from typing import NamedTuple
 from ithaca.engines.belfast.limits import (
     CUTS_TOGETHER_MAX,
     PASSED_OUTSTANDING_MAX,
-    SPECULATION_QUIET_S,
     UNPLACED_BATCHES_MAX,
     UNPLACED_BYTES_MAX,
 )
-from ithaca.engines.belfast.speculation.acks import Ack, Acks
 from ithaca.engines.belfast.speculation.packed import Mode
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
-    CutsApplied,
     FreeEnds,
     FreeTold,
     GroupHanded,
     Members,
     Offered,
+    Ordered,
     Place,
     PlacingEffect,
     PlacingEvent,
@@ -38,11 +37,9 @@ from ithaca.engines.belfast.speculation.placing_events import (
     Watermark,
     WindowTold,
 )
-from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.reports import Ack, Acks, LaneReport
 from ithaca.engines.belfast.speculation.windows import Share
 from ithaca.model.positions import LaneId
-
-_QUIET_US = int(SPECULATION_QUIET_S * 1e6)
 
 
 class _Placed(NamedTuple):
@@ -87,13 +84,12 @@ class Placement:
         self._speculators = 0
         self._interval_us = 0
         self._now_us = 0
-        self._moved_us: int | None = None
         self._cut_since_us: int | None = None
         self._effects: list[PlacingEffect] = []
         self._told = 0
 
     def step(self, event: PlacingEvent) -> list[PlacingEffect]:
-        before = (self._passed, self.durable, self.wanted, self.stopped)
+        before = (self._passed, self.wanted, self.stopped)
         match event:
             case Offered():
                 self._offered(event)
@@ -101,8 +97,8 @@ class Placement:
                 self._handed()
             case Acked(lane=lane, ack=ack):
                 self._acked(lane, ack)
-            case CutsApplied(cut=cut):
-                self._applied(cut)
+            case Ordered(length=length):
+                self._ordered(length)
             case WindowTold(share=share):
                 self._window(share)
             case AskedToPass(cut=cut):
@@ -120,7 +116,7 @@ class Placement:
                 self._epoch, self._disks, self._copies = epoch, disks, copies
                 self._count()
         self._settle()
-        if before != (self._passed, self.durable, self.wanted, self.stopped):
+        if before != (self._passed, self.wanted, self.stopped):
             self._effects.append(ReportDue())
         self._tell()
         effects, self._effects = self._effects, []
@@ -185,7 +181,6 @@ class Placement:
         return self._cut is not None
 
     def _place(self, batch: Offered) -> None:
-        self._moved_us = self._now_us
         if self.mode == "free":
             self.length += batch.records
             self._effects.append(Place(batch.batch, self.length - batch.records, 0))
@@ -237,16 +232,15 @@ class Placement:
             else:
                 self._is_group_due = True
 
-    def _applied(self, cut: int) -> None:
-        """Every cut before this one is applied."""
-        while self._used and self._used[0][0] < cut:
+    def _ordered(self, length: int) -> None:
+        """Every cut that ends here, or before, is applied."""
+        while self._used and self._used[0][1] <= length:
             self._used.popleft()
-            self._moved_us = self._now_us
         if self._is_group_due:
             self._handed()
 
     def _tick(self, now_us: int, interval_us: int) -> None:
-        """By the clock only while somebody speculates, and something moves."""
+        """By the clock only while somebody speculates, and only what has records."""
         self._now_us = max(self._now_us, now_us)
         self._interval_us = interval_us
         if not self.is_clocked:
@@ -254,15 +248,14 @@ class Placement:
         elif self._cut_since_us is None:
             self._cut_since_us = self._now_us
         elif self._now_us - self._cut_since_us >= interval_us:
-            assert self._cut is not None
+            assert self._cut is not None, "records are placed in a cut"
             self._pass_to(self._cut + 1)
 
     @property
     def is_clocked(self) -> bool:
-        """Whether a tick is due within an interval; else idle means silent."""
-        if not self._speculators or self._cut is None or self._moved_us is None:
-            return False
-        return self._now_us - self._moved_us < _QUIET_US
+        """Whether a tick is due within an interval: two cuts are outstanding, and a third has records, for which a
+        speculator may wait at other lanes' behind it. Else idle means silent."""
+        return bool(self._speculators and self._taken)
 
     # Durability
 

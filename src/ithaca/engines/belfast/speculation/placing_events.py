@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.speculation.reports import Ack
 from ithaca.engines.belfast.speculation.windows import Share
 from ithaca.model.positions import LaneId
 
@@ -31,10 +31,10 @@ class Acked(NamedTuple):
     ack: Ack
 
 
-class CutsApplied(NamedTuple):
-    """Every cut before this one is ordered."""
+class Ordered(NamedTuple):
+    """The lane is ordered up to this length, and so are the cuts that end there or before."""
 
-    cut: int
+    length: int
 
 
 class WindowTold(NamedTuple):
@@ -81,7 +81,7 @@ PlacingEvent = (
     Offered
     | GroupHanded
     | Acked
-    | CutsApplied
+    | Ordered
     | WindowTold
     | AskedToPass
     | FreeTold

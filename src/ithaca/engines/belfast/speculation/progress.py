@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ithaca.engines.belfast.limits import CUTS_TOGETHER_MAX
-from ithaca.engines.belfast.speculation.acks import durable_length
 from ithaca.engines.belfast.speculation.disks import Disks
 from ithaca.engines.belfast.speculation.entries import CutRange, UsedCut
 from ithaca.engines.belfast.speculation.order import SlotOrder
-from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.reports import Ack, Acks, LaneReport
 from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.engines.scalog.ordering.lanes import LaneTable
 from ithaca.model.positions import LaneId
@@ -29,9 +28,10 @@ class AskPass(NamedTuple):
 class _Lane:
     """What is known of one lane."""
 
-    __slots__ = ("asked", "done", "durable", "is_final", "passed", "report", "used")
+    __slots__ = ("acks", "asked", "done", "durable", "is_final", "passed", "report", "used")
 
-    def __init__(self) -> None:
+    def __init__(self, lane: LaneId) -> None:
+        self.acks = Acks(lane)
         self.report: LaneReport | None = None
         self.passed = 0
         self.durable = 0
@@ -60,20 +60,30 @@ class Progress:
         shard = self._shards.get(report.lane.shard)
         if shard is None or report.epoch != shard.epoch or not self._table.is_open(report.lane):
             return False
-        lane = self._lanes.setdefault(report.lane, _Lane())
+        lane = self._known(report.lane)
         if lane.is_final:
             return False
         if lane.report is None or report.passed >= lane.passed:
             lane.report = report
         lane.passed = max(lane.passed, report.passed)
-        lane.durable = max(lane.durable, durable_length(report.acks, self._disks.of(shard.shard), shard.copies))
         lane.used.update(report.used)
-        self._look_at(lane)
+        for ack in report.acks:
+            lane.acks.take(report.lane, ack)
+        self._count(lane, shard)
         return True
+
+    def acknowledged(self, lane: LaneId, ack: Ack) -> None:
+        """A replica itself says how much of the lane it has synced: its primary would say so a message later."""
+        shard = self._shards.get(lane.shard)
+        if shard is None or not self._table.is_open(lane):
+            return
+        known = self._known(lane)
+        if not known.is_final and known.acks.take(lane, ack):
+            self._count(known, shard)
 
     def taken_over(self, lane: LaneId, ends: Mapping[int, int], durable: int) -> None:
         """All that there will be of the lane is known: where its cuts end, and that it is durable."""
-        known = self._lanes.setdefault(lane, _Lane())
+        known = self._known(lane)
         known.is_final = True
         known.used = dict(ends)
         known.durable = durable
@@ -111,7 +121,7 @@ class Progress:
         wanted = max(hurried_to, self.reached)
         asks: list[AskPass] = []
         for lane in self._listed(wanted):
-            known = self._lanes.setdefault(lane, _Lane())
+            known = self._known(lane)
             if max(known.passed, known.asked) < wanted:
                 known.asked = wanted
                 asks.append(AskPass(lane, wanted))
@@ -119,8 +129,16 @@ class Progress:
 
     def asks_again(self) -> list[AskPass]:
         """The same for a tick: what was asked for and not answered may be lost."""
-        waiting = [(lane, known) for lane, known in self._lanes.items() if known.passed < known.asked]
-        return [AskPass(lane, known.asked) for lane, known in sorted(waiting)]
+        waiting = [lane for lane, known in self._lanes.items() if self._holds_up(lane, known.passed, known.asked)]
+        return [AskPass(lane, self._lanes[lane].asked) for lane in sorted(waiting)]
+
+    def _holds_up(self, lane: LaneId, passed: int, asked: int) -> bool:
+        """Whether it has slots in a cut that it was asked to pass and has not; in others it has nothing to pass."""
+        if passed >= asked:
+            return False
+        shares = (window.share(lane) for window in self._order.windows)
+        owned = (share.own_cut(passed) for share in shares if share is not None)
+        return any(cut is not None and cut < asked for cut in owned)
 
     @property
     def reached(self) -> int:
@@ -152,9 +170,16 @@ class Progress:
         """How much of the lane is ordered."""
         return self._table.ordered_length(lane)
 
+    def _known(self, lane: LaneId) -> _Lane:
+        known = self._lanes.get(lane)
+        if known is None:
+            known = self._lanes[lane] = _Lane(lane)
+        return known
+
     # Done
 
-    def _look_at(self, lane: _Lane) -> None:
+    def _count(self, lane: _Lane, shard: Shard) -> None:
+        lane.durable = max(lane.durable, lane.acks.durable(self._disks.of(shard.shard), shard.copies))
         unsynced = min((cut for cut, length in lane.used.items() if length > lane.durable), default=lane.passed)
         lane.done = max(lane.done, min(lane.passed, unsynced))
 

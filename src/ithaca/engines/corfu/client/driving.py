@@ -84,8 +84,8 @@ async def _or_lost(asking: Coroutine[Any, Any, object]) -> object:
     begun_s = loop.time()
     try:
         return await asking
-    except Unavailable:
-        return Lost(int((loop.time() - begun_s) * 1000))
+    except Unavailable as error:
+        return Lost(int((loop.time() - begun_s) * 1000), isinstance(error.__cause__, ConnectionRefusedError))
 
 
 async def first_knowledge(links: Links) -> Knowledge:

@@ -220,7 +220,10 @@ class CorfuLog(ClusterConsumers, FetchingLog):
         await self._driver.run(trimmed_rows(self._driver.knowledge, low, high))
 
     async def _check_taken(self, row: int) -> None:
-        end = await self._driver.run(tail(self._driver.knowledge))
+        end = self._rows.tail_seen
+        if row >= end:
+            end = await self._driver.run(tail(self._driver.knowledge, row))
+            self._rows.saw_tail(end)
         if row >= end:
             position = first_position(end)
             raise NotWritten(f"row {row} was not taken by anybody yet: the tail is {position}", tail=position)

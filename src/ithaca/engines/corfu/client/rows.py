@@ -38,7 +38,12 @@ class RowReader:
         """The highest that was seen: rows below it were taken."""
         self._seen: deque[_Seen] = deque(maxlen=TAILS_SEEN_MAX)
         """Tails that were seen, each behind the one before: since when rows are known to be taken."""
-        self._looking: set[asyncio.Task[RowState]] = set()
+        self._looking: dict[asyncio.Task[RowState], None] = {}
+
+    @property
+    def tail_seen(self) -> int:
+        """Rows before this one were taken, and perhaps others."""
+        return self._tail
 
     def saw_tail(self, row: int) -> None:
         """Rows before this one were taken."""
@@ -102,12 +107,12 @@ class RowReader:
 
     def _look(self, row: int) -> "asyncio.Task[RowState]":
         task = asyncio.create_task(self._driver.run(looked(self._driver.knowledge, row)))
-        self._looking.add(task)
+        self._looking[task] = None
         task.add_done_callback(self._looked)
         return task
 
     def _looked(self, task: "asyncio.Task[RowState]") -> None:
-        self._looking.discard(task)
+        self._looking.pop(task, None)
         if not task.cancelled():
             task.exception()  # perhaps nobody came so far: then it is met again
 

@@ -6,8 +6,8 @@ rows; a client writes its batch to the units of the row's chain, one after the o
 
 Read `projection` first, then `unit`, then `flows.appending`. `rows` has the arithmetic of positions, `entries` what a
 row holds, `calls` what is asked and answered, `trims` and `placed` what a unit knows beside its rows, `sequencer` the
-counter, `commands` and `state` what Raft agrees on, `flows` everything that clients, reconfigurers and a new sequencer
-do.
+counter, `commands`, `state` and its `snapshot` what Raft agrees on, `limits` the bounds, `flows` everything that
+clients, reconfigurers and a new sequencer do.
 
 Invariants (tests cite them by number):
 

@@ -16,6 +16,10 @@ TOKENS_MAX: Final = 1024
 """Tokens of one request."""
 SEQUENCER_SESSIONS_MAX: Final = 65_536
 """Sessions whose open rows a sequencer remembers."""
+KEPT_MAX: Final = 4096
+"""Requests that a sequencer keeps until it has begun."""
+KEPT_MS: Final = 200
+"""How long it keeps each; far less than clients wait for an answer."""
 UNIT_SESSIONS_MAX: Final = 32_768
 """Sessions whose last batches a unit remembers."""
 UNIT_WRITES_MAX: Final = 4096
@@ -29,7 +33,14 @@ RETRY_MS: Final = 20
 RETRY_MS_MAX: Final = 320
 """What that pause grows to."""
 PATIENCE_MS: Final = 5000
-"""How long a unit may be away before it is reconfigured away, and a seal may be there before others finish it."""
+"""How long a server may be silent before it is reconfigured away, and a seal may be there before others finish it."""
+UNIT_GONE_MS: Final = 1000
+"""The same where nobody listens at its address: what it takes to start a process again. A unit that is given up has to
+copy everything anew, so one that is only started again should be waited for."""
+SEQUENCER_GONE_MS: Final = 0
+"""The same of a sequencer: it has nothing that its successor lacks, and being started again it ends the epoch, too."""
+COMMIT_TOLD_MS: Final = 2
+"""How soon orderers that follow hear that something was decided: one of them may be the next sequencer."""
 CARE_MS: Final = 1000
 """How often a leader looks whether a unit is to be enlisted, or a chain to be made whole."""
 HOLE_MS: Final = 50

@@ -6,6 +6,9 @@ whoever forgets what. It answers nothing before everything below its start is se
 Whoever brings his own order names a row himself. If it is not a session's it is his, and so are those that were passed
 over for it: they have times of their own, and stay free for others who name them.
 
+Whoever asks under an epoch in which it has not begun yet is kept for a while: Raft has decided on that epoch already,
+so it is about to begin.
+
 A session has one row at a time. It gets the same one again until it says that it is settled; so what a handle that was
 fenced may still write is one row, which the sequencer names.
 """
@@ -35,6 +38,7 @@ from ithaca.engines.corfu.sequencing.calls import (
 from ithaca.engines.corfu.sequencing.limits import (
     CHOSEN_ROWS_MAX,
     GRANT_ROWS,
+    KEPT_MAX,
     SEQUENCER_SESSIONS_MAX,
     WRITE_AHEAD_ROWS,
 )
@@ -87,8 +91,22 @@ class AskGrant:
     bound: int
 
 
-SequencerEvent = Began | Granted | Asked[CallerT]
-SequencerEffect = Reply[CallerT] | AskGrant
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """`KEPT_MS` have passed since that `Keep`."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Somebody is answered later: when this server begins, or is `Overdue`."""
+
+    number: int
+
+
+SequencerEvent = Began | Granted | Asked[CallerT] | Overdue
+SequencerEffect = Reply[CallerT] | AskGrant | Keep
 
 
 class _Chosen(NamedTuple):
@@ -131,6 +149,9 @@ class Sequencer(Generic[CallerT]):
         self._is_forgetful = False
         self._chosen: list[_Chosen] = []
         """In the order of their rows."""
+        self.kept: dict[int, Asked[CallerT]] = {}
+        """Who waits for an epoch in which it has not begun."""
+        self._kept_last = 0
 
     def step(self, event: SequencerEvent[CallerT]) -> Sequence[SequencerEffect[CallerT]]:
         match event:
@@ -141,9 +162,14 @@ class Sequencer(Generic[CallerT]):
                     self.bound = max(self.bound, bound)
                 return []
             case Asked(caller, call, now_us):
-                if call.epoch != self.epoch or not self.epoch:
-                    return [Reply(caller, EpochIs(self.epoch, False))]
+                if call.epoch > self.epoch and len(self.kept) < KEPT_MAX:
+                    self._kept_last += 1
+                    self.kept[self._kept_last] = event
+                    return [Keep(self._kept_last)]
                 return self._answer(caller, call, now_us)
+            case Overdue(number):
+                overdue = self.kept.pop(number, None)
+                return [] if overdue is None else [Reply(overdue.caller, EpochIs(self.epoch, False))]
 
     def _begin(self, began: Began) -> Sequence[SequencerEffect[CallerT]]:
         if began.epoch <= self.epoch:
@@ -155,9 +181,15 @@ class Sequencer(Generic[CallerT]):
         self._fences = dict(began.fences)
         self._is_forgetful = False
         self._chosen.clear()
-        return self._grant_in_time()
+        effects: list[SequencerEffect[CallerT]] = [*self._grant_in_time()]
+        for number in [number for number, asked in self.kept.items() if asked.call.epoch <= self.epoch]:
+            asked = self.kept.pop(number)
+            effects += self._answer(asked.caller, asked.call, asked.now_us)
+        return effects
 
     def _answer(self, caller: CallerT, call: SequencerCall, now_us: int) -> Sequence[SequencerEffect[CallerT]]:
+        if call.epoch != self.epoch or not self.epoch:
+            return [Reply(caller, EpochIs(self.epoch, False))]
         match call:
             case TakeTokens(_, wants):
                 return self._give(caller, wants, now_us)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 
 import msgspec
 
-from ithaca.consumers.table import ConsumerChanges, ConsumerTable, PackedConsumers
+from ithaca.consumers.table import ConsumerChanges, ConsumerTable
 from ithaca.engines.corfu.sequencing.calls import Known
 from ithaca.engines.corfu.sequencing.commands import (
     AddUnit,
@@ -29,6 +29,7 @@ from ithaca.engines.corfu.sequencing.commands import (
 from ithaca.engines.corfu.sequencing.limits import RANGES_MAX, ROW_MAX, UNITS_MAX
 from ithaca.engines.corfu.sequencing.projection import Chain, Projection, Range, UnitMember
 from ithaca.engines.corfu.sequencing.rows import row_of
+from ithaca.engines.corfu.sequencing.snapshot import Snapshot, decode_snapshot, encode_snapshot
 from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, ORDERING_SESSIONS_MAX
 from ithaca.model.positions import FIRST
 
@@ -190,56 +191,35 @@ class ProjectionState:
 
     def snapshot(self) -> bytes:
         """The whole state."""
-        body = (
-            self.index,
-            self.founded,
-            self.projection,
-            self.bound,
-            self.trim,
-            self.time_us,
-            self.unit_last,
-            self.sizes,
-            self._producer_last,
-            [(name, *session) for name, session in self._sessions.items()],
+        return encode_snapshot(
+            Snapshot(
+                self.index,
+                self.founded,
+                self.projection,
+                self.bound,
+                self.trim,
+                self.time_us,
+                self.unit_last,
+                self.sizes,
+                self._producer_last,
+                [(name, *session) for name, session in self._sessions.items()],
+                self.consumers.packed(),
+            )
         )
-        consumers = self.consumers.packed()
-        return msgspec.msgpack.encode((*body, consumers) if consumers else body)
 
     @classmethod
     def restored(cls, data: bytes) -> "ProjectionState":
-        """The state that a snapshot holds; of versions that knew of no consumers, or had none yet, it is shorter."""
+        """The state of a snapshot; `FormatTooNew` or `Corrupt` when it cannot be read."""
+        snapshot = decode_snapshot(data)
         state = cls()
-        sessions: list[tuple[str, int, int]]
-        (
-            state.index,
-            state.founded,
-            state.projection,
-            state.bound,
-            state.trim,
-            state.time_us,
-            state.unit_last,
-            state.sizes,
-            state._producer_last,
-            sessions,
-            packed,
-        ) = msgspec.structs.astuple(msgspec.msgpack.decode(data, type=_Body))
-        state.consumers = ConsumerTable(packed)
-        state._sessions = OrderedDict((name, (producer, epoch)) for name, producer, epoch in sessions)
+        state.index = snapshot.index
+        state.founded, state.projection = snapshot.founded, snapshot.projection
+        state.bound, state.trim, state.time_us = snapshot.bound, snapshot.trim, snapshot.time_us
+        state.unit_last, state.sizes = snapshot.unit_last, snapshot.sizes
+        state._producer_last = snapshot.producer_last
+        state._sessions = OrderedDict((name, (producer, epoch)) for name, producer, epoch in snapshot.sessions)
+        state.consumers = ConsumerTable(snapshot.consumers)
         return state
-
-
-class _Body(msgspec.Struct, frozen=True, array_like=True):
-    index: int
-    founded: FoundLog | None
-    projection: Projection | None
-    bound: int
-    trim: int
-    time_us: int
-    unit_last: int
-    sizes: tuple[int, ...]
-    producer_last: int
-    sessions: list[tuple[str, int, int]]
-    consumers: PackedConsumers = PackedConsumers()
 
 
 def _objection(projection: Projection, command: NextEpoch, units: tuple[UnitMember, ...]) -> str:

@@ -9,6 +9,8 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from ithaca.consumers.table import ConsumerChanges
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import SEQUENCER_CALLS, Decide
@@ -20,6 +22,7 @@ from ithaca.engines.corfu.sequencing.commands import (
     GetSession,
     GetSessions,
 )
+from ithaca.engines.corfu.sequencing.limits import COMMIT_TOLD_MS
 from ithaca.engines.corfu.server.caretaking import Caretaker
 from ithaca.engines.corfu.server.founding import founding
 from ithaca.engines.corfu.server.machine import ProjectionMachine, encoded
@@ -29,7 +32,7 @@ from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.consumers import ConsumerCommand, ConsumerOutcome
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
 from ithaca.protocol.codec import Message, Received
-from ithaca.protocol.consumers import ChangeConsumers, ConsumersChanged, GetConsumers
+from ithaca.protocol.consumers import BeatGroup, ChangeConsumers, ConsumersChanged, GetConsumers, GetGroup
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.raft.events import Role, RoleChanged
 from ithaca.raft.messages import ServerId
@@ -69,7 +72,8 @@ class OrdererServer(HostingServer, Peer):
     # Life
 
     async def _start(self) -> None:
-        self._open_host(self._machine, RaftLogFiles())
+        settings = replace(self._options.settings, commit_told_ms=COMMIT_TOLD_MS)
+        self._open_host(self._machine, RaftLogFiles(), settings)
         await self._take_part(registry_of(StatusMetrics("orderer", ORDERER, ORDERER_COUNTS, self.status)))
         _log.info("orderer %d listens at %s", self._server, self.address)
 
@@ -124,8 +128,10 @@ class OrdererServer(HostingServer, Peer):
                 raise ProtocolError("consumers are changed by ChangeConsumers, with what others ask for")
             case ChangeConsumers(commands):
                 self._change_consumers(connection, received, commands)
-            case GetConsumers():
-                self._read(connection, received, lambda: self._consumers.listed(message))
+            case GetConsumers() | BeatGroup() | GetGroup():
+                self._when_leading(
+                    connection, received, lambda _: self._consumers.answer(connection, received, message)
+                )
             case Decide(command):
                 self._decide(connection, received, command)
             case GetProjection():
@@ -188,6 +194,10 @@ class OrdererServer(HostingServer, Peer):
             else:
                 connection.answer(received, answer)
 
+        self._when_leading(connection, received, done)
+
+    def _when_leading(self, connection: Connection, received: Received, done: Callable[[object], None]) -> None:
+        """Once it is certain that this server led after the question had come."""
         if self.host.driver.is_leader:
             self.host.driver.submit_read(Waiter(done, lambda error: connection.fail(received, error)))
         else:

@@ -11,8 +11,17 @@ from ithaca.engines.corfu.messages import Decide
 from ithaca.engines.corfu.sequencing.calls import Known, SequencerCall
 from ithaca.engines.corfu.sequencing.commands import Grant, Void
 from ithaca.engines.corfu.sequencing.flows.beginning import begun
-from ithaca.engines.corfu.sequencing.limits import RETRY_MS
-from ithaca.engines.corfu.sequencing.sequencer import Asked, AskGrant, Granted, Reply, Sequencer, SequencerEffect
+from ithaca.engines.corfu.sequencing.limits import KEPT_MS, RETRY_MS
+from ithaca.engines.corfu.sequencing.sequencer import (
+    Asked,
+    AskGrant,
+    Granted,
+    Keep,
+    Overdue,
+    Reply,
+    Sequencer,
+    SequencerEffect,
+)
 from ithaca.model.errors import IthacaError, Unavailable
 from ithaca.protocol.codec import Received
 from ithaca.runtime.connection import Connection
@@ -36,7 +45,7 @@ class SequencerService:
         self.core: Sequencer[Caller] = Sequencer()
         self._number = number
         self._links = links
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._preparing = 0
         """The epoch that it is about to begin in."""
         self._again: asyncio.TimerHandle | None = None
@@ -89,6 +98,11 @@ class SequencerService:
                     caller.connection.answer(caller.request, answer)
                 case AskGrant():
                     self._spawn(self._grant(effect))
+                case Keep(number):
+                    asyncio.get_running_loop().call_later(KEPT_MS / 1000, self._end_keeping, number)
+
+    def _end_keeping(self, number: int) -> None:
+        self._perform(self.core.step(Overdue(number)))
 
     async def _grant(self, effect: AskGrant) -> None:
         """Ask until Raft has decided, one way or the other."""
@@ -108,10 +122,10 @@ class SequencerService:
 
     def _spawn(self, work: "Coroutine[Any, Any, None]") -> None:
         task = asyncio.create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("the sequencer failed", exc_info=error)

@@ -2,6 +2,7 @@
 
 from ithaca.client.asking import ask_status
 from ithaca.client.deadline import Deadline
+from ithaca.client.users import UserAdmin
 from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.messages import EndSession, GetSessions, SessionsAre
 from ithaca.engines.raft.name import LANE
@@ -11,16 +12,20 @@ from ithaca.model.interface import OrdererInfo, SessionInfo
 from ithaca.model.interface.awaited import Admin
 from ithaca.model.limits import RAFT_NUMBER_MAX
 from ithaca.model.view import Address
+from ithaca.protocol.codec import Message
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.backoff import Backoff
 
 
-class RaftAdmin(Admin):
+class RaftAdmin(UserAdmin, Admin):
     """Every call may be repeated: it says what shall be so."""
 
     def __init__(self, servers: Servers, timeout_s: float) -> None:
         self._servers = servers
         self._timeout_s = timeout_s
+
+    async def _ask_about_users(self, message: Message) -> Message:
+        return await self._servers.ask(message, Deadline(self._timeout_s))
 
     async def add_orderer(self, address: str) -> int:
         place = parse_address(address)

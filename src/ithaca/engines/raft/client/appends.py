@@ -17,12 +17,12 @@ from ithaca.engines.raft.client.producer import Producer
 from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.client.session import begin_session
 from ithaca.engines.raft.messages import EndSession
-from ithaca.engines.raft.replog.sessions import ANONYMOUS
 from ithaca.model.errors import IthacaError, SessionExpired
 from ithaca.model.limits import EXPIRE_TIMEOUT_S
 from ithaca.model.records import Compression
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import new_uuid
+from ithaca.users.names import ANONYMOUS
 
 
 class _Sent:

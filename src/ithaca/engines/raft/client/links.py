@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from ithaca.engines.raft.messages import Acks, Append
 from ithaca.engines.raft.name import NAME
 from ithaca.model.errors import IthacaError, ProtocolError, Unavailable
@@ -141,8 +143,9 @@ class Link:
 class Links:
     """Those of one handle, by the addresses of servers."""
 
-    def __init__(self, tls: TLS | None = None) -> None:
+    def __init__(self, tls: TLS | None = None, token: str = "") -> None:
         self.tls = tls
+        self._hello = replace(HELLO, credentials=token.encode()) if token else HELLO
         self.watch: Callable[[Link], Awaitable[None]] = _nobody
         """What looks on while a server owes an answer."""
         self._links: dict[Address, Link] = {}
@@ -152,7 +155,7 @@ class Links:
     @property
     def introduction(self) -> Introduction:
         """What is said to a server that is dialled."""
-        return Introduction(HELLO, self.tls)
+        return Introduction(self._hello, self.tls)
 
     async def link(self, address: Address, timeout_s: float) -> Link:
         """One that is open; `Unavailable` when the server is not reached in time."""

@@ -22,7 +22,6 @@ from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.client.session import open_session
 from ithaca.engines.raft.health import cluster_status
 from ithaca.engines.raft.messages import Behind, Found, LogIs, Read, TrimBefore
-from ithaca.engines.raft.replog.sessions import ANONYMOUS
 from ithaca.model.errors import (
     Corrupt,
     DeadlineExceeded,
@@ -50,6 +49,7 @@ from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.checks import check_filter, check_position, check_range, check_session_name, check_start
 from ithaca.runtime.machine import rng
+from ithaca.users.names import ANONYMOUS
 from ithaca.wire.batch import Batch, parse
 from ithaca.wire.positioned import PositionedBatch
 
@@ -267,7 +267,7 @@ async def _asked(address: Address, tls: TLS | None) -> ServerStatus:
 
 async def open_log(bootstrap: tuple[Address, ...], settings: ClientSettings) -> RaftLog:
     """A handle on the cluster that has these servers; `Unavailable` when no leader answers in time."""
-    links = Links(settings.tls)
+    links = Links(settings.tls, settings.token)
     servers = Servers(bootstrap, links)
     try:
         await servers.log(Deadline(settings.timeout_s))

@@ -93,10 +93,11 @@ class Servers:
 
     async def leading_link(self, deadline: Deadline) -> Link:
         """A link to the leader: the one that is known, or the one that is found."""
-        if self.leader is None:
+        while (address := self.leader) is None:
             await self.log(deadline)
-        assert self.leader is not None
-        return await self.links.link(self.leader, _attempt_s(deadline))
+            if self.leader is None and deadline.passed:  # others have given up who answered
+                raise _nobody({}, deadline, False)
+        return await self.links.link(address, _attempt_s(deadline))
 
     async def _ask_at(self, address: Address, message: Message, deadline: Deadline) -> Message:
         link = await self.links.link(address, _attempt_s(deadline))

@@ -25,6 +25,7 @@ from ithaca.model.limits import SESSION_NAME_BYTES_MAX, SESSIONS_TOGETHER_MAX
 from ithaca.model.view import ClusterConfiguration
 from ithaca.raft.log import entry_bytes
 from ithaca.raft.messages import Entry, EntryKind
+from ithaca.users.table import UserChanges
 from ithaca.wire.batch import DATA, NOOPS, Batch, crc32c
 
 RANGE: Final = 1
@@ -93,7 +94,13 @@ class ChangeConsumers(msgspec.Struct, frozen=True, tag="consumers"):
     changes: ConsumerChanges
 
 
-Control = Found | OpenSession | ExpireSessions | TrimLog | ChangeConsumers
+class ChangeUsers(msgspec.Struct, frozen=True, tag="users"):
+    """What an administrator asked of users."""
+
+    changes: UserChanges
+
+
+Control = Found | OpenSession | ExpireSessions | TrimLog | ChangeConsumers | ChangeUsers
 LogEntry = Range | Control
 
 _control_decoder: msgspec.msgpack.Decoder[Control] = msgspec.msgpack.Decoder(Control)

@@ -10,7 +10,8 @@ from collections import OrderedDict, deque
 from ithaca.engines.raft.replog.entries import BATCHES_MAX, Control, Range, RangeBatch, range_of
 from ithaca.engines.raft.replog.sessions import Placed, Session, Sessions, is_anonymous
 from ithaca.engines.raft.replog.state import LogState
-from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, RAFT_APPEND_BYTES_MAX, SESSION_BATCHES_MAX
+from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, SESSION_BATCHES_MAX
+from ithaca.raft.limits import RAFT_APPEND_BYTES_MAX
 from ithaca.sessions.continuing import conflict
 from ithaca.wire.batch import Batch
 from ithaca.wire.repeats import differs, mark_of

@@ -6,7 +6,7 @@ anonymous one that was unused for longest goes, and another name is refused whil
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -15,9 +15,7 @@ from ithaca.engines.raft.replog.entries import RangeBatch
 from ithaca.model.errors import SessionExpired
 from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, ORDERING_SESSIONS_MAX, SESSION_BATCHES_MAX
 from ithaca.sessions.continuing import check_epoch, earlier
-
-ANONYMOUS: Final = "~"
-"""With this begin the names of sessions that nobody named."""
+from ithaca.users.names import ANONYMOUS
 
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 

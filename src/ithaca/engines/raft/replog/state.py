@@ -1,9 +1,9 @@
-"""What the entries of the log add up to: the cursor, the trim point, the sessions, the consumers.
+"""What the entries of the log add up to: the cursor, the trim point, sessions, consumers, users.
 
 ```
 snapshot  0 length u64: the LSN behind the last record
           8 pieces, each: bytes u32 | msgpack. The first is the rest of the state but for the sessions, which follow;
-            its last field, the consumers, is left out where there never were any
+            its last fields, the consumers and the users, are left out where there never were any
 ```
 
 A snapshot is the *compaction point*: with Raft's own index, term and members it stands for every entry so far, and the
@@ -20,6 +20,7 @@ from msgspec import Meta
 from ithaca.consumers.table import ConsumerTable, PackedConsumers
 from ithaca.engines.raft.replog.entries import (
     ChangeConsumers,
+    ChangeUsers,
     ExpireSessions,
     Found,
     LogEntry,
@@ -32,7 +33,9 @@ from ithaca.model.consumers import ConsumerOutcome
 from ithaca.model.decoding import UNDECODABLE
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import SNAPSHOT_PIECE_ITEMS
+from ithaca.model.security.users import UserOutcome
 from ithaca.model.view import ClusterConfiguration
+from ithaca.users.table import PackedUsers, UserTable
 
 _LENGTH = struct.Struct("<Q")
 _PIECE = struct.Struct("<I")
@@ -44,13 +47,14 @@ class _Rest(msgspec.Struct, frozen=True, array_like=True):
     trim_lsn: _Natural
     next_producer_id: _Natural
     consumers: PackedConsumers = PackedConsumers()
+    users: PackedUsers = PackedUsers()
 
 
 _rest_decoder = msgspec.msgpack.Decoder(_Rest)
 _sessions_decoder = msgspec.msgpack.Decoder(list[Session])
 
 
-Applied = Session | tuple[ConsumerOutcome, ...] | None
+Applied = Session | tuple[ConsumerOutcome, ...] | tuple[UserOutcome, ...] | None
 """What applying an entry gives."""
 
 
@@ -64,6 +68,7 @@ class LogState:
         self.trim_lsn = 0
         self.sessions = Sessions()
         self.consumers = ConsumerTable()
+        self.users = UserTable()
 
     @property
     def tail(self) -> int:
@@ -79,10 +84,12 @@ class LogState:
         state = LogState()
         state.configuration, state.length, state.trim_lsn = self.configuration, self.length, self.trim_lsn
         state.sessions, state.consumers = self.sessions.copy(), self.consumers.copy()
+        state.users = self.users.copy()
         return state
 
     def apply(self, entry: LogEntry) -> Applied:
-        """Take in the next entry; the session that it opens, or what came of changes of consumers."""
+        """Take in the next entry; the session that it opens, or what came of changes of consumers or
+        users."""
         match entry:
             case Range():
                 self._append(entry)
@@ -96,6 +103,8 @@ class LogState:
                     self.trim_lsn = max(self.trim_lsn, lsn)
             case ChangeConsumers(changes):
                 return self.consumers.apply(changes)
+            case ChangeUsers(changes):
+                return self.users.apply(changes)
             case Found(configuration):
                 self.configuration = self.configuration or configuration
         return None
@@ -110,7 +119,8 @@ class LogState:
 
     def snapshot(self) -> Iterator[bytes]:
         """All of it, in pieces that are made while the state goes on to change."""
-        rest = _Rest(self.configuration, self.trim_lsn, self.sessions.next_producer_id, self.consumers.packed())
+        tables = self.consumers.packed(), self.users.packed()
+        rest = _Rest(self.configuration, self.trim_lsn, self.sessions.next_producer_id, *tables)
         return _pieces(self.length, rest, list(self.sessions.by_id.values()))
 
     @classmethod
@@ -129,6 +139,7 @@ class LogState:
         state.configuration, state.trim_lsn = rest.configuration, rest.trim_lsn
         state.sessions = Sessions(sessions, rest.next_producer_id)
         state.consumers = ConsumerTable(rest.consumers)
+        state.users = UserTable(rest.users)
         return state
 
 
@@ -143,7 +154,10 @@ def length_in(snapshot: bytes) -> int:
 
 
 def _pieces(length: int, rest: _Rest, sessions: list[Session]) -> Iterator[bytes]:
-    yield _LENGTH.pack(length) + _piece(rest if rest.consumers else msgspec.structs.astuple(rest)[:-1])
+    fields = list(msgspec.structs.astuple(rest))
+    while isinstance(fields[-1], PackedConsumers | PackedUsers) and not fields[-1]:
+        fields.pop()  # as versions have it that know of none
+    yield _LENGTH.pack(length) + _piece(fields)
     for start in range(0, len(sessions), SNAPSHOT_PIECE_ITEMS):
         yield _piece(sessions[start : start + SNAPSHOT_PIECE_ITEMS])
 

@@ -14,11 +14,12 @@ from ithaca.engines.raft.messages import CopyLane, LaneCopy
 from ithaca.engines.raft.replog.state import length_in
 from ithaca.engines.raft.storage.shared_log import SEED, SharedLog
 from ithaca.model.errors import Corrupt, IthacaError, ProtocolError, Unavailable
-from ithaca.model.limits import CALL_TIMEOUT_S, COPY_PAUSE_S, DELIVER_BYTES_MAX
+from ithaca.model.limits import CALL_TIMEOUT_S, DELIVER_BYTES_MAX
 from ithaca.model.records import Buffer
 from ithaca.model.view import Address
 from ithaca.raft.events import SnapshotFetched
 from ithaca.raft.leader import LeaderTerm
+from ithaca.raft.limits import COPY_PAUSE_S
 from ithaca.raft.messages import ServerId, Snapshot
 from ithaca.raft.pacing import Pace
 from ithaca.runtime.connection import OnlyAnswers

@@ -174,6 +174,9 @@ class Leading:
                 acks.setdefault(connection, []).append((correlation, position_of(lsn)))
         for connection, items in acks.items():
             connection.send(Acks(tuple(items)))
+            if connection.passage is not None:
+                for correlation, _ in items:
+                    connection.passage.settled(correlation)
 
     def end(self, error: IthacaError) -> None:
         """Another server leads, or this one stops: what waits may be agreed on all the same."""

@@ -5,7 +5,7 @@ Records in memory are answered at once; others are read in a thread.
 
 A server that was started again, or cut off from the leader, may not know what was trimmed meanwhile. So when it hears
 of a leader again it serves nothing until it has applied what was agreed on by then. While it hears of nobody it goes on
-with what it served before, for there may be nobody.
+with what it served before, for there may be nobody. Once it is told that it was removed it serves nothing any more.
 """
 
 import asyncio
@@ -13,20 +13,21 @@ from collections.abc import Callable
 
 from ithaca.engines.raft.messages import Behind, Deliver, Delivered, Found, Subscribe
 from ithaca.engines.raft.server.machine import LogMachine
-from ithaca.engines.raft.storage.shared_log import SharedLog
+from ithaca.engines.raft.storage.shared_log import SEED, SharedLog
 from ithaca.model.errors import IthacaError, Trimmed
 from ithaca.model.limits import DELIVER_BYTES_MAX, LEADER_SILENT_S, WATERMARK_INTERVAL_S
 from ithaca.model.positions import lsn_of, position_of
 from ithaca.model.records import Buffer, KeyFilter
 from ithaca.protocol.codec import Message
-from ithaca.protocol.filters import key_filter
 from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
 from ithaca.server.filtering import Filtering
 from ithaca.server.readable import Readable
 from ithaca.server.selecting import Rows, Selecting
+from ithaca.server.users.keys import filter_for
 from ithaca.storage.reader import Cursor
 from ithaca.wire.batch import NOOPS, Batch
+from ithaca.wire.selection import Within
 
 
 class ReadView:
@@ -75,13 +76,19 @@ class ReadView:
         """Whoever asks, or waits, is told this."""
         self.readable.close(error)
 
-    async def read(self, position: int, wait_s: float) -> tuple[Message, list[Buffer]]:
-        """The answer to `Read`; raises `Trimmed`."""
+    async def read(
+        self, position: int, wait_s: float, readable: Callable[[Batch, int], Batch | None] = lambda *_: None
+    ) -> tuple[Message, list[Buffer]]:
+        """The answer to `Read`; raises `Trimmed`. `readable` makes a batch of the record alone, for whoever may not see
+        those beside it."""
         self.readable.check_open()
         if not await self.readable.wait(position, wait_s):
             return Behind(self.limit), []
         self.readable.check_not_trimmed(position)
         batch = (await self.batches(lsn_of(position), lsn_of(position) + 1))[0]
+        alone = readable(batch, lsn_of(position) - batch.base_lsn)
+        if alone is not None:
+            return Found(position), list(alone.placed(lsn_of(position), SEED).buffers())
         return Found(position_of(batch.base_lsn)), list(batch.buffers())
 
     async def batches(self, lsn: int, stop: int) -> list[Batch]:
@@ -119,7 +126,7 @@ class Stream:
         self._connection = connection
         self._position = request.start
         self._stop = request.stop
-        self._where = None if request.where is None else key_filter(request.where)
+        self._where = filter_for(connection, request.where)
         self._sent = sent
         self._told = request.start
         self._told_at = 0.0
@@ -135,6 +142,8 @@ class Stream:
             if self._position < limit:
                 await self._deliver(limit)
                 await connection.drained()
+                if connection.passage is not None:
+                    await connection.passage.paced()
             elif self._stop is not None and self._position >= self._stop:
                 connection.send(Finished())
                 return
@@ -169,9 +178,14 @@ class Stream:
         self._connection.send(Deliver(tuple(items), up_to), payload=payload)
         self._told = up_to
         self._told_at = asyncio.get_running_loop().time()
-        self._sent(sum(map(len, payload)))
+        size = sum(map(len, payload))
+        self._sent(size)
+        if self._connection.passage is not None:
+            self._connection.passage.sent(size)
 
-    async def _select(self, where: KeyFilter, batches: list[Batch], limit: int) -> tuple[list[Delivered], list[Buffer]]:
+    async def _select(
+        self, where: KeyFilter | Within, batches: list[Batch], limit: int
+    ) -> tuple[list[Delivered], list[Buffer]]:
         selecting = Selecting(self._read_view.filtering, where, self._connection, self._say)
         wholes = [self._item(batch, limit) for batch in batches]
         rows = zip(batches, wholes, strict=True)

@@ -7,6 +7,7 @@ connection, and ends with it. What only a leader can answer is kept for a moment
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from ithaca.engines.raft.messages import (
     Subscribe,
     TrimBefore,
 )
-from ithaca.engines.raft.replog.entries import Control, ExpireSessions, OpenSession, TrimLog
+from ithaca.engines.raft.replog.entries import ChangeUsers, Control, ExpireSessions, OpenSession, TrimLog
 from ithaca.engines.raft.replog.sessions import Session
 from ithaca.engines.raft.server.copying import batches_to_copy
 from ithaca.engines.raft.server.reading import Stream
@@ -38,24 +39,32 @@ from ithaca.model.errors import (
     IthacaError,
     NamesFull,
     NoSuchSession,
+    NotAllowed,
     ProtocolError,
+    SessionExpired,
     Unavailable,
     Unsupported,
 )
 from ithaca.model.limits import NAMES_ANSWERED_MAX, ORDERING_NAMED_SESSIONS_MAX
 from ithaca.model.positions import lsn_of
+from ithaca.protocol import users as protocol_users
 from ithaca.protocol.codec import Received
-from ithaca.protocol.consumers import ChangeConsumers, ConsumersChanged, GetConsumers
+from ithaca.protocol.consumers import BeatGroup, ChangeConsumers, ConsumersChanged, GetConsumers, GetGroup
 from ithaca.protocol.greeting import GetStatus, Redirect, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.machine import machine_name, place_of
 from ithaca.runtime.raft.ports import Waiter
 from ithaca.server.connection_tasks import ConnectionTasks
+from ithaca.server.consumers import Question
 from ithaca.server.leader_waits import LeaderWaits
 from ithaca.server.raft_host.orderers import agreed_orderers
 from ithaca.server.received_batch import one_batch
 from ithaca.server.status import encode_status
+from ithaca.server.users.desk import listed_users, too_many
+from ithaca.server.users.keys import check_appended, readable_row
+from ithaca.users.names import owner_of
+from ithaca.users.table import UserChanges
 
 if TYPE_CHECKING:
     from ithaca.engines.raft.server.server import RaftServer
@@ -84,7 +93,11 @@ class Requests:
             RemoveOrderer: self._members,
             GetMembers: self._members,
             ChangeConsumers: self._change_consumers,
-            GetConsumers: self._get_consumers,
+            protocol_users.ChangeUsers: self._change_users,
+            protocol_users.ListUsers: self._list_users,
+            GetConsumers: self._tell_of_consumers,
+            BeatGroup: self._tell_of_consumers,
+            GetGroup: self._tell_of_consumers,
         }
 
     def close(self) -> None:
@@ -149,8 +162,42 @@ class Requests:
         batch = one_batch(request)
         if not batch.producer_id:
             raise InvalidInput("a batch belongs to a session, and this one names none")
+        check_appended(connection, batch)
+        self._check_session(connection, batch.producer_id)
         self.server.metrics.received_bytes.inc(batch.total_bytes)
         self.server.leading.append(connection, request.correlation, batch)
+
+    def _check_session(self, connection: Connection, producer_id: int) -> None:
+        """`NotAllowed` for a session of another user. Whoever has opened one knows of it after it was agreed on."""
+        if connection.caller is None:
+            return
+        session = self.server.machine.state.sessions.by_id.get(producer_id)
+        if session is None:
+            raise SessionExpired(f"the session of producer {producer_id} has expired, or is not open: open it again")
+        if not connection.caller.owns(session.name):
+            raise NotAllowed(f"session {session.name!r} is not of user {connection.caller.name}", right="append")
+
+    def _check_room(self, connection: Connection, name: str) -> None:
+        """`Overloaded` for a session more than its user may have."""
+        user = None if connection.caller is None else connection.caller.user
+        if user is None or not user.limits.sessions:
+            return
+        sessions = self.server.machine.state.sessions.by_id.values()
+        names = {each.name for each in sessions if owner_of(each.name) == user.name}
+        if name not in names and len(names) >= user.limits.sessions:
+            raise too_many(user.name, len(names), "sessions", user.limits.sessions)
+
+    def _change_users(self, connection: Connection, request: Received, message: protocol_users.ChangeUsers) -> None:
+        def done(outcomes: Any) -> None:
+            connection.answer(request, protocol_users.UsersChanged(outcomes))
+
+        self._propose(connection, request, ChangeUsers(UserChanges(message.commands)), done)
+
+    def _list_users(self, connection: Connection, request: Received, message: protocol_users.ListUsers) -> None:
+        def answer(_: int) -> None:
+            connection.answer(request, listed_users(self.server.machine.state.users, message))
+
+        self._read(connection, request, answer)
 
     def _propose(
         self, connection: Connection, request: Received, entry: Control, done: Callable[[Session | None], None]
@@ -182,6 +229,7 @@ class Requests:
                 )
             connection.answer(request, SessionIs(session.producer_id, session.epoch, session.next_seq))
 
+        self._check_room(connection, message.name)
         self._propose(connection, request, OpenSession(message.name), done)
 
     def _end_session(self, connection: Connection, request: Received, message: EndSession) -> None:
@@ -241,10 +289,10 @@ class Requests:
         )
         self.server.consumers.change(message.commands, waiter)
 
-    def _get_consumers(self, connection: Connection, request: Received, message: GetConsumers) -> None:
+    def _tell_of_consumers(self, connection: Connection, request: Received, message: Question) -> None:
         def answer(_: int) -> None:
             if self.server.consumers is not None:
-                connection.answer(request, self.server.consumers.listed(message))
+                self.server.consumers.answer(connection, request, message)
 
         self._read(connection, request, answer)
 
@@ -293,14 +341,23 @@ class RequestPeer:
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:
         self.tasks.cancel()
 
+    def _check_member(self) -> None:
+        """Who waits to be added has nothing to read, perhaps for ever: readers do not wait here."""
+        if self._server.host.group.state == "waiting":
+            raise Unavailable("this server waits to be added, and has nothing to read yet: ask another")
+
     def _read(self, connection: Connection, received: Received, message: Read) -> None:
+        self._check_member()
+
         async def answer() -> None:
-            found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000)
+            readable = partial(readable_row, connection)
+            found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000, readable)
             connection.answer(received, found, payload)
 
         self.tasks.start(connection, received, answer)
 
     def _subscribe(self, connection: Connection, received: Received, message: Subscribe) -> None:
+        self._check_member()
         connection.allow_slow_reader()
         stream = Stream(self._server.read_view, connection, message, self._server.metrics.sent)
         self.tasks.start(connection, received, stream.run)
@@ -318,10 +375,13 @@ class RequestPeer:
         self.tasks.start(connection, received, answer)
 
     def _locate(self, connection: Connection, received: Received, message: LocateLane) -> None:
+        self._check_member()
+
         async def answer() -> None:
             if message.machine != machine_name():
                 raise Unsupported("the reader is not on this server's machine: subscribe instead")
             readable = self._server.read_view.readable
+            readable.check_open()
             readable.check_not_trimmed(message.start)
             if not await readable.wait(message.stop - 1, LOCATE_WAIT_S):
                 raise Unavailable(f"what is agreed on below position {message.stop} is not all here yet: ask another")

@@ -21,6 +21,7 @@ from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.server.reading import ReadView
 from ithaca.engines.raft.server.requests import RequestPeer, Requests
 from ithaca.engines.raft.server.retention import Retaining
+from ithaca.engines.raft.server.rights import RAFT_RULES, RAFT_WORDING
 from ithaca.engines.raft.server.status import server_status
 from ithaca.engines.raft.storage.shared_log import SharedLog, SharedLogFiles
 from ithaca.model.config.cluster import ClusterFile
@@ -36,6 +37,8 @@ from ithaca.server.consumers import ConsumerDesk
 from ithaca.server.options import ServerOptions
 from ithaca.server.raft_host.hosting import HostingServer
 from ithaca.server.raft_host.orderers import ORDERERS
+from ithaca.server.users.gate import UserGate
+from ithaca.users.table import UserTable
 
 _log = logging.getLogger("ithaca.raft")
 
@@ -155,6 +158,12 @@ class RaftServer(HostingServer):
             )
         self._requests.leader_changed()
 
+    def _make_gate(self) -> UserGate | None:
+        return self._greeter.gate(RAFT_RULES, RAFT_WORDING, self._greeter.audit(), self.metrics.refused)
+
+    def _users(self) -> UserTable:
+        return self.machine.state.users
+
     def _ready_to_lead(self) -> None:
         assert self._requests is not None
         if self.is_ready:
@@ -170,6 +179,11 @@ class RaftServer(HostingServer):
             self.consumers.noted(self.machine.state.tail)
         if self._read_view is not None:
             self._read_view.advanced()
+        self._users_changed()
+
+    def removed(self) -> None:
+        """What is trimmed from now on is not heard of here, so nothing is read here any more: others have it."""
+        self.read_view.close(Unavailable(f"server {self._server} was removed: the others have what it held"))
 
     def persisted(self, seconds: float) -> None:
         self.metrics.persisted(seconds)
@@ -209,7 +223,8 @@ class RaftServer(HostingServer):
         status = server_status(
             self._server, self.address, self.host, state, self.store, self.read_view.first, self._damage
         )
-        return status | {"consumers": None if self.consumers is None else self.consumers.status(state.tail)}
+        told = {"consumers": None if self.consumers is None else self.consumers.status(state.tail)}
+        return status | told | ({} if self.gate is None else {"users": self.gate.status()})
 
     def failed_to_answer(self, error: IthacaError) -> None:
         """If a record cannot be read here, others have it, and whoever asked goes there."""

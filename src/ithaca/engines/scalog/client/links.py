@@ -124,9 +124,10 @@ class Link:
 class Links:
     """The links of one handle, to servers that have this engine."""
 
-    def __init__(self, engine: EngineName = NAME, tls: TLS | None = None) -> None:
+    def __init__(self, engine: EngineName = NAME, tls: TLS | None = None, token: str = "") -> None:
         self._engine = engine
         self.tls = tls
+        self._token = token.encode()
         self.log: UUID | None = None
         """Once it is known, servers of another log are refused."""
         self.watcher: LeavingWatcher | None = None
@@ -136,7 +137,15 @@ class Links:
         self._closed = False
 
     def hello(self) -> Introduction:
-        hello = Hello(VERSION_MIN, VERSION_MAX, "client", features=FEATURES, log=self.log, engine=self._engine)
+        hello = Hello(
+            VERSION_MIN,
+            VERSION_MAX,
+            "client",
+            features=FEATURES,
+            log=self.log,
+            credentials=self._token,
+            engine=self._engine,
+        )
         return Introduction(hello, self.tls)
 
     async def link(self, address: Address, timeout_s: float = CONNECT_TIMEOUT_S) -> Link:

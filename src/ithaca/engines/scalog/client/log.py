@@ -20,7 +20,7 @@ from ithaca.engines.scalog.client.read.records import AsyncClusterRecords, Async
 from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.engines.scalog.messages.reading import Read
 from ithaca.engines.scalog.ordering.entries import TrimTo
-from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, RefusedEntry, TrimmedLog
+from ithaca.engines.scalog.ordering.outcomes import RefusedEntry, TrimmedLog
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
 from ithaca.model.interface import ClusterStatus, ShardPolicy
 from ithaca.model.interface.shared import Consumed
@@ -41,6 +41,7 @@ from ithaca.runtime.checks import (
 )
 from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us
+from ithaca.users.names import ANONYMOUS
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
 
@@ -302,4 +303,5 @@ class AsyncClusterLog(ClusterConsumers):
 
 async def open_log(addresses: tuple[Address, ...], settings: ClientSettings) -> AsyncClusterLog:
     """A handle on the cluster that has these orderers; `Unavailable` when none of them answers in time."""
-    return AsyncClusterLog(await open_context(addresses, settings.timeout_s, Links(tls=settings.tls)), settings)
+    links = Links(tls=settings.tls, token=settings.token)
+    return AsyncClusterLog(await open_context(addresses, settings.timeout_s, links), settings)

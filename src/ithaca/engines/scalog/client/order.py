@@ -5,6 +5,7 @@ Every call goes on until it is answered or its deadline has passed: from one ord
 client proposes may be.
 """
 
+import asyncio
 from typing import Any, Protocol
 
 import msgspec
@@ -33,7 +34,7 @@ from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
 from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.engines.scalog.ordering.prepared.outcomes import StagedPart
 from ithaca.model.decoding import UNDECODABLE
-from ithaca.model.errors import IthacaError, ProtocolError, Unavailable, unknown_copy
+from ithaca.model.errors import AuthenticationFailed, IthacaError, Overloaded, ProtocolError, Unavailable, unknown_copy
 from ithaca.model.limits import ATTEMPT_TIMEOUT_S
 from ithaca.model.positions import LaneId
 from ithaca.model.view import Address, ClusterConfiguration, Orderers, View
@@ -198,6 +199,10 @@ class Order:
                 try:
                     answer = await self._ask_at(address, message, deadline)
                 except (Unavailable, ProtocolError) as error:
+                    if isinstance(error, Overloaded) and error.retry_after_s:
+                        if deadline.left_s <= error.retry_after_s:
+                            raise
+                        await asyncio.sleep(error.retry_after_s)  # it is this user that is too fast, not the server
                     problems[address] = error
                     is_unknown = is_unknown or error.outcome_unknown
                     continue
@@ -260,6 +265,9 @@ def _is_hopeless(candidates: Candidates) -> bool:
 def _nobody(candidates: Candidates, deadline: Deadline) -> IthacaError:
     names, reasons = ", ".join(sorted(map(str, candidates.tried))), candidates.reasons
     if _is_hopeless(candidates):
+        problems = candidates.problems.values()
+        if problems and all(isinstance(each, AuthenticationFailed) for each in problems):
+            return AuthenticationFailed(reasons)
         return ProtocolError(f"no orderer of this log is at {names}: {reasons}")
     return Unavailable(
         f"the ordering layer did not answer at {names} within {deadline.timeout_s:.3g} s"

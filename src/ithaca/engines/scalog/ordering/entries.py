@@ -20,7 +20,8 @@ Every entry is a msgpack array: its tag, then its fields in the order below.
 | `expire-idle`    | sessions: [producer id, epoch], since, time                                | §5            |
 | `lost`           | lane, start, stop                                                          | §5            |
 
-Those of prepared appends are in `prepared.entries`. A lane is an array of shard, replica and incarnation; an address
+Those of prepared appends are in `prepared.entries`, those of named consumers and of users in `consumers.table` and
+`users.table`. A lane is an array of shard, replica and incarnation; an address
 one of host and port.
 """
 
@@ -58,6 +59,7 @@ from ithaca.model.limits import (
 from ithaca.model.positions import LaneId
 from ithaca.model.quorum import shard_size
 from ithaca.model.view import Address, ClusterConfiguration
+from ithaca.users.table import UserChanges
 
 T = TypeVar("T")
 
@@ -275,6 +277,7 @@ OrderingEntry = (
     | ExpireIdle
     | DeclareLost
     | ConsumerChanges
+    | UserChanges
 )
 
 TAGS = frozenset(str(kind.__struct_config__.tag) for kind in OrderingEntry.__args__)

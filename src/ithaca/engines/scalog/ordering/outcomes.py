@@ -29,12 +29,11 @@ from ithaca.model.cut import (
 )
 from ithaca.model.errors import InvalidInput
 from ithaca.model.positions import LaneId
+from ithaca.model.security.users import UserOutcome
 from ithaca.model.view import ClusterConfiguration, Shard
+from ithaca.users.names import ANONYMOUS
 
 _Natural = Annotated[int, Meta(ge=0, lt=1 << 62)]
-
-ANONYMOUS = "~"
-"""Names of sessions that nobody will ask for again begin with this."""
 
 Reason = Literal[
     "the log is not configured",
@@ -269,6 +268,12 @@ class ConsumersTold(msgspec.Struct, frozen=True):
     outcomes: tuple[ConsumerOutcome, ...]
 
 
+class UsersTold(msgspec.Struct, frozen=True):
+    """What came of each command of a `UserChanges`."""
+
+    outcomes: tuple[UserOutcome, ...]
+
+
 class EngineOutcome(msgspec.Struct, frozen=True):
     """What only an engine that is built on this one has."""
 
@@ -288,5 +293,6 @@ Outcome = (
     | RangeLost
     | RefusedEntry
     | ConsumersTold
+    | UsersTold
     | EngineOutcome
 )

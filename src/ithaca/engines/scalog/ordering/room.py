@@ -9,10 +9,10 @@ reserve, and so have sessions of plain appends, which make room for each other.
 from typing import TYPE_CHECKING
 
 from ithaca.engines.scalog.ordering.entries import AddReplica, OpenLane, OpenSession, OrderingEntry, RegisterShard
-from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS
 from ithaca.engines.scalog.ordering.prepared.entries import OpenPart
 from ithaca.engines.scalog.ordering.shards import REPLICA_BYTES, SHARD_BYTES
 from ithaca.model.limits import ORDERING_STATE_BYTES_MAX, ORDERING_STATE_RESERVE_BYTES, ORDERING_VIEW_BYTES_MAX
+from ithaca.users.names import ANONYMOUS
 
 if TYPE_CHECKING:
     from ithaca.engines.scalog.ordering.state import OrderingState
@@ -48,6 +48,7 @@ def size_bytes(state: "OrderingState") -> int:
         + LAST_PART_BYTES * parts.numbered_count
         + WRITER_BYTES * len(parts.writers.by_name)
         + state.consumers.size_bytes
+        + state.users.size_bytes
         + sum(LOST_LANE_BYTES + LOST_RANGE_BYTES * len(ranges) for ranges in state.lost.values())
         + sum(KEPT_CUT_BYTES + KEPT_RUN_BYTES * len(cut.keys) for cut in state.kept.values())
     )

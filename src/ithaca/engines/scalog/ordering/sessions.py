@@ -16,7 +16,6 @@ import msgspec
 from ithaca.engines.scalog.ordering.entries import ExpireIdle, ExpireSession, MoveSession, NoteSessions, OpenSession
 from ithaca.engines.scalog.ordering.lanes import LaneTable
 from ithaca.engines.scalog.ordering.outcomes import (
-    ANONYMOUS,
     ExpiredSession,
     LaneClosed,
     Outcome,
@@ -29,6 +28,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
 from ithaca.engines.scalog.ordering.shards import ShardTable
 from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, ORDERING_SESSIONS_MAX
 from ithaca.model.positions import LaneId
+from ithaca.users.names import ANONYMOUS
 
 
 class PackedSessions(msgspec.Struct, frozen=True, array_like=True):

@@ -2,10 +2,10 @@
 
 ```
 [version, [index, configuration, cut number, tail, first, time_us, lanes, shards, sessions, lost, kept cuts, parts,
-           consumers]]
+           consumers, users]]
 ```
 
-Where there never were consumers they are left out.
+Where there never were users they are left out, and then consumers if there never were any.
 
 Vectors in it are bytes, 8 per element, little-endian (`model.cut.pack`). Equal states have equal bytes.
 """
@@ -29,6 +29,7 @@ from ithaca.model.errors import Corrupt, FormatTooNew
 from ithaca.model.limits import SNAPSHOT_PIECE_ITEMS
 from ithaca.model.positions import LaneId
 from ithaca.model.view import ClusterConfiguration
+from ithaca.users.table import PackedUsers
 
 VERSION = 2
 """In version 1 each closed lane was an item of a list; now they are columns."""
@@ -52,6 +53,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     kept: list[PackedCut]
     parts: PackedParts = PackedParts()
     consumers: PackedConsumers = PackedConsumers()
+    users: PackedUsers = PackedUsers()
 
 
 _DIVIDED = (Snapshot, PackedLanes, PackedShards, PackedSessions, PackedParts, PackedConsumers)
@@ -71,8 +73,9 @@ def encode_snapshot(snapshot: Snapshot) -> Iterator[bytes]:
 def _pieces(value: object) -> Iterator[bytes]:
     if isinstance(value, _DIVIDED):
         fields = [getattr(value, name) for name in value.__struct_fields__]
-        if isinstance(value, Snapshot) and not value.consumers:
-            fields.pop()  # as versions that know of none have it
+        if isinstance(value, Snapshot):  # what there never was is left out, as versions have it that know of none
+            while isinstance(fields[-1], PackedConsumers | PackedUsers) and not fields[-1]:
+                fields.pop()
         yield array_head(len(fields))
         for field in fields:
             yield from _pieces(field)

@@ -42,6 +42,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     Session,
     SessionMoved,
     TrimmedLog,
+    UsersTold,
 )
 from ithaca.engines.scalog.ordering.prepared.entries import (
     AbortParts,
@@ -62,6 +63,7 @@ from ithaca.model.cut import ShardCut, Vector
 from ithaca.model.limits import ORDERING_LOST_RANGES_MAX
 from ithaca.model.positions import FIRST, LaneId
 from ithaca.model.view import ClusterConfiguration, Shard, View
+from ithaca.users.table import UserChanges, UserTable
 
 
 class ShardSummary(msgspec.Struct, frozen=True, array_like=True):
@@ -103,6 +105,7 @@ class OrderingState:
         self.sessions = SessionRegistry(self.lanes, self.shards)
         self.parts = PartTable(self.lanes, self.shards)
         self.consumers = ConsumerTable()
+        self.users = UserTable()
         self.lost: dict[LaneId, lost.Ranges] = {}
         self.kept: dict[int, OrderedCut] = {}
         """Cuts by number, until the runs in them are safe."""
@@ -192,6 +195,8 @@ class OrderingState:
                 return self._lose(entry)
             case ConsumerChanges():
                 return [ConsumersTold(self.consumers.apply(entry))]
+            case UserChanges():
+                return [UsersTold(self.users.apply(entry))]
 
     def cuts_since(self, shard: int, number: int) -> list[ShardCut]:
         """The kept cuts after `number` that have runs of this shard, for a replica that missed some.
@@ -248,6 +253,7 @@ class OrderingState:
                 [PackedCut.of(cut) for cut in self.kept.values()],
                 self.parts.packed(),
                 self.consumers.packed(),
+                self.users.packed(),
             )
         )
 
@@ -264,6 +270,7 @@ class OrderingState:
         state.sessions = SessionRegistry.restored(snapshot.sessions, state.lanes, state.shards)
         state.parts = PartTable.restored(snapshot.parts, state.lanes, state.shards)
         state.consumers = ConsumerTable(snapshot.consumers)
+        state.users = UserTable(snapshot.users)
         state.lost = dict(snapshot.lost)
         state.kept = {cut.number: cut.unpacked() for cut in snapshot.kept}
         return state

@@ -135,6 +135,10 @@ class ReplicaFacts:
         copy = self._lanes.get(lane)
         return self._lost.get(lane, ()) if copy is None else copy.lost
 
+    def session_name(self, producer_id: int) -> str | None:
+        """The name of a session that lives in the own lane."""
+        return self._appends.sessions.name_of(producer_id)
+
     def next_seq(self, lane: LaneId, producer_id: int, epoch: int) -> int:
         """The number that continues a session at home here; raises what an append would be refused with."""
         return self._appends.next_seq(lane, producer_id, epoch)

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, Session
+from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.model.errors import ProtocolError, SessionExpired, WrongLane
 from ithaca.model.limits import SESSION_BATCHES_MAX, SESSIONS_MAX
 from ithaca.sessions.carried import decode_carried
 from ithaca.sessions.continuing import check_epoch, conflict, earlier
+from ithaca.users.names import ANONYMOUS
 from ithaca.wire.batch import Batch
 from ithaca.wire.repeats import differs, mark_of
 
@@ -80,6 +81,11 @@ class HomeSessions:
             del self._by_id[producer_id]
         for session in listed.values():
             self.arrived(session)
+
+    def name_of(self, producer_id: int) -> str | None:
+        """The name of a session that lives here."""
+        known = self._by_id.get(producer_id)
+        return None if known is None else known.name
 
     def next_seq(self, producer_id: int, epoch: int) -> int:
         """The number that continues the session."""

@@ -23,16 +23,15 @@ from ithaca.model.limits import (
     PARTS_UNFINISHED_MAX,
     RAFT_MEMBERS_MAX,
     RAFT_NUMBER_MAX,
-    RAFT_READS_MAX,
-    RAFT_UNCOMMITTED_BYTES_MAX,
-    RAFT_UNCOMMITTED_ENTRIES_MAX,
     REPLICA_NUMBER_MAX,
     RUNS_UNSYNCED_MAX,
     SHARD_NUMBER_MAX,
     SPARES_MAX,
     WRITERS_MAX,
 )
+from ithaca.model.security.users import USERS_MAX
 from ithaca.raft.leader import LeaderTerm
+from ithaca.raft.limits import RAFT_READS_MAX, RAFT_UNCOMMITTED_BYTES_MAX, RAFT_UNCOMMITTED_ENTRIES_MAX
 from ithaca.raft.messages import Configuration
 from ithaca.runtime.listener import Listener
 from ithaca.runtime.machine import descriptors_max, descriptors_open
@@ -63,6 +62,7 @@ def order_uses(state: OrderingState) -> Uses:
         "anonymous_sessions": (sessions.anonymous, ORDERING_SESSIONS_MAX - sessions.named),
         "writers": (len(state.parts.writers.by_name), WRITERS_MAX),
         "consumers": (len(state.consumers), CONSUMERS_MAX),
+        **({"users": (len(state.users), USERS_MAX)} if state.users.version else {}),
         "parts": (len(state.parts.by_lane), PARTS_MAX),
         "parts_unfinished": (state.parts.unfinished_most, PARTS_UNFINISHED_MAX),
         "parts_published": (state.lanes.parts_most, PARTS_PUBLISHED_MAX),

@@ -67,6 +67,10 @@ class Route:
         """The leader wants this aggregator to be used."""
         self._named = _Stop(to, is_named=True, assigned_by=self._at.assigned_by or self._at.address)
 
+    def again(self) -> None:
+        """Whoever is at the other end serves, and is to be joined again."""
+        self._named = _Stop(self._at.address, is_named=True, assigned_by=self._at.assigned_by)
+
     def ended(self, now_s: float, *, had_joined: bool, was_silent: bool = False, was_refused: bool = False) -> float:
         """The attempt is over; says how long to pause before the next.
 

@@ -263,13 +263,12 @@ class ShardCursor:
         bytes_left = self._bytes_max
         for at, stretch in enumerate(stretches):
             lsn, end = stretch.lsn, stretch.lsn + stretch.count
-            feed = self._feed(stretch)
             while lsn < end:
                 if bytes_left <= 0:
                     self._leave(stretches, at, lsn)
                     return entries
                 try:
-                    batch = self._batch(feed, lsn, stops[stretch.lane], lane_bytes, stretch)
+                    batch = self._batch(stretch, lsn, stops[stretch.lane], lane_bytes)
                 except Corrupt:
                     if not entries:
                         raise
@@ -282,7 +281,7 @@ class ShardCursor:
                 entries.append(PositionedEntry(stretch.lane, batch, position, low, lsn - base, follows))
                 bytes_left -= batch.total_bytes
                 if lsn == batch.end_lsn:
-                    feed.batches.popleft()
+                    self._feeds[stretch.lane].batches.popleft()
         self._runs_ahead = min(2 * self._runs_ahead, READ_RUNS_MAX)
         if len(self._feeds) > _FEEDS_KEPT_MAX:
             self._feeds = {lane: self._feeds[lane] for lane in stops}
@@ -304,7 +303,8 @@ class ShardCursor:
             feed = self._feeds[stretch.lane] = _Feed(held, stretch.lsn)
         return feed
 
-    def _batch(self, feed: _Feed, lsn: int, stop: int, bytes_max: int, stretch: LaneRange) -> Batch:
+    def _batch(self, stretch: LaneRange, lsn: int, stop: int, bytes_max: int) -> Batch:
+        feed = self._feed(stretch)
         try:
             return feed.batch_at(lsn, stop, bytes_max)
         except Trimmed:
@@ -313,9 +313,9 @@ class ShardCursor:
             found = self._store.get(stretch.lane)
             if found is None:  # it was dropped meanwhile
                 raise self._trimmed(stretch.position + lsn - stretch.lsn) from None
-            if found is feed.held:
+            if found is feed.held and found.lane is feed.reader:
                 raise
-        # It was put into a pack meanwhile.
+        # It was put into a pack meanwhile, or its files were closed and opened again, perhaps to be written to.
         self._feeds[stretch.lane] = feed = _Feed(found, lsn)
         return feed.batch_at(lsn, stop, bytes_max)
 

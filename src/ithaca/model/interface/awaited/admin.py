@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from ithaca.model.engine import Feature
-from ithaca.model.interface.shared import OrdererInfo, SessionInfo, ShardInfo, UnitInfo, WriterInfo
+from ithaca.model.interface.shared import OrdererInfo, SessionInfo, ShardInfo, UnitInfo, UserInfo, WriterInfo
 from ithaca.model.interface.unsupported import unsupported
+from ithaca.model.security.users import UserLimits
 from ithaca.model.units import Duration
 
 
@@ -45,8 +46,9 @@ class Admin:
         """Have the shard go on without this replica: its lane is closed, and nobody counts on what it holds.
 
         A shard without masking orders nothing until another was added; what is there can be read. One that was
-        removed before stays so. `NoSuchShard`, `NoSuchReplica`; `InvalidInput` when what is ordered would be nowhere,
-        or might be, since too few others have all of it: `force` takes that risk.
+        removed before stays so. Others that are catching up are waited for. `NoSuchShard`, `NoSuchReplica`;
+        `InvalidInput` when what is ordered would be nowhere, or might be, since too few others have all of it: `force`
+        takes that risk.
         """
         raise unsupported(Feature.REPLICAS)
 
@@ -137,6 +139,43 @@ class Admin:
         is slower. `NoSuchOrderer`; `Unavailable` when too few units answer.
         """
         raise unsupported(Feature.UNITS)
+
+    async def users(self) -> tuple[UserInfo, ...]:
+        """The users of the cluster by name, without the operator, who is always there."""
+        raise unsupported(Feature.USERS)
+
+    async def add_user(
+        self, name: str, rights: Sequence[str] = (), *, limits: UserLimits | None = None, certificate: bool = False
+    ) -> str:
+        """Add a user with these rights: `read`, `append`, `trim`, `admin`, `read:PREFIX`, `append:PREFIX`; returns its
+        token, which is shown this once and kept nowhere.
+
+        With `certificate` it has none, and is known by its certificate alone. `InvalidInput` if there is such a user.
+        """
+        raise unsupported(Feature.USERS)
+
+    async def rotate_token(self, name: str, *, keep: bool = True) -> str:
+        """Give a user another token, and return it. The newest one before it stays valid until the next rotation,
+        unless it is not to be kept: then whoever is connected by it is out within a second. `NoSuchUser`."""
+        raise unsupported(Feature.USERS)
+
+    async def revoke_user(self, name: str) -> None:
+        """Have a user be none any more: its connections end within a second. What it has appended stays, and so do its
+        sessions and consumers, for a user of that name. One that was revoked before stays so."""
+        raise unsupported(Feature.USERS)
+
+    async def grant(self, name: str, rights: Sequence[str]) -> None:
+        """Give a user more rights, as in `add_user`. `NoSuchUser`."""
+        raise unsupported(Feature.USERS)
+
+    async def withdraw(self, name: str, rights: Sequence[str]) -> None:
+        """Take rights from a user, which have to be named as they were given; within a second it has them no more,
+        whatever is under way. `NoSuchUser`."""
+        raise unsupported(Feature.USERS)
+
+    async def limit_user(self, name: str, limits: UserLimits) -> None:
+        """Bound what a user may use; these limits replace all that it had. `NoSuchUser`."""
+        raise unsupported(Feature.USERS)
 
     async def sessions(self) -> tuple[SessionInfo, ...]:
         """The sessions that have names, in the order in which they were first opened."""

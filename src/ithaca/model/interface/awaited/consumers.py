@@ -1,17 +1,21 @@
 """Named consumers, awaited: readers whose positions the log remembers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from ithaca.model.consumers import ConsumerCommand, ConsumerInfo, ConsumerOutcome, Lag
+from ithaca.model.consumers import CommitPosition, ConsumerCommand, ConsumerInfo, ConsumerOutcome, Lag
 from ithaca.model.engine import Feature
+from ithaca.model.groups import GroupBeat, GroupMember, GroupTold
 from ithaca.model.interface.awaited.records import Closing
 from ithaca.model.interface.unsupported import unsupported
 from ithaca.model.limits import POLL_RECORDS_MAX
 from ithaca.model.records import Buffer, KeyFilter, Keys, Record, Start, Values
 from ithaca.model.units import Duration
+
+PartsChanged = Callable[[tuple[int, ...]], Awaitable[object]]
+"""What is called with the parts of a group that a member gets, or has to give back."""
 
 
 class Consumer(Closing, AsyncIterator[Record]):
@@ -23,6 +27,11 @@ class Consumer(Closing, AsyncIterator[Record]):
 
     Asking for the next record says that those before it were processed. With `commit_records` or `commit_s` the
     consumer commits by itself then, and when its context is left without an error; otherwise `commit` does.
+
+    A member of a group has some of its `parts`, which change as members come and go. A member that asks for no record
+    for as long as its lease loses them. What it was handed out of a part that another member has now cannot be
+    committed: `commit` is `ConsumerFenced` then, has committed the rest, and the member goes on with the parts that it
+    has.
 
     >>> import asyncio, ithaca.aio
     >>> async def main() -> tuple[bytes, int]:
@@ -66,6 +75,15 @@ class Consumer(Closing, AsyncIterator[Record]):
     @abstractmethod
     def epoch(self) -> int:
         """Of this handle: its commits count until the consumer is opened again, or reset."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[int, ...]:
+        """The parts of a group that this member has now; of a consumer that is no group, the only one."""
+
+    @abstractmethod
+    def commits(self, position: int) -> tuple[CommitPosition, ...]:
+        """What a publication has to carry to commit this position: what `publish` makes of `consumed`."""
 
     @abstractmethod
     def transaction(self) -> "Transaction":
@@ -141,11 +159,22 @@ class Consuming:
         where: KeyFilter | None = None,
         commit_records: int | None = None,
         commit_s: Duration | None = None,
+        group: bool = False,
+        parts: int | None = None,
+        lease: Duration | None = None,
+        on_assigned: PartsChanged | None = None,
+        on_revoked: PartsChanged | None = None,
     ) -> Consumer:
         """Go on as the consumer of this name, fencing whoever had it open.
 
         A name that there is none of begins at `start`. With `commit_records` it commits by itself after so many
         records, with `commit_s` after so much time, if there is something to commit.
+
+        With `group` become one of those who share its records by their keys, in so many `parts` (default: 16, or as
+        many as the group has). A member that asks for no record for as long as its `lease` (default: 10 seconds) loses
+        its parts. `on_assigned` is called with parts that it gets; `on_revoked` with those that another member waits
+        for, before they are handed over, so that what was handed out of them can be committed, and with those that it
+        has lost.
 
         >>> import asyncio, ithaca.aio
         >>> async def main() -> int:
@@ -181,6 +210,23 @@ class Consuming:
 
     async def delete_consumer(self, name: str) -> None:
         """Forget the consumer, whoever has it open; `NoSuchConsumer` if there is none."""
+        raise unsupported(Feature.CONSUMERS)
+
+    async def group_members(self, name: str) -> tuple[GroupMember, ...]:
+        """The members of a group, as whoever assigns its parts has heard of them; `NoSuchConsumer` if there is none.
+
+        >>> import asyncio, ithaca.aio
+        >>> async def main() -> list[tuple[int, ...]]:
+        ...     async with ithaca.aio.open("./events") as log:
+        ...         async with await log.consumer("billing", group=True, parts=4) as consumer:
+        ...             return [each.parts for each in await log.group_members("billing")]
+        >>> asyncio.run(main())
+        [(0, 1, 2, 3)]
+        """
+        raise unsupported(Feature.CONSUMERS)
+
+    async def beat_group(self, beat: GroupBeat, *, timeout: Duration | None = None) -> GroupTold:
+        """What members of groups are made of: say that one is alive, and learn which parts are its own."""
         raise unsupported(Feature.CONSUMERS)
 
     async def change_consumers(

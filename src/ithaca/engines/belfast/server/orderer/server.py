@@ -6,6 +6,7 @@ from ithaca.engines.belfast.server.orderer.leading import SlotLeaderService
 from ithaca.engines.belfast.server.orderer.machine import BelfastMachine
 from ithaca.engines.belfast.server.orderer.requests import SlotRequests
 from ithaca.engines.belfast.server.orderer.streams import SlotStreams
+from ithaca.engines.belfast.server.rights import BELFAST_RULES
 from ithaca.engines.scalog.ordering.outcomes import Outcome
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
@@ -19,6 +20,8 @@ from ithaca.server.status import encode_status
 
 class SlotOrdererServer(OrdererServer):
     """One orderer of a cluster. `start`, then `wait` until it is stopped or fails, then `stop`."""
+
+    rules = BELFAST_RULES
 
     def _make_machine(self) -> OrderingMachine:
         return BelfastMachine(self._entry_applied)

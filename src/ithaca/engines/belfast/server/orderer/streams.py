@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-from ithaca.engines.belfast.leading.lane_slots import LaneSlots, lane_slots
+from ithaca.engines.belfast.leading.lane_slots import LaneSlots, is_news, lane_slots
 from ithaca.engines.belfast.limits import FAILURES_TOLD_MAX
 from ithaca.engines.belfast.messages import AskPromise, CopyLane, PassTo, SlotOrderIs, SlotsAre
 from ithaca.engines.belfast.speculation.outcomes import SpeculationFailed
@@ -50,7 +50,10 @@ class SlotStreams(NewsStreams):
         """Have the primary of a lane know its slots as they are now, if it has joined."""
         connection = self.connection(lane.shard, lane.replica)
         slots = None if connection is None else lane_slots(self._state(), lane)
-        if connection is not None and slots is not None and self._told.get(connection) != slots:
+        if connection is None or slots is None:
+            return
+        told = self._told.get(connection)
+        if told is None or is_news(slots, told):
             self._told[connection] = slots
             connection.send(SlotsAre(slots))
 

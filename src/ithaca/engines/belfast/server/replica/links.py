@@ -15,9 +15,8 @@ from ithaca.engines.belfast.messages import (
     PromiseIs,
     SlotsAre,
 )
-from ithaca.engines.belfast.speculation.acks import Ack
 from ithaca.engines.belfast.speculation.places import Placed
-from ithaca.engines.belfast.speculation.reports import LaneReport
+from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.scalog.messages.reporting import Join, Joined
 from ithaca.engines.scalog.server.replica.copies import Copies, Taker, Wanted
 from ithaca.engines.scalog.server.replica.order import Follower, OrderLink
@@ -69,6 +68,9 @@ class SlotOrderLink(OrderLink):
             self._connection.send(LaneCopied(lane, ack, placed))
 
     def on_message(self, connection: Connection, received: Received) -> None:
+        if isinstance(received.message, Joined):
+            # Before all that is reported: on which disk it is synced.
+            connection.send(DiskIs(self._join.shard, self._join.replica, self._join.boot, self._disk))
         super().on_message(connection, received)
         match received.message:
             case SlotsAre(slots):
@@ -79,9 +81,6 @@ class SlotOrderLink(OrderLink):
                 self._slot_follower.promise_asked(lane)
             case CopyLane(lane, source, length):
                 self._slot_follower.copy_asked(lane, source, length)
-            case Joined():
-                join = self._join
-                connection.send(DiskIs(join.shard, join.replica, join.boot, self._disk))
             case _:
                 pass
 

@@ -23,7 +23,8 @@ from ithaca.engines.belfast.server.replica.gateway import SlotGatewayPeer
 from ithaca.engines.belfast.server.replica.links import SlotCopies, SlotOrderLink
 from ithaca.engines.belfast.server.replica.promises import PromisesFile, load_promises, stored_places
 from ithaca.engines.belfast.server.replica.speculators import LaneSpeculators
-from ithaca.engines.belfast.speculation.acks import Ack
+from ithaca.engines.belfast.server.rights import BELFAST_RULES
+from ithaca.engines.belfast.speculation.reports import Ack
 from ithaca.engines.belfast.speculation.takeover import PromiseAsked, PromiseSynced, SyncPromise
 from ithaca.engines.scalog.replica.core import ReplicaCore
 from ithaca.engines.scalog.replica.events import Event, Held, Write
@@ -42,6 +43,7 @@ from ithaca.runtime.machine import monotonic_ns
 class SlotReplicaServer(ReplicaServer):
     """One replica of one shard. `start`, then `wait` until it is stopped or fails, then `stop`."""
 
+    rules = BELFAST_RULES
     is_dense = False
     has_places = True
 
@@ -110,10 +112,6 @@ class SlotReplicaServer(ReplicaServer):
     def _take(self, event: Event | SlotEvent) -> None:
         super()._take(event)  # type: ignore[arg-type]
 
-    def order_closed(self) -> int | None:
-        """Slots belong to the lane of a start, so the process ends, and its next start has the next boot."""
-        return None
-
     def slots_told(self, slots: LaneSlots) -> None:
         self.slot_step(SlotsTold(slots))
 
@@ -127,14 +125,16 @@ class SlotReplicaServer(ReplicaServer):
         self.slot_step(CopyAsked(lane, source, length))
 
     def _write(self, effect: Write) -> None:
+        is_own = effect.lane == self.core.own_lane
+        if is_own and not self._is_turn_open:
+            # Before the disk's turn: the leader hears of the cut while it is synced here and copied.
+            self._is_turn_open = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
         self._write_batch(effect)
-        if effect.lane != self.core.own_lane:
+        if not is_own:
             return
         ordered = self.core.ordered_length(effect.lane) or 0
         self._speculators_of(effect.lane).placed(effect.batch, effect.position, ordered)
-        if not self._is_turn_open:
-            self._is_turn_open = True
-            asyncio.get_running_loop().call_soon(self._end_turn)
 
     def _end_turn(self) -> None:
         self._is_turn_open = False

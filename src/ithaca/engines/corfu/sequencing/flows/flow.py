@@ -58,6 +58,8 @@ class Lost:
 
     ms: int = 0
     """How long it was waited for."""
+    is_refused: bool = False
+    """Whether nobody listens there: no process does, at the moment."""
 
 
 LOST: Final = Lost()

@@ -22,9 +22,10 @@ from ithaca.engines.corfu.sequencing.calls import (
     UnitAnswer,
     UnitCall,
 )
-from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskSequencer, AskUnit, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, AskSequencer, AskUnit, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.patience import Patience
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
-from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS, RETRY_MS_MAX
+from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS, SEQUENCER_GONE_MS, UNIT_GONE_MS
 from ithaca.engines.corfu.sequencing.projection import Projection
 
 
@@ -84,25 +85,6 @@ class Knowledge:
         return min(later or self.sequencers)
 
 
-class Patience:
-    """How long somebody was waited for, and how long the next pause is: each is twice the one before."""
-
-    def __init__(self, knowledge: Knowledge) -> None:
-        self._left_ms = knowledge.patience_ms
-        self._pause_ms = RETRY_MS
-
-    @property
-    def is_over(self) -> bool:
-        return self._left_ms <= 0
-
-    def pause(self, waited_ms: int) -> Pause:
-        """What to do next after it was waited in vain for so long."""
-        pause = Pause(self._pause_ms)
-        self._left_ms -= waited_ms + self._pause_ms
-        self._pause_ms = min(2 * self._pause_ms, RETRY_MS_MAX)
-        return pause
-
-
 def fetched(knowledge: Knowledge) -> Steps[None]:
     """Learn what Raft says now."""
     while isinstance(answer := (yield AskRaft(GetProjection())), Lost):
@@ -118,12 +100,12 @@ def holds(knowledge: Knowledge, projection: Projection) -> Steps[bool]:
 
 def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
     """The epoch is sealed: learn the next one, and have it decided if whoever sealed does not."""
-    patience = Patience(knowledge)
+    patience = Patience(knowledge.patience_ms, knowledge.patience_ms)
     while True:
         yield from fetched(knowledge)
         if knowledge.epoch > projection.epoch:
             return
-        pause = patience.pause(0)
+        pause = patience.pause(LOST)
         if patience.is_over:
             yield from reconfigured(knowledge, projection)
         if knowledge.epoch == projection.epoch:
@@ -132,7 +114,7 @@ def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
 
 def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCall) -> Steps[UnitAnswer | None]:
     """What the unit answers under this epoch; None once there is a later one."""
-    patience = Patience(knowledge)
+    patience = Patience(knowledge.patience_ms, UNIT_GONE_MS)
     while knowledge.epoch == projection.epoch:
         answer = yield AskUnit(unit, call)
         match answer:
@@ -153,7 +135,7 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
             knowledge.saw(answer)
             return answer  # type: ignore[no-any-return]
         # One that has lost its disk does not come back: nothing is waited for.
-        pause = patience.pause(answer.ms if isinstance(answer, Lost) else knowledge.patience_ms)
+        pause = patience.pause(answer if isinstance(answer, Lost) else Lost(knowledge.patience_ms))
         if patience.is_over:
             yield from reconfigured(knowledge, projection, without=frozenset({unit}))
         if knowledge.epoch == projection.epoch:  # else there is nothing to wait for any more
@@ -164,7 +146,7 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
 
 def asked_sequencer(knowledge: Knowledge, projection: Projection, call: SequencerCall) -> Steps[SequencerAnswer | None]:
     """What the sequencer answers under this epoch; None once there is a later one."""
-    patience = Patience(knowledge)
+    patience = Patience(knowledge.patience_ms, SEQUENCER_GONE_MS)
     while knowledge.epoch == projection.epoch:
         answer = yield AskSequencer(projection.sequencer, call)
         match answer:
@@ -172,10 +154,10 @@ def asked_sequencer(knowledge: Knowledge, projection: Projection, call: Sequence
                 yield from followed(knowledge, projection)
                 continue
             case EpochIs() | NotReady():
-                patience = Patience(knowledge)  # it is there, and settles what precedes
+                patience = Patience(knowledge.patience_ms, SEQUENCER_GONE_MS)  # it is there, and settles what precedes
                 pause = Pause(RETRY_MS)
-            case Lost(ms):
-                pause = patience.pause(ms)
+            case Lost() as lost:
+                pause = patience.pause(lost)
             case _:
                 return answer  # type: ignore[no-any-return]
         if patience.is_over:

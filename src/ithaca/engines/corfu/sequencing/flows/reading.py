@@ -56,15 +56,23 @@ def _answer(knowledge: Knowledge, projection: Projection, row: int) -> Steps[Uni
     return (yield from asked(knowledge, projection, chain[-1], call))
 
 
-def tail(knowledge: Knowledge) -> Steps[int]:
-    """The row that is given next: behind everything that was acknowledged before this began."""
+def tail(knowledge: Knowledge, taken: int | None = None) -> Steps[int]:
+    """The row that is given next: behind everything that was acknowledged before this began.
+
+    Whoever asks whether the row `taken` is before it is answered with the first row that is seen behind that: rows that
+    were taken stay so, whatever the epoch. Only that it was not taken has to be proved.
+    """
     while True:
         projection = knowledge.projection
+        if taken is not None and taken < projection.start:
+            return projection.start
         if projection.sequencer:
             answer = yield from asked_sequencer(knowledge, projection, GetTail(projection.epoch))
             row = answer.row if isinstance(answer, TailIs) else None
         else:
             reached = yield from highest(knowledge, projection)
             row = None if reached is None else reached.row + 1
+        if row is not None and taken is not None and taken < row:
+            return row
         if row is not None and (yield from holds(knowledge, projection)):
             return row

@@ -5,6 +5,7 @@ unit that was sealed, and only those go on; so a batch on a whole chain is on on
 epoch can be completed any more.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ithaca.engines.corfu.sequencing.calls import (
@@ -19,12 +20,24 @@ from ithaca.engines.corfu.sequencing.calls import (
 )
 from ithaca.engines.corfu.sequencing.commands import Joined, NextEpoch, Void
 from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskUnit, AskUnits, Lost, Pause, Steps
-from ithaca.engines.corfu.sequencing.limits import GRANT_ROWS, RETRY_MS
+from ithaca.engines.corfu.sequencing.flows.patience import Patience
+from ithaca.engines.corfu.sequencing.limits import GRANT_ROWS, RETRY_MS, UNIT_GONE_MS
 from ithaca.engines.corfu.sequencing.projection import Chain, Projection
 from ithaca.engines.corfu.sequencing.rows import row_of
 
 if TYPE_CHECKING:
     from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What is to be different in the next epoch; see `reconfigured`."""
+
+    sequencer: int | None
+    joined: tuple[Joined, ...]
+    moved: tuple[tuple[int, int], ...]
+    added: Chain
+    grant: int | None
 
 
 def reconfigured(
@@ -43,39 +56,15 @@ def reconfigured(
     `sequencer` is the next one, 0 for none; `moved` are units whose places in the active range others take, `added` are
     spares that become one more set.
     """
-    units = tuple(unit for unit in projection.units if unit.number not in without)
-    answers = yield AskUnits(tuple((unit.number, Seal(projection.epoch, unit.identity)) for unit in units))
-    sealed = {
-        unit.number: answer
-        for unit, answer in zip(units, answers, strict=True)
-        if isinstance(answer, UnitSealed) and answer.epoch == projection.epoch
-    }
+    sealed = yield from _sealed(projection, without)
     reason = ""
     if all(not sealed.keys().isdisjoint(chain) for chain in projection.chains()):
-        sizes = knowledge.known.sizes
-        sets = sets_of(projection, frozenset(sealed), sizes, moved, added)
-        if added and sealed.keys() >= set(added):
-            sets, sizes = (*sets, added), (*sizes, len(added))
-        joined = yield from _copied_trims(projection, frozenset(sealed), joined)
-        highest = max(answer.highest for answer in sealed.values())
-        finished = yield from _finished(knowledge, projection, frozenset(sealed), highest, sets)
-        if finished is None:
+        change = _Change(sequencer, joined, moved, added, grant)
+        proposed = yield from _proposed(knowledge, projection, sealed, change)
+        if proposed is None:
             yield Pause(RETRY_MS)
             return "a unit of the next epoch does not answer"
-        decided = yield AskRaft(
-            NextEpoch(
-                projection.epoch,
-                tuple(sealed),
-                highest,
-                max(answer.time_us for answer in sealed.values()),
-                sets,
-                projection.sequencer if sequencer is None else sequencer,
-                GRANT_ROWS if grant is None else grant,
-                joined,
-                sizes,
-                finished,
-            )
-        )
+        decided = yield AskRaft(proposed)
         if isinstance(decided, Void):
             reason, decided = decided.reason, decided.known
     else:
@@ -88,8 +77,60 @@ def reconfigured(
     if knowledge.epoch == projection.epoch:
         yield Pause(RETRY_MS)
         return reason
-    yield from installed(knowledge.projection)
+    if not knowledge.projection.sequencer:  # else that does it first of all
+        yield from installed(knowledge.projection)
     return ""
+
+
+def _sealed(projection: Projection, without: frozenset[int]) -> Steps[dict[int, UnitSealed]]:
+    """Seal the epoch at all units but some: what those answer that do.
+
+    Whoever does not is removed for good. So units where nobody listens are asked again, for as long as it may take to
+    start them: with all servers of a cluster started at once, some are there before others.
+    """
+    left = {
+        unit.number: Seal(projection.epoch, unit.identity) for unit in projection.units if unit.number not in without
+    }
+    sealed: dict[int, UnitSealed] = {}
+    patience = Patience(UNIT_GONE_MS, UNIT_GONE_MS)
+    while True:
+        answers = dict(zip(left, (yield AskUnits(tuple(left.items()))), strict=True))
+        for unit, answer in answers.items():
+            if isinstance(answer, UnitSealed) and answer.epoch == projection.epoch:
+                sealed[unit] = answer
+        refused = [unit for unit, answer in answers.items() if isinstance(answer, Lost) and answer.is_refused]
+        pause = patience.pause(Lost(is_refused=True))
+        if not refused or patience.is_over:
+            return sealed
+        left = {unit: left[unit] for unit in refused}
+        yield pause
+
+
+def _proposed(
+    knowledge: "Knowledge", projection: Projection, sealed: dict[int, UnitSealed], change: _Change
+) -> Steps[NextEpoch | None]:
+    """The next epoch, of the units that were sealed; None if one of them is gone meanwhile."""
+    units, sizes = frozenset(sealed), knowledge.known.sizes
+    sets = sets_of(projection, units, sizes, change.moved, change.added)
+    if change.added and units.issuperset(change.added):
+        sets, sizes = (*sets, change.added), (*sizes, len(change.added))
+    joined = yield from _copied_trims(projection, units, change.joined)
+    highest = max(answer.highest for answer in sealed.values())
+    finished = yield from _finished(knowledge, projection, units, highest, sets)
+    if finished is None:
+        return None
+    return NextEpoch(
+        projection.epoch,
+        tuple(sealed),
+        highest,
+        max(answer.time_us for answer in sealed.values()),
+        sets,
+        projection.sequencer if change.sequencer is None else change.sequencer,
+        GRANT_ROWS if change.grant is None else change.grant,
+        joined,
+        sizes,
+        finished,
+    )
 
 
 def _copied_trims(

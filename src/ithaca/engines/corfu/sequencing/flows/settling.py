@@ -12,6 +12,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     RowTrimmed,
     RowUnwritten,
     RowWritten,
+    UnitAnswer,
     Write,
 )
 from ithaca.engines.corfu.sequencing.entries import JUNK, Entry
@@ -39,13 +40,14 @@ def settled(knowledge: Knowledge, row: int, *, own: Entry | None = None, may_jun
             if state is not None:
                 return state
             continue
+        head: UnitAnswer | None = None
         if not may_junk:
             head = yield from asked(knowledge, projection, projection.chain(row)[0], Read(projection.epoch, row))
             if isinstance(head, RowUnwritten):
                 return "unwritten"
             if head is None:
                 continue
-        state = yield from _passed(knowledge, projection, row, own)
+        state = yield from _passed(knowledge, projection, row, own, head)
         if state is not None:
             return state
 
@@ -67,11 +69,17 @@ def _remembered(knowledge: Knowledge, projection: Projection, row: int, own: Ent
     return "trimmed"
 
 
-def _passed(knowledge: Knowledge, projection: Projection, row: int, own: Entry | None) -> Steps[RowState | None]:
-    """Along the chain, under one epoch; None once there is a later one."""
+def _passed(
+    knowledge: Knowledge, projection: Projection, row: int, own: Entry | None, head: UnitAnswer | None
+) -> Steps[RowState | None]:
+    """Along the chain, under one epoch; None once there is a later one. `head` is what the first unit said of the row,
+    if it was asked: then it is not asked again.
+    """
     entry, state, is_decided = JUNK, "trimmed", False  # type: tuple[Entry, RowState, bool]
-    for unit in projection.chain(row):
-        answer = yield from asked(knowledge, projection, unit, Write(projection.epoch, row, entry))
+    for at, unit in enumerate(projection.chain(row)):
+        answer = head if at == 0 else None
+        if answer is None:
+            answer = yield from asked(knowledge, projection, unit, Write(projection.epoch, row, entry))
         match answer:
             case RowHolds(found):
                 assert not is_decided or found == entry, f"the units of row {row} have {entry} and {found}"

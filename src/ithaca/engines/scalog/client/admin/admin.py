@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ithaca.client.deadline import Deadline
+from ithaca.client.users import UserAdmin
 from ithaca.engines.scalog.client.admin.names import NameAdmin
 from ithaca.engines.scalog.client.admin.orderers import OrdererAdmin
 from ithaca.engines.scalog.client.admin.replicas import ReplicaAdmin
@@ -23,16 +24,21 @@ from ithaca.model.positions import LaneId
 from ithaca.model.quorum import shard_f
 from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.model.view import Address, Shard, View
+from ithaca.protocol.codec import Message
 from ithaca.runtime.backoff import Backoff
 
 
-class AsyncClusterAdmin(OrdererAdmin, NameAdmin, awaited.Admin):
+class AsyncClusterAdmin(OrdererAdmin, NameAdmin, UserAdmin, awaited.Admin):
     """The administration of one handle's cluster."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._order = context.order
         self._replicas = ReplicaAdmin(context)
+
+    async def _ask_about_users(self, message: Message) -> Message:
+        self._context.check()
+        return await self._order.ask(message, Deadline(self._context.timeout_s))
 
     async def add_shard(self, replicas: Sequence[str], *, masking: bool = False, shard: int | None = None) -> int:
         self._context.check()

@@ -48,8 +48,9 @@ class ReplicaAdmin:
                     f"the server at {successor} has become a replica of shard {shard} in the place of another than "
                     f"replica {replica} ({_listed(known)}): replace that one by another spare"
                 )
-            if not force:
-                await self._check_others(known, replica)
+            if not force and not await self._others_suffice(known, replica, is_last=deadline.passed):
+                await pauses.pause(deadline)
+                continue
             outcomes = await self._order.propose(RemoveReplica(shard, known.epoch, replica), deadline)
             refusal = next((each.reason for each in outcomes if isinstance(each, RefusedEntry)), None)
             if refusal is None:
@@ -114,18 +115,25 @@ class ReplicaAdmin:
             raise no_such_shard(view, shard)
         return known
 
-    async def _check_others(self, shard: Shard, replica: int) -> None:
-        """What is ordered is on f+1 replicas, so that all but f must lack nothing if this one goes."""
+    async def _others_suffice(self, shard: Shard, replica: int, *, is_last: bool) -> bool:
+        """What is ordered is on f+1 replicas, so that all but f must lack nothing if this one goes.
+
+        False while others catch up; `InvalidInput` when that does not help, or there was enough time for it.
+        """
         others = [each for each in shard.replicas if each.replica != replica]
         places = [ServerPlace("replica", each.replica, each.address, shard.shard) for each in others]
         answers = await asyncio.gather(*(ask_server(self._context.links, place) for place in places))
-        if sum(map(_is_complete, answers)) < shard.size - shard.f:
+        lacking = shard.size - shard.f - sum(map(_is_complete, answers))
+        if lacking > 0:
+            if not is_last and lacking <= sum(answer.state == "catching up" for answer in answers):
+                return False
             pairs = zip(others, answers, strict=True)
             states = ", ".join(f"{each.replica} is {answer.state}" for each, answer in pairs) or "there are none"
             raise InvalidInput(
                 f"replica {replica} of shard {shard.shard} may have what the others lack ({states}): wait until they "
                 "have all, or say force"
             )
+        return True
 
     async def _is_joined(self, shard: int, replica: int) -> bool:
         """Whether the leader has a connection to the replica."""

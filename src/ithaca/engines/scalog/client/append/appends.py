@@ -24,7 +24,7 @@ from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.read.seen import SeenRanges
 from ithaca.engines.scalog.client.replicas import Replicas, check_live
 from ithaca.engines.scalog.ordering.entries import ExpireSession
-from ithaca.engines.scalog.ordering.outcomes import ANONYMOUS, Session
+from ithaca.engines.scalog.ordering.outcomes import Session
 from ithaca.model.errors import IthacaError, Overloaded, SessionError, SessionExpired, Unavailable, WrongLane
 from ithaca.model.interface import ShardPolicy
 from ithaca.model.limits import EXPIRE_TIMEOUT_S, VIEW_AGE_S_MAX
@@ -33,6 +33,7 @@ from ithaca.model.records import Compression
 from ithaca.model.view import View
 from ithaca.runtime.backoff import Backoff
 from ithaca.runtime.machine import new_uuid, rng
+from ithaca.users.names import ANONYMOUS
 from ithaca.wire.batch import Batch
 
 

@@ -73,7 +73,7 @@ class Parts:
                 outcomes = await context.order.propose(OpenPart(home, token, int(ttl * 1e6)), deadline)
             for outcome in outcomes:
                 if isinstance(outcome, PartOpened):
-                    return self._writer(outcome, ttl)
+                    return self._writer(outcome, token, ttl)
                 if isinstance(outcome, RefusedEntry) and home is not None:
                     reason = outcome.reason
                     self._appends.leave(home)
@@ -177,11 +177,12 @@ class Parts:
         for writer in self._writers:
             await writer.close()
 
-    def _writer(self, opened: PartOpened, ttl_s: float) -> AsyncPartWriter:
+    def _writer(self, opened: PartOpened, token: bytes, ttl_s: float) -> AsyncPartWriter:
+        """The token is the one that was asked for: where the cluster has users it is kept as another."""
         context = self._context
         writer = AsyncPartWriter(
             opened.part.lane,
-            opened.part.token,
+            token,
             context.order,
             context.replicas,
             self._appends,

@@ -55,7 +55,9 @@ class AggregatorServer(LivingServer):
 
     async def _start(self) -> None:
         """Listen, and begin to look for the leader."""
-        listener = await self._listen(self._greeter, lambda *_: self._relay, self._registry, self.metrics.refused)
+        gate = self._greeter.gate(audit=self._greeter.audit(), refused=self.metrics.refused, knows_users=False)
+        relay = self._relay
+        listener = await self._listen(self._greeter, lambda *_: relay, self._registry, self.metrics.refused, gate)
         self._observe(listener)
         self._task = asyncio.create_task(self._link.run())
         self._task.add_done_callback(lambda _: self._ended.set())

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from ithaca.engines.scalog.messages.order import Applied
 from ithaca.engines.scalog.ordering.entries import OrderingEntry, encode_entry
-from ithaca.engines.scalog.ordering.outcomes import ConsumersTold, EngineOutcome, OrderedCut, Outcome
+from ithaca.engines.scalog.ordering.outcomes import ConsumersTold, EngineOutcome, OrderedCut, Outcome, UsersTold
 from ithaca.engines.scalog.ordering.state import OrderingState
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
@@ -96,7 +96,7 @@ class Answers:
     # Answers
 
     def applied(self, connection: Connection, request: Received, outcomes: list[Outcome]) -> None:
-        unsaid = OrderedCut | ConsumersTold | EngineOutcome
+        unsaid = OrderedCut | ConsumersTold | UsersTold | EngineOutcome
         told = tuple(outcome for outcome in outcomes if not isinstance(outcome, unsaid))
         connection.answer(request, Applied(told))
 

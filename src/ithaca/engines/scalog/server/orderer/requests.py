@@ -7,11 +7,20 @@ from typing import Any
 
 from ithaca.engines.scalog.messages.appending import FinishPart, GetPart, PartIs
 from ithaca.engines.scalog.messages.listing import GetSessions, GetWriters, SessionsAre, WritersAre, listed
-from ithaca.engines.scalog.messages.order import Admit, GetSession, GetTail, GetView, Propose, SessionIs, TailReply
+from ithaca.engines.scalog.messages.order import (
+    Admit,
+    Applied,
+    GetSession,
+    GetTail,
+    GetView,
+    Propose,
+    SessionIs,
+    TailReply,
+)
 from ithaca.engines.scalog.messages.reporting import Enlist, Join, ReportIs, SignOfLife
-from ithaca.engines.scalog.messages.requests import REQUESTS, RelocateSession, Request, entry_of, request_of
-from ithaca.engines.scalog.ordering.entries import decode_entry, encode_entry, timed
-from ithaca.engines.scalog.ordering.outcomes import Outcome
+from ithaca.engines.scalog.messages.requests import REQUESTS, EndSession, RelocateSession, Request, entry_of, request_of
+from ithaca.engines.scalog.ordering.entries import OrderingEntry, decode_entry, encode_entry, timed
+from ithaca.engines.scalog.ordering.outcomes import Outcome, RefusedEntry
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
 from ithaca.engines.scalog.server.orderer.carried import CarriedRequests
@@ -19,6 +28,7 @@ from ithaca.engines.scalog.server.orderer.joins import JoinRequests
 from ithaca.engines.scalog.server.orderer.leading import LeaderService
 from ithaca.engines.scalog.server.orderer.machine import OrderingMachine
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
+from ithaca.engines.scalog.server.orderer.users import UserRequests, check_room
 from ithaca.engines.scalog.server.orderer.views import ViewRequests
 from ithaca.model.errors import (
     InvalidInput,
@@ -27,11 +37,12 @@ from ithaca.model.errors import (
 )
 from ithaca.model.limits import NAMES_ANSWERED_MAX
 from ithaca.protocol.codec import Received
-from ithaca.protocol.consumers import ChangeConsumers, ConsumersChanged, GetConsumers
+from ithaca.protocol.consumers import BeatGroup, ChangeConsumers, ConsumersChanged, GetConsumers, GetGroup
 from ithaca.protocol.greeting import GetStatus, StatusIs
 from ithaca.protocol.members import AddOrderer, GetMembers, RemoveOrderer
 from ithaca.runtime.connection import Connection
 from ithaca.runtime.metrics import OrdererMetrics
+from ithaca.server.consumers import Question
 from ithaca.server.raft_host.host import RaftHost
 from ithaca.sessions.carried import decode_carried
 
@@ -74,8 +85,11 @@ class Requests:
             RemoveOrderer: self._members,
             GetMembers: self._members,
             ChangeConsumers: self._change_consumers,
-            GetConsumers: self._get_consumers,
+            GetConsumers: self._tell_of_consumers,
+            BeatGroup: self._tell_of_consumers,
+            GetGroup: self._tell_of_consumers,
             GetStatus: self._get_status,
+            **UserRequests(self._answers).handlers,
         }
         self._handlers |= dict.fromkeys(REQUESTS, self._asked)
         self._handlers |= CarriedRequests(self._answers, streams, aggregators).handlers
@@ -155,11 +169,30 @@ class Requests:
         except IthacaError as error:
             self._answers.fail(connection, request, InvalidInput(str(error)))
             return
+        if connection.caller is not None and not self._may_ask(connection, request, message, entry):
+            return
 
         def done(outcomes: list[Outcome]) -> None:
             self._answers.applied(connection, request, outcomes)
 
         self._answers.submit(connection, request, timed(entry, self._time_us()), done)
+
+    def _may_ask(self, connection: Connection, request: Received, message: Request, entry: OrderingEntry) -> bool:
+        """Whether the session is the user's own, and what it asks for is not too much; else it is told."""
+        assert connection.caller is not None
+        state = self._answers.state
+        if isinstance(message, EndSession | RelocateSession):
+            session = state.sessions.by_id.get(message.producer_id)
+            if session is None or not connection.caller.owns(session.name):
+                # As if there were none: what it will be of whoever comes first is not this user's to say.
+                connection.answer(request, Applied((RefusedEntry(entry, "no such session"),)))
+                return False
+        try:
+            check_room(connection.caller, state, message)
+        except IthacaError as error:
+            self._answers.fail(connection, request, error)
+            return False
+        return True
 
     def _finish_part(self, connection: Connection, request: Received, message: FinishPart) -> None:
         if self._answers.may_lead(connection, request):
@@ -202,10 +235,10 @@ class Requests:
             )
             self._answers.leading.consumers.change(message.commands, waiter)
 
-    def _get_consumers(self, connection: Connection, request: Received, message: GetConsumers) -> None:
+    def _tell_of_consumers(self, connection: Connection, request: Received, message: Question) -> None:
         def answer(index: int) -> None:
             if self._answers.leading is not None:
-                connection.answer(request, self._answers.leading.consumers.listed(message))
+                self._answers.leading.consumers.answer(connection, request, message)
 
         self._answers.read(connection, request, answer)
 

@@ -6,7 +6,7 @@ leads; `requests` answers clients and replicas, `streams` tells replicas the new
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from prometheus_client import CollectorRegistry
@@ -20,6 +20,7 @@ from ithaca.engines.scalog.server.orderer.requests import Requests
 from ithaca.engines.scalog.server.orderer.status import orderer_status
 from ithaca.engines.scalog.server.orderer.streams import NewsStreams
 from ithaca.engines.scalog.server.orderer.time import OrderTime
+from ithaca.engines.scalog.server.rights import SCALOG_RULES, SCALOG_WORDING
 from ithaca.model.config.cluster import ClusterFile
 from ithaca.model.limit_use import Uses
 from ithaca.protocol.members import Clocks, OrderersAre
@@ -33,13 +34,19 @@ from ithaca.server.raft_host.host import RaftHost
 from ithaca.server.raft_host.hosting import HostingServer
 from ithaca.server.raft_host.orderers import agreed_orderers
 from ithaca.server.status import encode_status
+from ithaca.server.users.gate import UserGate
+from ithaca.server.users.rules import Rules
 from ithaca.storage.raft_files import RaftLogFiles
+from ithaca.users.table import UserTable
 
 _log = logging.getLogger("ithaca.orderer")
 
 
 class OrdererServer(HostingServer):
     """One orderer of a cluster. `start`, then `wait` until it is stopped or fails, then `stop`."""
+
+    rules: ClassVar[Rules] = SCALOG_RULES
+    """What messages of clients take; an engine that is built on this one may have more."""
 
     def __init__(
         self, file: ClusterFile, server: ServerId, directory: str, options: ServerOptions | None = None
@@ -81,6 +88,12 @@ class OrdererServer(HostingServer):
 
     def _make_machine(self) -> OrderingMachine:
         return OrderingMachine(self._entry_applied)
+
+    def _make_gate(self) -> UserGate | None:
+        return self._greeter.gate(self.rules, SCALOG_WORDING, self._greeter.audit(), self.metrics.refused)
+
+    def _users(self) -> UserTable:
+        return self._machine.state.users
 
     def _make_streams(self) -> NewsStreams:
         return NewsStreams()
@@ -126,6 +139,7 @@ class OrdererServer(HostingServer):
             self._leading.propose()
         if self._requests is not None:
             self._requests.applied()
+        self._users_changed()
 
     def members_agreed(self) -> None:
         """Tell those who have joined."""
@@ -168,6 +182,8 @@ class OrdererServer(HostingServer):
         trims = None if leading is None else leading.retention_status()
         told = {"aggregators": self._aggregators.status(), "retention": trims, "clocks": self._clock.status()}
         told["consumers"] = None if leading is None else leading.consumers.status(self._machine.state.tail)
+        if self.gate is not None:
+            told["users"] = self.gate.status()
         return status | told | {"limits": self._limit_uses()}
 
     def _limit_uses(self) -> Uses:

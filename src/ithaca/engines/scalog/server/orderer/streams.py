@@ -25,6 +25,7 @@ from ithaca.engines.scalog.ordering.outcomes import (
     SessionMoved,
     SessionOpened,
     TrimmedLog,
+    UsersTold,
     ViewChanged,
 )
 from ithaca.engines.scalog.ordering.prepared.outcomes import (
@@ -163,7 +164,7 @@ class NewsStreams:
                     self._tell(outcome, outcome.session.home.shard, outcome.source.shard)
                 case Configured() | RefusedEntry() | PartsPublished() | PublishConflicts() | PartsUnfit():
                     pass
-                case ConsumersTold() | ConsumptionRefused():
+                case ConsumersTold() | ConsumptionRefused() | UsersTold():
                     pass
 
     def flush(self) -> None:

@@ -30,6 +30,7 @@ from ithaca.engines.scalog.storage.shard_reader import places, seek_time
 from ithaca.model.errors import (
     InvalidInput,
     IthacaError,
+    NotAllowed,
     ProtocolError,
     Trimmed,
     Unavailable,
@@ -45,6 +46,7 @@ from ithaca.runtime.machine import machine_name, place_of
 from ithaca.server.connection_tasks import ConnectionTasks
 from ithaca.server.received_batch import one_batch
 from ithaca.server.status import encode_status
+from ithaca.server.users.keys import check_appended, readable_row
 
 if TYPE_CHECKING:
     from ithaca.engines.scalog.server.replica.server import ReplicaServer
@@ -93,6 +95,8 @@ class GatewayPeer:
 
     def _append(self, connection: Connection, received: Received, message: Append) -> None:
         batch = one_batch(received)
+        check_appended(connection, batch)
+        self._check_session(connection, batch.producer_id)
         self._server.appended(connection, received.correlation, message.lane, batch)
 
     def _append_part(self, connection: Connection, received: Received, message: AppendPart) -> None:
@@ -101,12 +105,14 @@ class GatewayPeer:
             raise InvalidInput(
                 f"a batch of a part belongs to no session, and this one names producer {batch.producer_id}"
             )
+        check_appended(connection, batch)
         correlation = received.correlation
         self._server.part_appended(connection, correlation, message.lane, message.token, message.lsn, batch)
 
     def _read(self, connection: Connection, received: Received, message: Read) -> None:
         async def answer() -> None:
-            found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000)
+            readable = partial(readable_row, connection)
+            found, payload = await self._server.read_view.read(message.position, message.wait_ms / 1000, readable)
             connection.answer(received, found, payload)
 
         self._tasks.start(connection, received, answer)
@@ -148,6 +154,7 @@ class GatewayPeer:
         self._tasks.start(connection, received, answer)
 
     def _next_seq(self, connection: Connection, received: Received, message: GetNextSeq) -> None:
+        self._check_session(connection, message.producer_id)
         next_seq = self._server.core.next_seq(message.lane, message.producer_id, message.epoch)
         connection.answer(received, NextSeqIs(next_seq))
 
@@ -184,6 +191,13 @@ class GatewayPeer:
 
     def _status(self, connection: Connection, received: Received, _: GetStatus) -> None:
         connection.answer(received, StatusIs(encode_status(self._server.status())))
+
+    def _check_session(self, connection: Connection, producer_id: int) -> None:
+        """`NotAllowed` for a session of another user; of one that does not live here the core says so."""
+        caller = connection.caller
+        name = None if caller is None else self._server.core.session_name(producer_id)
+        if caller is not None and name is not None and not caller.owns(name):
+            raise NotAllowed(f"session {name!r} is not of user {caller.name}: open one", right="append")
 
     def _held(self, lane: LaneId) -> HeldLane:
         held = self._server.store.get(lane)

@@ -129,7 +129,16 @@ class OrderLink:
             if self._watch is not None:
                 self._watch.waits()
 
-    def leave(self, reason: str) -> None:
+    def rejoin(self, reason: str) -> None:
+        """Join anew where it is joined now.
+
+        To ask other orderers first would take several round trips, in which nothing is heard of this replica.
+        """
+        if self._joined and self._connection is not None:
+            self._route.again()
+        self._leave(reason)
+
+    def _leave(self, reason: str) -> None:
         """End the link; it will be joined again."""
         if self._connection is not None:
             self._connection.abort(Unavailable(reason))
@@ -168,7 +177,7 @@ class OrderLink:
 
     def _nobody_answers(self) -> None:
         self._was_silent = True
-        self.leave("nobody answers there any more")
+        self._leave("nobody answers there any more")
 
     def _give_sign(self) -> None:
         if self._connection is not None:

@@ -110,7 +110,7 @@ class Performing:
             Fetch: lambda effect: copies.pull(Wanted(effect.lane, effect.peers, effect.stop)),
             FetchRuns: lambda effect: copies.fetch_runs(effect.lane, effect.start, effect.stop, effect.peers),
             Unfollow: self._unfollow,
-            Rejoin: lambda effect: order.leave(effect.reason),
+            Rejoin: lambda effect: order.rejoin(effect.reason),
         }
         """What to do with each kind of effect."""
 
@@ -141,6 +141,9 @@ class Performing:
             leaving = self._core.leaving_view
             for connection, items in acks.items():
                 connection.send(Acks(tuple(items), leaving))
+                if connection.passage is not None:
+                    for correlation, _ in items:
+                        connection.passage.settled(correlation)
         if self._has_advanced:
             self._has_advanced = False
             self._read_view.advanced()

@@ -9,7 +9,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry
 
@@ -44,6 +44,7 @@ from ithaca.engines.scalog.server.replica.parts import PartFeeds
 from ithaca.engines.scalog.server.replica.performing import Asked, Performing
 from ithaca.engines.scalog.server.replica.status import ReplicaPlaced, replica_status
 from ithaca.engines.scalog.server.replica.streams import ReadView
+from ithaca.engines.scalog.server.rights import SCALOG_RULES, SCALOG_WORDING
 from ithaca.engines.scalog.storage import replica_meta
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.config.cluster import ClusterFile
@@ -57,10 +58,14 @@ from ithaca.runtime.connection import Connection
 from ithaca.runtime.listener import HttpAnswer, Listener, listen
 from ithaca.runtime.machine import lanes_open_max, monotonic_ns, monotonic_s
 from ithaca.runtime.metrics import ReplicaMetrics
+from ithaca.server.audit import AuditLog
 from ithaca.server.greeter import Greeter
 from ithaca.server.life import lock_directory
 from ithaca.server.options import ServerOptions
 from ithaca.server.status import answer_http
+from ithaca.server.users.following import UserFollower
+from ithaca.server.users.gate import UserGate
+from ithaca.server.users.rules import Rules
 from ithaca.storage.disk import OsFile
 from ithaca.wire.batch import Batch
 
@@ -78,6 +83,7 @@ def _now_us() -> int:
 class ReplicaServer:
     """One replica of one shard. `start`, then `wait` until it is stopped or fails, then `stop`."""
 
+    rules: ClassVar[Rules] = SCALOG_RULES
     is_dense = True
     """Whether every position below the tail holds a record, or did."""
     has_places = False
@@ -115,6 +121,7 @@ class ReplicaServer:
         self._order_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_us = 0
+        self._users: UserFollower | None = None
         self._has_parted = False
         """Whether an effect has failed."""
 
@@ -130,6 +137,8 @@ class ReplicaServer:
         self._lock = lock_directory(self._disk, self._directory)
         try:
             await self._open()
+            audit = self._greeter.audit()
+            gate = self._make_gate(audit)
             self._listener = await listen(
                 self._listen_at,
                 accept=self._accept,
@@ -137,13 +146,19 @@ class ReplicaServer:
                 http=self._http,
                 on_refused=self.metrics.refused,
                 guard=self._greeter.guard,
-                audit=self._greeter.audit(),
+                audit=audit,
+                gate=gate,
             )
         except BaseException:
             if self._lock is not None:
                 self._lock.close()
             raise
         self._observe(self._listener)
+        if gate is not None:
+            self._users = UserFollower(
+                gate, lambda: self._order.newest.addresses or self._orderers(), self._greeter.hello
+            )
+            self._users.start()
         self._order_task = asyncio.create_task(self._keep_joined())
         _log.info(
             "replica %d of shard %d listens at %s (boot %d)",
@@ -198,6 +213,9 @@ class ReplicaServer:
     def _make_order(self) -> OrderLink:
         return OrderLink(self._orderers(), self._join(), self._greeter.hello, self, self._sign_every_s())
 
+    def _make_gate(self, audit: AuditLog | None) -> UserGate | None:
+        return self._greeter.gate(self.rules, SCALOG_WORDING, audit, self.metrics.refused)
+
     def _orderers(self) -> tuple[Address, ...]:
         return tuple(place.address for place in self._file.orderers)
 
@@ -219,6 +237,8 @@ class ReplicaServer:
         if self._order_task is not None:
             self._order_task.cancel()
             await asyncio.gather(self._order_task, return_exceptions=True)
+        if self._users is not None:
+            await self._users.stop()
         try:
             await self._copies.close()
             await listener.close()

@@ -92,6 +92,7 @@ class SpareServer:
                 http=self._http,
                 guard=self._greeter.guard,
                 audit=self._greeter.audit(),
+                gate=self._greeter.gate(knows_users=False),
             )
         except BaseException:
             self._unlock()

@@ -17,13 +17,15 @@ from ithaca.model.limits import WATERMARK_INTERVAL_S
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer, KeyFilter
 from ithaca.protocol.codec import Message
-from ithaca.protocol.filters import key_filter
 from ithaca.protocol.greeting import Finished
 from ithaca.runtime.connection import Connection
 from ithaca.server.filtering import Filtering
 from ithaca.server.position_waits import PositionWaits
 from ithaca.server.readable import Readable
 from ithaca.server.selecting import Rows, Selecting
+from ithaca.server.users.keys import filter_for
+from ithaca.wire.batch import Batch, lane_seed
+from ithaca.wire.selection import Within
 
 Ranges = tuple[tuple[int, int], ...]
 _CATCH_UP_S = 1.0
@@ -80,8 +82,11 @@ class ReadView:
         self.readable.check_open()
         await self.streams.wait(position, timeout_s)
 
-    async def read(self, position: int, wait_s: float) -> tuple[Message, list[Buffer]]:
-        """The answer to `Read`; raises `Trimmed` and `Lost`."""
+    async def read(
+        self, position: int, wait_s: float, readable: Callable[[Batch, int], Batch | None] = lambda *_: None
+    ) -> tuple[Message, list[Buffer]]:
+        """The answer to `Read`; raises `Trimmed` and `Lost`. `readable` makes a batch of the record alone, for whoever
+        may not see those beside it."""
         self.readable.check_open()
         if not await self.readable.wait(position, wait_s):
             return Behind(self.order.tail), []
@@ -93,6 +98,10 @@ class ReadView:
         self._check_not_lost_at(lane, lsn, position)
         cursor = ShardCursor(self.store, position)
         entry = (await self._read(cursor, [LaneRange(lane, lsn, position, 1)]))[0]
+        alone = readable(entry.batch, position - entry.position)
+        if alone is not None:
+            placed = alone.placed(lsn, lane_seed(entry.lane))
+            return Found(entry.lane, position), list(placed.buffers())
         return Found(entry.lane, entry.position), list(entry.batch.buffers())
 
     async def entries(self, cursor: ShardCursor, stop: int) -> list[PositionedEntry]:
@@ -147,10 +156,11 @@ class Stream:
     def __init__(
         self, read_view: ReadView, connection: Connection, request: Subscribe, sent: Callable[[int], object]
     ) -> None:
+        """`NotAllowed` for what the user on the connection may not read."""
         self._read_view = read_view
         self._connection = connection
         self._stop = request.stop
-        self._where = key_filter(request.where) if request.where is not None else None
+        self._where = filter_for(connection, request.where)
         self._start = request.start
         self._sent = sent
         self._told = (0, 0)
@@ -171,6 +181,8 @@ class Stream:
                 view = order.view_version
                 await self._go_on(cursor, limit, view)
                 await connection.drained()
+                if connection.passage is not None:
+                    await connection.passage.paced()
             elif self._stop is not None and cursor.position >= self._stop:
                 connection.send(Finished())
                 return
@@ -211,10 +223,13 @@ class Stream:
         self._connection.send(Deliver(tuple(items), up_to, view), payload=payload)
         self._told = (up_to, view)
         self._told_at = asyncio.get_running_loop().time()
-        self._sent(sum(map(len, payload)))
+        size = sum(map(len, payload))
+        self._sent(size)
+        if self._connection.passage is not None:
+            self._connection.passage.sent(size)
 
     async def _select(
-        self, entries: list[PositionedEntry], where: KeyFilter, view: int
+        self, entries: list[PositionedEntry], where: KeyFilter | Within, view: int
     ) -> tuple[list[Delivered], list[Buffer]]:
         def say(items: list[Delivered], payload: list[Buffer], up_to: int) -> None:
             self._say(items, payload, up_to, view)

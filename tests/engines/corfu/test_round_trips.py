@@ -1,0 +1,34 @@
+"""What is not asked, since the answer is known."""
+
+from tests.engines.corfu.played import ENTRY, REFUSED, Played
+
+from ithaca.engines.corfu.sequencing.calls import GetTail, Read, RowHolds, RowUnwritten, TailIs, Write
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskSequencer, AskUnit
+from ithaca.engines.corfu.sequencing.flows.knowledge import asked_sequencer
+from ithaca.engines.corfu.sequencing.flows.reading import tail
+from ithaca.engines.corfu.sequencing.flows.settling import settled
+
+
+def test_that_a_row_was_taken_needs_no_proof() -> None:
+    played = Played(sequencer=TailIs(5))
+    assert played.run(tail(played.knowledge, 4)) == 5
+    assert played.effects == [AskSequencer(1, GetTail(1))]
+    played.effects.clear()
+    assert played.run(tail(played.knowledge, 5)) == 5
+    assert [type(each) for each in played.effects] == [AskSequencer, AskRaft]
+
+
+def test_rows_of_closed_ranges_were_taken() -> None:
+    played = Played(sequencer=REFUSED)
+    played.run(asked_sequencer(played.knowledge, played.knowledge.projection, GetTail(1)))
+    played.effects.clear()
+    assert played.run(tail(played.knowledge, 4)) == played.knowledge.projection.start
+    assert played.effects == []
+
+
+def test_a_head_that_was_read_is_not_asked_again() -> None:
+    played = Played({1: RowHolds(ENTRY)})
+    assert played.run(settled(played.knowledge, 0, may_junk=False)) == ENTRY
+    assert played.effects == [AskUnit(1, Read(1, 0)), AskUnit(2, Write(1, 0, ENTRY))]
+    played = Played({1: RowUnwritten()})
+    assert played.run(settled(played.knowledge, 0, may_junk=False)) == "unwritten"
