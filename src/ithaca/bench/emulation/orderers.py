@@ -17,7 +17,9 @@ from ithaca.cluster.ports import free_ports
 from ithaca.engines import registry
 from ithaca.engines.emulation import Emulation
 from ithaca.model.config.cluster import ClusterFile
+from ithaca.model.config.failures import FailurePolicy
 from ithaca.model.config.text import dump_cluster
+from ithaca.model.limits import DETECTION_MS_MAX
 from ithaca.model.server_place import ServerPlace
 from ithaca.model.view import Address
 
@@ -77,7 +79,9 @@ def ordering_layer(
     file = local_cluster(
         shards=1, replicas=REPLICAS, orderers=orderers, ports=ports, durability="fsync", aggregators=aggregators
     )
-    file = replace(file, order_interval_us=order_interval_us)
+    # Replicas that are slow to join are not dead, however long it takes on a busy machine: who waits for them gives up.
+    failures = FailurePolicy(detection_ms=DETECTION_MS_MAX)
+    file = replace(file, order_interval_us=order_interval_us, failures=failures)
     (directory / FILE).write_text(dump_cluster(file), encoding="utf-8")
     started: dict[str, dict[Address, ServerProcess]] = {"orderer": {}, "aggregator": {}}
     try:
