@@ -1,10 +1,12 @@
 """Emulated shards: how they grow, report and hear, and one tiny run against a real ordering layer."""
 
+import asyncio
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,14 +14,18 @@ import typer
 
 from ithaca.bench.emulation.emulate import EmulateSettings, run_emulate
 from ithaca.bench.emulation.links import split_frames
+from ithaca.bench.emulation.orderers import ordering_layer
+from ithaca.bench.emulation.plan import Upwards
+from ithaca.bench.emulation.process import emulate
 from ithaca.bench.emulation.shards import Durations, EmulatedShard, Growth
 from ithaca.bench.server_processes import cpu_s
 from ithaca.cli.bench.emulate import parse_counts
+from ithaca.client.asking import ask_status
 from ithaca.engines.scalog.messages.reporting import Join, News, ReportIs
 from ithaca.engines.scalog.ordering.reports import Report
 from ithaca.model.cut import LaneRun, ShardCut
 from ithaca.model.errors import Corrupt, InvalidInput, ProtocolError
-from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS
+from ithaca.model.limits import REPORTS_OUTSTANDING_MAX, RUNS_SYNC_CUTS, RUNS_SYNC_S
 from ithaca.protocol.codec import decode_message, encode_message
 
 
@@ -126,6 +132,16 @@ def test_runs_are_told_as_synced_after_a_while_or_after_many_cuts() -> None:
     assert replica.runs_cut == 4 + RUNS_SYNC_CUTS
     shard.take_sample(2.0)
     assert replica.report(2.0).runs_cut == 4 + RUNS_SYNC_CUTS
+
+
+def test_runs_are_told_as_synced_after_a_while_when_no_cut_comes_any_more() -> None:
+    """As happens when too many cuts wait for that: the report that is repeated says it."""
+    shard = growing()
+    replica = shard.replicas[0]
+    shard.take_sample(1.0)
+    replica.hear(cut(shard, 1, 0, 1), 1.0)
+    assert replica.report(1.0 + RUNS_SYNC_S / 2).runs_cut == 0
+    assert replica.report(1.0 + RUNS_SYNC_S).runs_cut == 1
 
 
 # Figures
@@ -236,6 +252,23 @@ def test_reports_go_through_aggregators(tmp_path: Path) -> None:
     for row in report["rows"]:
         assert row["tail"] == 1 + row["records_ordered"]
         assert row["cuts_per_s"] > 0
+
+
+def test_every_lane_is_opened_although_other_shards_can_order_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then whoever joins first of a shard gets no lane at first."""
+    monkeypatch.setattr("ithaca.bench.emulation.process.JOINED_TOGETHER", 1)
+    with ordering_layer(tmp_path / "layer", orderers=1, order_interval_us=0) as layer, ThreadPoolExecutor() as threads:
+        leader = asyncio.run(layer.register(3))
+        ours, theirs = multiprocessing.Pipe()
+        emulator = threads.submit(emulate, theirs, Upwards(leader, {}, layer.file.engine), range(3), 1)
+        with ours:
+            assert ours.poll(60)
+            assert ours.recv() == "opened"
+            shards = asyncio.run(ask_status(leader, None))["shards"]
+            assert [replica["open"] for shard in shards for replica in shard["replicas"]] == [True] * 6
+        assert isinstance(emulator.exception(), EOFError), "it ends when nobody asks any more"
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1,,2", "two", "0.5"])

@@ -27,6 +27,8 @@ from ithaca.protocol.codec import Message
 
 JOINED_TOGETHER = 64
 """Joins under way at once."""
+OPENED_IN = 3
+"""How often a replica asks for its lane at the most: the second time its peer has joined."""
 REPEAT_CHECK_S = 0.005
 """How often reports are looked for that no cut has covered."""
 DRAIN_TIMEOUT_S = 60.0
@@ -121,9 +123,18 @@ class _Emulator:
         for address, replicas in self._below.items():
             link = await dial_link(address, lambda message: None, self._failed)
             try:
-                await _in_parts(partial(self._ask_join, link), replicas)
+                await self._open_through(link, replicas)
             finally:
                 link.close()
+
+    async def _open_through(self, link: Link, replicas: Sequence[EmulatedReplica]) -> None:
+        """While other shards can order already, whoever joins before its peer gets no lane yet, and asks once more."""
+        for _ in range(OPENED_IN):
+            answers = await _in_parts(partial(self._ask_join, link), replicas)
+            replicas = [each for each, joined in zip(replicas, answers, strict=True) if each.lane not in joined.lanes]
+            if not replicas:
+                return
+        raise ProtocolError(f"the leader opens no lane for {len(replicas)} replicas whose peers have joined")
 
     async def _join_all(self) -> None:
         step = self._replicas_per_connection

@@ -93,6 +93,7 @@ class EmulatedReplica:
     """One replica: what it has reported, and what it has heard of the order."""
 
     __slots__ = (
+        "_heard_cut",
         "_runs_unsynced",
         "_runs_unsynced_since_s",
         "number",
@@ -112,8 +113,14 @@ class EmulatedReplica:
         self.waiting: deque[tuple[Lengths, float]] = deque()
         """Reports that no cut has covered yet, with the time at which they were sent."""
         self.runs_cut = 0
+        self._heard_cut = 0
         self._runs_unsynced = 0
         self._runs_unsynced_since_s = 0.0
+
+    @property
+    def lane(self) -> LaneId:
+        """Its own."""
+        return self.shard.lanes[self.number]
 
     @property
     def is_done(self) -> bool:
@@ -128,6 +135,7 @@ class EmulatedReplica:
     def report(self, now_s: float) -> EmulatedReport:
         """Report the newest sample."""
         shard = self.shard
+        self._sync_runs(now_s)
         self.sample = shard.sample
         self.waiting.append((shard.lengths, now_s))
         lengths = tuple(zip(shard.lanes, shard.lengths, strict=True))
@@ -141,25 +149,28 @@ class EmulatedReplica:
             if run.lsn != ordered[lane]:
                 raise Corrupt(f"cut {cut.number} goes on with lane {run.lane} at {run.lsn}, not at {ordered[lane]}")
             ordered[lane] = run.lsn + run.count
-        self._sync_runs(cut, now_s)
+        if cut.runs:
+            if not self._runs_unsynced:
+                self._runs_unsynced_since_s = now_s
+            self._runs_unsynced += 1
+        self._heard_cut = cut.number
+        self._sync_runs(now_s)
         durations: list[float] = []
         if cut.runs:
             while self.waiting and all(map(int.__ge__, ordered, self.waiting[0][0])):
                 durations.append(now_s - self.waiting.popleft()[1])
         return durations
 
-    def _sync_runs(self, cut: ShardCut, now_s: float) -> None:
-        """As `replica.reporting.RunsSync`: after so many cuts with runs, or so long after the first."""
-        if cut.runs:
-            if not self._runs_unsynced:
-                self._runs_unsynced_since_s = now_s
-            self._runs_unsynced += 1
+    def _sync_runs(self, now_s: float) -> None:
+        """As `replica.reporting.RunsSync`: after so many cuts with runs, or so long after the first. Reports that are
+        repeated look at the time, too: no cut comes any more when too many wait for their runs to be synced.
+        """
         if (
             not self._runs_unsynced
             or self._runs_unsynced >= RUNS_SYNC_CUTS
             or now_s - self._runs_unsynced_since_s >= RUNS_SYNC_S
         ):
-            self.runs_cut = cut.number
+            self.runs_cut = self._heard_cut
             self._runs_unsynced = 0
 
 
