@@ -277,11 +277,11 @@ class LedWorld:
         replica.is_up = False
         for lane in [each for each in self.lanes if (each.shard, each.replica) == (replica.shard, replica.number)]:
             del self.lanes[lane]
-        self.leader.keeper.went(replica.shard, replica.number)
+        self.leader.supervisor.went(replica.shard, replica.number)
 
     def cut_off(self, replica: Replica) -> None:
         replica.is_cut_off = True
-        self.leader.keeper.went(replica.shard, replica.number)
+        self.leader.supervisor.went(replica.shard, replica.number)
 
     def heal(self, replica: Replica) -> None:
         replica.is_cut_off = False
