@@ -14,14 +14,14 @@ are.
 | 173 | IdentityIs | back | | |
 | 188 | Renew | leader → unit | IdentityIs | |
 | 174–176 | TakeTokens, Fence, GetTail | client → sequencer | the answers 177–180 | |
-| 177–180 | Tokens, SessionFence, TailIs, NotReady | back | | |
+| 177–180 | Tokens, SessionFence, TailReply, NotReady | back | | |
 | 181 | Decide | anyone → leader | Known, SessionIs or Void | |
 | 182 | GetProjection | anyone → leader | Known | |
 | 183 | GetSessions | sequencer → leader | SessionsAre | |
 | 184–187 | Known, SessionIs, Void, SessionsAre | back | | |
 | 189 | GetHighest | client → unit | HighestIs | |
 | 190 | HighestIs | back | | |
-| 191 | TakeRow | client → sequencer | Tokens, TailIs, NotReady | |
+| 191 | TakeRow | client → sequencer | Tokens, TailReply, NotReady | |
 | 192 | GetSession | client → leader | SessionsAre | |
 """
 
@@ -116,7 +116,7 @@ register(
         **dict(enumerate(SEQUENCER_CALLS[:3], 174)),
         177: calls.Tokens,
         178: calls.SessionFence,
-        179: calls.TailIs,
+        179: calls.TailReply,
         180: calls.NotReady,
         181: Decide,
         182: calls.GetProjection,

@@ -280,7 +280,7 @@ class SessionFence(Answer, frozen=True, array_like=True):
     """Whether there may have been one that is not remembered: then only a new epoch fences."""
 
 
-class TailIs(Answer, frozen=True, array_like=True):
+class TailReply(Answer, frozen=True, array_like=True):
     """The row that is given next."""
 
     row: RowNumber
@@ -290,7 +290,7 @@ class NotReady(Answer, frozen=True, array_like=True):
     """What precedes this epoch is not settled yet, or the bound is being raised: ask again."""
 
 
-SequencerAnswer = Tokens | SessionFence | TailIs | NotReady | EpochIs
+SequencerAnswer = Tokens | SessionFence | TailReply | NotReady | EpochIs
 
 # Raft
 
