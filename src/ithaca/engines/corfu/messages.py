@@ -6,7 +6,7 @@ are.
 | 150 | WriteRow | client → unit | RowWritten, RowContent, RowTrimmed | the batch, unless it is junk |
 | 151 | RowContent | back | | the batch, unless it is junk |
 | 152 | Read | client → unit | RowContent, RowUnwritten, RowTrimmed | |
-| 153–159 | Seal, Install, TrimRows, ListMissing, GetPlaced, GetTrims, TakeTrims | client → unit | 160–169 | |
+| 153–159 | Seal, Install, TrimRows, ListMissing, GetSessionTail, GetTrims, TakeTrims | client → unit | 160–169 | |
 | 160–169 | RowWritten … TrimsAre | back | | |
 | 170 | EpochIs | back, of units and sequencers | | |
 | 171 | Refused | back | | |
@@ -87,7 +87,7 @@ UNIT_CALLS = (
     calls.Install,
     calls.TrimRows,
     calls.ListMissing,
-    calls.GetPlaced,
+    calls.GetSessionTail,
     calls.GetTrims,
     calls.TakeTrims,
     calls.GetHighest,
@@ -107,7 +107,7 @@ register(
         165: calls.OtherIdentity,
         166: calls.RowsTrimmed,
         167: calls.MissingRows,
-        168: calls.PlacedAre,
+        168: calls.SessionTailReply,
         169: calls.TrimsAre,
         170: calls.EpochIs,
         171: calls.Refused,

@@ -79,7 +79,7 @@ class ListMissing(Call, frozen=True, array_like=True):
     step: Annotated[int, Meta(ge=1)]
 
 
-class GetPlaced(Call, frozen=True, array_like=True):
+class GetSessionTail(Call, frozen=True, array_like=True):
     """The last batches of a session."""
 
     epoch: Natural
@@ -110,7 +110,7 @@ class TakeTrims(Call, frozen=True, array_like=True):
     is_forgetful: bool = False
 
 
-UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetPlaced | GetHighest | GetTrims | TakeTrims
+UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetSessionTail | GetHighest | GetTrims | TakeTrims
 
 
 class RowWritten(Answer, frozen=True, array_like=True):
@@ -173,7 +173,7 @@ class MissingRows(Answer, frozen=True, array_like=True):
     """Where to go on; the `stop` of the call when this is all."""
 
 
-class PlacedAre(Answer, frozen=True, array_like=True):
+class SessionTailReply(Answer, frozen=True, array_like=True):
     batches: tuple[PlacedBatch, ...]
     is_forgetful: bool = False
 
@@ -209,7 +209,7 @@ UnitAnswer = (
     | OtherIdentity
     | RowsTrimmed
     | MissingRows
-    | PlacedAre
+    | SessionTailReply
     | HighestIs
     | TrimsAre
     | Refused

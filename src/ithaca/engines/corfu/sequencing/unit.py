@@ -14,14 +14,13 @@ from uuid import UUID
 from ithaca.engines.corfu.sequencing.calls import (
     EpochIs,
     GetHighest,
-    GetPlaced,
+    GetSessionTail,
     GetTrims,
     HighestIs,
     Install,
     ListMissing,
     MissingRows,
     OtherIdentity,
-    PlacedAre,
     Read,
     Refused,
     RowsTrimmed,
@@ -29,6 +28,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     RowUnwritten,
     RowWritten,
     Seal,
+    SessionTailReply,
     TakeTrims,
     TrimRows,
     TrimsAre,
@@ -236,8 +236,8 @@ class Unit(Generic[CallerT]):
                 return self._trim(caller, TrimChange(low, high, before))
             case ListMissing(_, start, stop, step):
                 return [Reply(caller, self._missing(start, stop, step))]
-            case GetPlaced(_, producer):
-                return [Reply(caller, PlacedAre(self.state.placed.of(producer), self.state.placed.is_forgetful))]
+            case GetSessionTail(_, producer):
+                return [Reply(caller, SessionTailReply(self.state.placed.of(producer), self.state.placed.is_forgetful))]
             case GetHighest():
                 return [Reply(caller, HighestIs(self.state.highest, self.state.time_us))]
 
