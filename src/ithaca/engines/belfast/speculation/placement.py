@@ -26,11 +26,11 @@ from ithaca.engines.belfast.speculation.placing_events import (
     GroupHanded,
     Members,
     Offered,
+    OfferRefused,
     Ordered,
     Place,
     PlacingEffect,
     PlacingEvent,
-    Refused,
     ReportDue,
     Speculators,
     Ticked,
@@ -153,7 +153,7 @@ class Placement:
 
     def _offered(self, batch: Offered) -> None:
         if not self.has_room_for(batch.size):
-            self._effects.append(Refused(batch.batch))
+            self._effects.append(OfferRefused(batch.batch))
             return
         self._queue.append(batch)
         self._queue_bytes += batch.size
