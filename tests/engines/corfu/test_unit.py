@@ -6,6 +6,7 @@ from uuid import UUID
 from tests.engines.corfu.world import Rows
 
 from ithaca.engines.corfu.sequencing.calls import (
+    CallRefused,
     EpochIs,
     GetSessionTail,
     Install,
@@ -13,7 +14,6 @@ from ithaca.engines.corfu.sequencing.calls import (
     MissingRows,
     OtherIdentity,
     Read,
-    Refused,
     RowsTrimmed,
     RowTrimmed,
     RowUnwritten,
@@ -159,7 +159,7 @@ def test_writes_that_wait_for_the_disk_are_bounded() -> None:
     for row in range(UNIT_WRITES_MAX):
         desk.asks("w", Write(1, row, JUNK))
     answer = desk.asks("w", Write(1, UNIT_WRITES_MAX, JUNK))[0].answer
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, CallRefused)
     desk.sync()
     assert desk.asks("w", Write(1, UNIT_WRITES_MAX, JUNK)) == []
 

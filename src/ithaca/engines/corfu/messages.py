@@ -9,7 +9,7 @@ are.
 | 153–159 | Seal, Install, TrimRows, ListMissing, GetSessionTail, GetTrims, TakeTrims | client → unit | 160–169 | |
 | 160–169 | RowWritten … TrimsAre | back | | |
 | 170 | EpochIs | back, of units and sequencers | | |
-| 171 | Refused | back | | |
+| 171 | CallRefused | back | | |
 | 172 | GetIdentity | leader → unit | IdentityIs | |
 | 173 | IdentityIs | back | | |
 | 188 | Renew | leader → unit | IdentityIs | |
@@ -110,7 +110,7 @@ register(
         168: calls.SessionTailReply,
         169: calls.TrimsAre,
         170: calls.EpochIs,
-        171: calls.Refused,
+        171: calls.CallRefused,
         172: GetIdentity,
         173: IdentityIs,
         **dict(enumerate(SEQUENCER_CALLS[:3], 174)),

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import Decide, heard_answer, said_call
-from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, Refused, SequencerCall, UnitCall
+from ithaca.engines.corfu.sequencing.calls import CallRefused, GetProjection, Known, SequencerCall, UnitCall
 from ithaca.engines.corfu.sequencing.commands import GetSession, GetSessions
 from ithaca.engines.corfu.sequencing.flows.flow import (
     LOST,
@@ -74,7 +74,7 @@ class Driver:
         try:
             received = await self._links.ask(address, message, payload)
         except StorageFull as error:
-            return Refused(str(error))
+            return CallRefused(str(error))
         return heard_answer(received.message, received.payload)
 
 

@@ -192,7 +192,7 @@ class TrimsAre(Answer, frozen=True, array_like=True):
     is_forgetful: bool = False
 
 
-class Refused(Answer, frozen=True, array_like=True):
+class CallRefused(Answer, frozen=True, array_like=True):
     """A bound was reached; nothing was done, and the same may work later."""
 
     reason: str
@@ -212,7 +212,7 @@ UnitAnswer = (
     | SessionTailReply
     | HighestIs
     | TrimsAre
-    | Refused
+    | CallRefused
 )
 
 # The sequencer

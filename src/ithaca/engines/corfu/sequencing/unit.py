@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
 from ithaca.engines.corfu.sequencing.calls import (
+    CallRefused,
     EpochIs,
     GetHighest,
     GetSessionTail,
@@ -22,7 +23,6 @@ from ithaca.engines.corfu.sequencing.calls import (
     MissingRows,
     OtherIdentity,
     Read,
-    Refused,
     RowsTrimmed,
     RowTrimmed,
     RowUnwritten,
@@ -252,7 +252,7 @@ class Unit(Generic[CallerT]):
         if row in self._held:
             return [ReplyHeld(caller, row)]
         if len(self._rows) >= UNIT_WRITES_MAX:
-            return [Reply(caller, Refused("too many writes wait for the disk"))]
+            return [Reply(caller, CallRefused("too many writes wait for the disk"))]
         self._rows[row] = self._number + 1
         return self._change(RowChange(row, entry), Reply(caller, RowWritten()))
 
@@ -282,7 +282,9 @@ class Unit(Generic[CallerT]):
         if is_done and change.before <= trims.first:
             return [Reply(caller, RowsTrimmed())]
         if change.low and trims.is_full:
-            return [Reply(caller, Refused("too many ranges of rows were trimmed: trim the log up to some position"))]
+            return [
+                Reply(caller, CallRefused("too many ranges of rows were trimmed: trim the log up to some position"))
+            ]
         self._trims.append(change)
         return self._change(change, Reply(caller, RowsTrimmed()))
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ithaca.engines.corfu.sequencing.calls import (
+    CallRefused,
     EpochIs,
     GetProjection,
     Install,
     Known,
     NotReady,
     OtherIdentity,
-    Refused,
     RowHolds,
     RowTrimmed,
     SequencerAnswer,
@@ -127,7 +127,7 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
             case EpochIs():
                 yield from followed(knowledge, projection)
                 continue
-            case Refused():
+            case CallRefused():
                 yield Pause(RETRY_MS)
                 yield from fetched(knowledge)  # perhaps it is no longer this unit that is needed
                 continue
