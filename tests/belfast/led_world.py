@@ -15,7 +15,7 @@ from ithaca.engines.belfast.leading.leader import LeaderSettings, Propose, SlotL
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, decode_entry, encode_entry
 from ithaca.engines.belfast.speculation.outcomes import LaneEnded, SlotsOrdered, SpeculationFailed
 from ithaca.engines.belfast.speculation.placement import Placement
-from ithaca.engines.belfast.speculation.places import Placed, Places
+from ithaca.engines.belfast.speculation.places import PlacedRun, Places
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
@@ -248,7 +248,7 @@ class LedWorld:
             replica.synced[ask.lane] = max(ask.length, replica.synced.get(ask.lane, 0))
             log = self.all_lanes[ask.lane].log if ask.lane in self.all_lanes else []
             placed = [
-                Placed(lsn, at, count) for lsn, count, at in log if at and lsn + count <= replica.synced[ask.lane]
+                PlacedRun(lsn, at, count) for lsn, count, at in log if at and lsn + count <= replica.synced[ask.lane]
             ]
             copied = Copied(replica.number, replica.synced[ask.lane], Places(placed).all())
             self.leader.takeovers.copied(ask.lane, replica.disk, copied)

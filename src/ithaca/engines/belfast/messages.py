@@ -31,7 +31,7 @@ from msgspec import Meta
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
 from ithaca.engines.belfast.limits import PLACES_TOLD_MAX, WINDOWS_AHEAD_MAX
 from ithaca.engines.belfast.speculation.outcomes import LaneEnded
-from ithaca.engines.belfast.speculation.places import Placed
+from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.model.positions import LaneId
@@ -147,7 +147,7 @@ class LaneCopied(msgspec.Struct, frozen=True, array_like=True):
 
     lane: LaneId
     ack: Ack
-    placed: Annotated[tuple[Placed, ...], Meta(max_length=PLACES_TOLD_MAX)]
+    placed: Annotated[tuple[PlacedRun, ...], Meta(max_length=PLACES_TOLD_MAX)]
 
 
 TYPES: dict[int, type[msgspec.Struct]] = {

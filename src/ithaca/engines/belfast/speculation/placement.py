@@ -42,7 +42,7 @@ from ithaca.engines.belfast.speculation.windows import Share
 from ithaca.model.positions import LaneId
 
 
-class _Placed(NamedTuple):
+class _UnsyncedBatch(NamedTuple):
     """A batch in its place, which is not durable yet."""
 
     stop: int
@@ -72,7 +72,7 @@ class Placement:
         """The leader has asked to pass all cuts before this one."""
         self._used: deque[tuple[int, int]] = deque()
         """Passed cuts with records, and their ends, that are not applied."""
-        self._unsynced: deque[_Placed] = deque()
+        self._unsynced: deque[_UnsyncedBatch] = deque()
         self._queue: deque[Offered] = deque()
         self._queue_bytes = 0
         self.wanted = 0
@@ -190,7 +190,7 @@ class Placement:
         self._effects.append(Place(batch.batch, self.length, position))
         self.length += batch.records
         self._taken += batch.records
-        self._unsynced.append(_Placed(self.length, position))
+        self._unsynced.append(_UnsyncedBatch(self.length, position))
         if self._taken == self._shares[0].q:
             self._pass_to(self._cut + 1)
 
