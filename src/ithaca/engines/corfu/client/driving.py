@@ -9,7 +9,7 @@ from ithaca.engines.corfu.messages import Decide, heard_answer, said_call
 from ithaca.engines.corfu.sequencing.calls import CallRefused, GetProjection, Known, SequencerCall, UnitCall
 from ithaca.engines.corfu.sequencing.commands import GetSession, GetSessions
 from ithaca.engines.corfu.sequencing.flows.flow import (
-    LOST,
+    NO_ANSWER,
     AskRaft,
     AskSequencer,
     AskUnit,
@@ -17,7 +17,7 @@ from ithaca.engines.corfu.sequencing.flows.flow import (
     Done,
     Effect,
     Flow,
-    Lost,
+    NoAnswer,
     Pause,
     Steps,
 )
@@ -54,7 +54,7 @@ class Driver:
                 return tuple(await asyncio.gather(*(self._ask_unit(unit, call) for unit, call in asked)))
             case AskSequencer(sequencer, call):
                 address = dict(self.knowledge.known.sequencers).get(sequencer)
-                return LOST if address is None else await _or_lost(self._ask(address, call))
+                return NO_ANSWER if address is None else await _or_lost(self._ask(address, call))
             case AskRaft(call):
                 message = call if isinstance(call, GetProjection | GetSession | GetSessions) else Decide(call)
                 return await _or_lost(self._links.ask_leader(message))
@@ -67,7 +67,7 @@ class Driver:
 
     async def _ask_unit(self, unit: int, call: UnitCall) -> object:
         member = self.knowledge.projection.member(unit)
-        return LOST if member is None else await _or_lost(self._answer_of(member.address, call))
+        return NO_ANSWER if member is None else await _or_lost(self._answer_of(member.address, call))
 
     async def _answer_of(self, address: Address, call: UnitCall) -> object:
         message, payload = said_call(call)
@@ -85,7 +85,7 @@ async def _or_lost(asking: Coroutine[Any, Any, object]) -> object:
     try:
         return await asking
     except Unavailable as error:
-        return Lost(int((loop.time() - begun_s) * 1000), isinstance(error.__cause__, ConnectionRefusedError))
+        return NoAnswer(int((loop.time() - begun_s) * 1000), isinstance(error.__cause__, ConnectionRefusedError))
 
 
 async def first_knowledge(links: Links) -> Knowledge:

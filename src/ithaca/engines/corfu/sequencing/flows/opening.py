@@ -12,7 +12,7 @@ from ithaca.engines.corfu.sequencing.calls import Fence, GetSessionTail, Session
 from ithaca.engines.corfu.sequencing.commands import OpenSession, SessionIs, Void
 from ithaca.engines.corfu.sequencing.flows.appending import Writer
 from ithaca.engines.corfu.sequencing.flows.beginning import begun_without
-from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, NoAnswer, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, asked_sequencer, holds
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.flows.settling import settled
@@ -39,7 +39,7 @@ class OpenedSession:
 
 def opened(knowledge: Knowledge, name: str) -> Steps[OpenedSession | Void]:
     """A new handle of the session; `Void` when there is no room for another one."""
-    while isinstance(answer := (yield AskRaft(OpenSession(name))), Lost):
+    while isinstance(answer := (yield AskRaft(OpenSession(name))), NoAnswer):
         yield Pause(RETRY_MS)
     if isinstance(answer, Void):
         return answer
