@@ -158,7 +158,7 @@ class UnitInstalled(Answer, frozen=True, array_like=True):
 
 
 class OtherIdentity(Answer, frozen=True, array_like=True):
-    """This is not the unit that the projection means: it has lost its disk, or was set up anew."""
+    """This is not the unit that the projection means: it has lost its disk, or was set up again."""
 
     identity: UUID
 
