@@ -8,6 +8,7 @@ from datetime import datetime
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, LogClosed
 from ithaca.model.limits import SESSION_NAME_BYTES_MAX
 from ithaca.model.records import KeyFilter, Start
+from ithaca.users.names import ANONYMOUS
 
 
 def check_seq(seq: int) -> None:
@@ -29,6 +30,13 @@ def _is_integer(number: object) -> bool:
 def check_session_name(name: str) -> None:
     if not isinstance(name, str) or not 0 < len(name.encode()) <= SESSION_NAME_BYTES_MAX:
         raise InvalidInput(f"a session's name has 1 to {SESSION_NAME_BYTES_MAX} bytes, not {name!r}")
+
+
+def check_named_session(name: str) -> None:
+    """What users may call a session of a cluster."""
+    check_session_name(name)
+    if name.startswith(ANONYMOUS):
+        raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
 
 
 def check_position(position: int, what: str = "position") -> None:
