@@ -39,6 +39,12 @@ from ithaca.protocol.codec import register
 from ithaca.protocol.fields import Boot, Counted, Natural, ReplicaNumber, ShardNumber
 
 
+class LaneMessage(msgspec.Struct, frozen=True, array_like=True):
+    """It is about one lane, which is its first field."""
+
+    lane: LaneId
+
+
 class DiskIs(msgspec.Struct, frozen=True, array_like=True):
     """A replica has this disk: the number of the first start of its directory."""
 
@@ -58,17 +64,15 @@ class SlotsAre(msgspec.Struct, frozen=True, array_like=True):
     slots: LaneSlots
 
 
-class PassTo(msgspec.Struct, frozen=True, array_like=True):
+class PassTo(LaneMessage, frozen=True, array_like=True):
     """Pass every cut before this one: others are further, or somebody is in a hurry."""
 
-    lane: LaneId
     cut: Natural
 
 
-class LaneSynced(msgspec.Struct, frozen=True, array_like=True):
+class LaneSynced(LaneMessage, frozen=True, array_like=True):
     """A follower has synced its copy of the lane so far."""
 
-    lane: LaneId
     ack: Ack
 
 
@@ -102,50 +106,42 @@ class SlotOrderIs(msgspec.Struct, frozen=True, array_like=True):
     view: Natural
 
 
-class Speculate(msgspec.Struct, frozen=True, array_like=True):
+class Speculate(LaneMessage, frozen=True, array_like=True):
     """The records of a lane as soon as they are durable in its shard."""
 
-    lane: LaneId
 
-
-class Speculated(msgspec.Struct, frozen=True, array_like=True):
+class Speculated(LaneMessage, frozen=True, array_like=True):
     """The batches of the payload, at these positions; then every slot of the lane below the watermark is passed.
 
     That holds for slots from `since` on: what is before may have been sent to others, and can be read. A watermark of 0
     says nothing: more follows.
     """
 
-    lane: LaneId
     positions: tuple[Counted, ...]
     watermark: Natural
     since: Natural
 
 
-class AskPromise(msgspec.Struct, frozen=True, array_like=True):
+class AskPromise(LaneMessage, frozen=True, array_like=True):
     """The lane is taken over: promise to acknowledge nothing more of it."""
 
-    lane: LaneId
 
-
-class PromiseIs(msgspec.Struct, frozen=True, array_like=True):
+class PromiseIs(LaneMessage, frozen=True, array_like=True):
     """It is promised, durably; so much of the lane is synced here, on this disk."""
 
-    lane: LaneId
     ack: Ack
 
 
-class CopyLane(msgspec.Struct, frozen=True, array_like=True):
+class CopyLane(LaneMessage, frozen=True, array_like=True):
     """Complete the copy of a lane that is taken over from another replica's, up to this length."""
 
-    lane: LaneId
     source: ReplicaNumber
     length: Natural
 
 
-class LaneCopied(msgspec.Struct, frozen=True, array_like=True):
+class LaneCopied(LaneMessage, frozen=True, array_like=True):
     """The copy is complete and synced, on this disk; what may not be ordered of it is placed so."""
 
-    lane: LaneId
     ack: Ack
     placed: Annotated[tuple[PlacedRun, ...], Meta(max_length=PLACES_TOLD_MAX)]
 
