@@ -54,10 +54,10 @@ class Driver:
                 return tuple(await asyncio.gather(*(self._ask_unit(unit, call) for unit, call in asked)))
             case AskSequencer(sequencer, call):
                 address = dict(self.knowledge.known.sequencers).get(sequencer)
-                return NO_ANSWER if address is None else await _or_lost(self._ask(address, call))
+                return NO_ANSWER if address is None else await _or_no_answer(self._ask(address, call))
             case AskRaft(call):
                 message = call if isinstance(call, GetProjection | GetSession | GetSessions) else Decide(call)
-                return await _or_lost(self._links.ask_leader(message))
+                return await _or_no_answer(self._links.ask_leader(message))
             case Pause(ms):
                 await asyncio.sleep(ms / 1000)
                 return None
@@ -67,7 +67,7 @@ class Driver:
 
     async def _ask_unit(self, unit: int, call: UnitCall) -> object:
         member = self.knowledge.projection.member(unit)
-        return NO_ANSWER if member is None else await _or_lost(self._answer_of(member.address, call))
+        return NO_ANSWER if member is None else await _or_no_answer(self._answer_of(member.address, call))
 
     async def _answer_of(self, address: Address, call: UnitCall) -> object:
         message, payload = said_call(call)
@@ -78,7 +78,7 @@ class Driver:
         return heard_answer(received.message, received.payload)
 
 
-async def _or_lost(asking: Coroutine[Any, Any, object]) -> object:
+async def _or_no_answer(asking: Coroutine[Any, Any, object]) -> object:
     """What comes of it, or for how long nothing did."""
     loop = asyncio.get_running_loop()
     begun_s = loop.time()

@@ -156,8 +156,8 @@ def asked_sequencer(knowledge: Knowledge, projection: Projection, call: Sequence
             case EpochIs() | NotReady():
                 patience = Patience(knowledge.patience_ms, SEQUENCER_GONE_MS)  # it is there, and settles what precedes
                 pause = Pause(RETRY_MS)
-            case NoAnswer() as lost:
-                pause = patience.pause(lost)
+            case NoAnswer() as unanswered:
+                pause = patience.pause(unanswered)
             case _:
                 return answer  # type: ignore[no-any-return]
         if patience.is_over:
