@@ -13,6 +13,14 @@ used, so that `import ithaca` and the command line stay quick.
 
 How the one order comes about: `ithaca.engines.scalog.ordering.lanes`, where two cuts give positions to the
 records between them. docs/architecture.md goes on from there.
+
+What can be imported by users is listed here. Below: `model` are the words, the errors and the interface; `wire` is
+bytes, `storage` lanes on a disk, `raft` consensus, `sessions` what is exactly once, `protocol` what all engines say,
+`runtime` what waits, `consumers` and `users` states that every engine carries. `server` and `client` are what engines
+share, `engines` has each engine in a folder, `embedded` is the log of a directory, `cluster` a cluster on this machine.
+On the log: `archive` keeps and moves it, `objects` is state, `speculation` tasks before the order is final, `spark` the
+log as tables and streams, `apps` programs that use it. `cli` is the command, `bench` measures, `testing` is a cluster
+inside of a test. `sim` and `torture` try what is promised, and `proof` judges them. `version` is the version.
 """
 
 from importlib import import_module

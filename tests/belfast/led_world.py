@@ -15,7 +15,7 @@ from ithaca.engines.belfast.leading.leader import LeaderSettings, Propose, SlotL
 from ithaca.engines.belfast.speculation.entries import BelfastEntry, decode_entry, encode_entry
 from ithaca.engines.belfast.speculation.outcomes import LaneEnded, SlotsOrdered, SpeculationFailed
 from ithaca.engines.belfast.speculation.placement import Placement
-from ithaca.engines.belfast.speculation.places import Placed, Places
+from ithaca.engines.belfast.speculation.places import PlacedRun, Places
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
@@ -248,7 +248,7 @@ class LedWorld:
             replica.synced[ask.lane] = max(ask.length, replica.synced.get(ask.lane, 0))
             log = self.all_lanes[ask.lane].log if ask.lane in self.all_lanes else []
             placed = [
-                Placed(lsn, at, count) for lsn, count, at in log if at and lsn + count <= replica.synced[ask.lane]
+                PlacedRun(lsn, at, count) for lsn, count, at in log if at and lsn + count <= replica.synced[ask.lane]
             ]
             copied = Copied(replica.number, replica.synced[ask.lane], Places(placed).all())
             self.leader.takeovers.copied(ask.lane, replica.disk, copied)
@@ -277,11 +277,11 @@ class LedWorld:
         replica.is_up = False
         for lane in [each for each in self.lanes if (each.shard, each.replica) == (replica.shard, replica.number)]:
             del self.lanes[lane]
-        self.leader.keeper.went(replica.shard, replica.number)
+        self.leader.supervisor.went(replica.shard, replica.number)
 
     def cut_off(self, replica: Replica) -> None:
         replica.is_cut_off = True
-        self.leader.keeper.went(replica.shard, replica.number)
+        self.leader.supervisor.went(replica.shard, replica.number)
 
     def heal(self, replica: Replica) -> None:
         replica.is_cut_off = False

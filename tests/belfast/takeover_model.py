@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ithaca.engines.belfast.speculation.entries import CutRange, EndFree, OpenWindow, SlotEntry, TakeLane
 from ithaca.engines.belfast.speculation.order import SlotOrder
 from ithaca.engines.belfast.speculation.outcomes import VoidEntry
-from ithaca.engines.belfast.speculation.places import Placed
+from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.takeover import final_ends, longest
 from ithaca.engines.scalog.ordering.lanes import LaneTable
 from ithaca.model.positions import LaneId
@@ -296,7 +296,7 @@ class Model:
         """Copies are completed from each other, and synced."""
         has = [copy for copy in state.copies if copy.answered >= 0 and copy.synced >= state.length]
         if len(has) >= COPIES:
-            placed = [Placed(number, cut + 1, 1) for number, cut in enumerate(state.places)]
+            placed = [PlacedRun(number, cut + 1, 1) for number, cut in enumerate(state.places)]
             order = built(state.order, state.places)
             ends, length = final_ends(order, placed, state.order.ordered, state.length)
             yield state._replace(phase="ordering", final=tuple(sorted(ends.items())), length=length)

@@ -67,7 +67,7 @@ def test_failed_comes_first_and_the_rest_again() -> None:
     effects = core.step(AttemptFailed(FIRST, 4, 2))
     assert effects == [Confirmed(4, 1), Failed(4, 2)]
     assert core.held == 1
-    # What the failed lane still sends is refused; the other one's keeps its place, and counts anew.
+    # What the failed lane still sends is refused; the other one's keeps its place, and counts again.
     assert core.step(LaneRecords(FIRST, 5, 2, 5)) == []
     assert core.step(LaneEnds(FIRST, 3, 13)) == [Delivered(7, 1, 7, 2)]
     assert core.step(OrderReached(13, 2)) == [Confirmed(7, 2)]

@@ -6,7 +6,7 @@ from ithaca.engines.belfast.limits import QUOTA_SLOTS, QUOTA_SLOTS_MAX, STRAGGLE
 from ithaca.engines.belfast.speculation.disks import Disks
 from ithaca.engines.belfast.speculation.entries import CutRange, EndFree, OpenWindow
 from ithaca.engines.belfast.speculation.mode import ModeChoice
-from ithaca.engines.belfast.speculation.places import Placed, Places
+from ithaca.engines.belfast.speculation.places import PlacedRun, Places
 from ithaca.engines.belfast.speculation.planning import Plan, Planner
 from ithaca.engines.belfast.speculation.progress import AskPass, Progress
 from ithaca.engines.belfast.speculation.quotas import RateQuotas, Stragglers, groups_of, wide_quota
@@ -193,7 +193,7 @@ def test_the_longest_copy_is_ordered_before_the_lane_closes() -> None:
     orders = Orders(FIRST)
     orders.begin(FIRST, rounds=3, q=1)
     takeover = taken(orders, 2)
-    places = (Placed(0, 1, 1), Placed(1, 3, 1))
+    places = (PlacedRun(0, 1, 1), PlacedRun(1, 3, 1))
     assert takeover.step(Copied(1, 2, places), 0) == [OrderPlaces(FIRST, ((0, 1), (2, 2)), 2)]
     assert takeover.step(Moved(), 1) == []
     (closing,) = takeover.step(Moved(), 2)
@@ -207,7 +207,7 @@ def test_a_takeover_goes_without_what_cuts_on_their_way_left_out() -> None:
     orders = Orders(FIRST)
     orders.begin(FIRST, rounds=3, q=1)
     takeover = taken(orders, 2)
-    takeover.step(Copied(1, 2, (Placed(0, 1, 2),)), 0)
+    takeover.step(Copied(1, 2, (PlacedRun(0, 1, 2),)), 0)
     orders.apply(orders.cuts(2, (0, {FIRST: 1})))
     order_places, closing = takeover.step(Moved(), 1)
     assert order_places == OrderPlaces(FIRST, (), 1)
@@ -233,14 +233,14 @@ def test_a_takeover_whose_longest_copy_is_gone_starts_over_with_those_that_promi
 def test_what_has_no_place_is_left_out_with_all_behind_it() -> None:
     orders = Orders(FIRST)
     orders.begin(FIRST, rounds=3, q=2)
-    assert final_ends(orders.order, [Placed(0, 1, 3), Placed(4, 5, 1)], 0, 5) == ({0: 2, 1: 3}, 3)
-    assert final_ends(orders.order, [Placed(0, 1, 6)], 1, 4) == ({0: 2, 1: 4}, 4)
+    assert final_ends(orders.order, [PlacedRun(0, 1, 3), PlacedRun(4, 5, 1)], 0, 5) == ({0: 2, 1: 3}, 3)
+    assert final_ends(orders.order, [PlacedRun(0, 1, 6)], 1, 4) == ({0: 2, 1: 4}, 4)
 
 
 def test_places_next_to_each_other_are_one_stretch() -> None:
-    places = Places([Placed(0, 1, 2), Placed(2, 3, 1), Placed(3, 9, 1)])
-    assert places.all() == (Placed(0, 1, 3), Placed(3, 9, 1))
+    places = Places([PlacedRun(0, 1, 2), PlacedRun(2, 3, 1), PlacedRun(3, 9, 1)])
+    assert places.all() == (PlacedRun(0, 1, 3), PlacedRun(3, 9, 1))
     places.ordered(2)
-    assert places.all() == (Placed(0, 1, 3), Placed(3, 9, 1))
+    assert places.all() == (PlacedRun(0, 1, 3), PlacedRun(3, 9, 1))
     places.ordered(3)
-    assert places.all() == (Placed(3, 9, 1),)
+    assert places.all() == (PlacedRun(3, 9, 1),)

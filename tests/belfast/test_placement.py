@@ -14,10 +14,10 @@ from ithaca.engines.belfast.speculation.placing_events import (
     GroupHanded,
     Members,
     Offered,
+    OfferRefused,
     Ordered,
     Place,
     PlacingEffect,
-    Refused,
     ReportDue,
     Speculators,
     Ticked,
@@ -145,11 +145,11 @@ def test_a_batch_that_is_too_large_waits_for_a_window_that_fits_it() -> None:
 def test_what_waits_is_bounded() -> None:
     core = placement()
     for _ in range(UNPLACED_BATCHES_MAX):
-        assert Refused("batch") not in offer(core, 1)
-    assert offer(core, 1) == [Refused("batch")]
+        assert OfferRefused("batch") not in offer(core, 1)
+    assert offer(core, 1) == [OfferRefused("batch")]
     core = placement()
-    assert Refused("batch") not in offer(core, 1, 2 * UNPLACED_BYTES_MAX)
-    assert offer(core, 1) == [Refused("batch")]
+    assert OfferRefused("batch") not in offer(core, 1, 2 * UNPLACED_BYTES_MAX)
+    assert offer(core, 1) == [OfferRefused("batch")]
 
 
 def test_a_group_passes_unless_two_wait_for_their_cuts() -> None:

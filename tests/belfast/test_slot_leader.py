@@ -90,22 +90,22 @@ def test_a_lane_without_enough_replicas_fails_after_a_while_and_not_before() -> 
         world.round()
     assert world.state.slots.mode == "fixed"
     (lane,) = world.lanes
-    keeper = world.leader.keeper
-    keeper.went(0, 1)
-    assert keeper.look(0) == []
-    keeper.went(0, 2)
-    assert keeper.look(0) == []
-    assert keeper.next_look_us() == DETECTION_US
-    assert keeper.look(DETECTION_US - 1) == []
-    keeper.came(0, 2, Here(1, 1))
-    assert keeper.look(DETECTION_US) == []
-    keeper.went(0, 2)
-    keeper.look(DETECTION_US)
-    assert keeper.look(2 * DETECTION_US) == [FailLane(lane)]
-    assert keeper.look(2 * DETECTION_US) == []
-    assert keeper.next_look_us() is None  # until something is told
-    keeper.settled(FailLane(lane), 3 * DETECTION_US)
-    assert keeper.next_look_us() == 3 * DETECTION_US
+    supervisor = world.leader.supervisor
+    supervisor.went(0, 1)
+    assert supervisor.look(0) == []
+    supervisor.went(0, 2)
+    assert supervisor.look(0) == []
+    assert supervisor.next_look_us() == DETECTION_US
+    assert supervisor.look(DETECTION_US - 1) == []
+    supervisor.came(0, 2, Here(1, 1))
+    assert supervisor.look(DETECTION_US) == []
+    supervisor.went(0, 2)
+    supervisor.look(DETECTION_US)
+    assert supervisor.look(2 * DETECTION_US) == [FailLane(lane)]
+    assert supervisor.look(2 * DETECTION_US) == []
+    assert supervisor.next_look_us() is None  # until something is told
+    supervisor.settled(FailLane(lane), 3 * DETECTION_US)
+    assert supervisor.next_look_us() == 3 * DETECTION_US
 
 
 def test_a_primary_that_started_again_is_gone_at_once_and_an_emptied_disk_does_not_count() -> None:
@@ -113,16 +113,16 @@ def test_a_primary_that_started_again_is_gone_at_once_and_an_emptied_disk_does_n
     for _ in range(8):
         world.round()
     (lane,) = world.lanes
-    keeper, takeovers = world.leader.keeper, world.leader.takeovers
-    keeper.came(0, 1, Here(9, 9))
-    keeper.went(0, 2)
-    keeper.came(0, 0, Here(2, 1))
-    assert keeper.look(8) == []
+    supervisor, takeovers = world.leader.supervisor, world.leader.takeovers
+    supervisor.came(0, 1, Here(9, 9))
+    supervisor.went(0, 2)
+    supervisor.came(0, 0, Here(2, 1))
+    assert supervisor.look(8) == []
     assert lane not in takeovers, "one disk is too few"
-    assert keeper.next_look_us() == 8 + DETECTION_US
-    assert keeper.look(8 + DETECTION_US) == [FailLane(lane)]
-    keeper.came(0, 2, Here(1, 1))
-    assert keeper.look(8 + DETECTION_US) == []
+    assert supervisor.next_look_us() == 8 + DETECTION_US
+    assert supervisor.look(8 + DETECTION_US) == [FailLane(lane)]
+    supervisor.came(0, 2, Here(1, 1))
+    assert supervisor.look(8 + DETECTION_US) == []
     assert lane in takeovers
 
 
@@ -135,7 +135,7 @@ def test_replicas_that_have_all_had_their_lane_start_again() -> None:
         world.raft.append((world.term, entry))
         world.commit()
         if number < 2:
-            assert world.leader.keeper.look(0) == [OpenLane(0, number + 1, 1)]
+            assert world.leader.supervisor.look(0) == [OpenLane(0, number + 1, 1)]
             world.raft.append((world.term, OpenLane(0, number + 1, 1)))
             world.commit()
     assert world.replicas[0, 0].boot == 1
@@ -153,11 +153,11 @@ def test_a_primary_that_is_gone_is_taken_over_soon_and_nothing_fails() -> None:
     world.hand(world.lanes[lane])
     world.replicas[0, 0].synced[lane] = world.replicas[0, 1].synced[lane] = 3
     world.kill(world.replicas[0, 0])
-    keeper, takeovers = world.leader.keeper, world.leader.takeovers
-    assert keeper.look(world.now_us) == []
+    supervisor, takeovers = world.leader.supervisor, world.leader.takeovers
+    assert supervisor.look(world.now_us) == []
     assert lane not in takeovers
-    assert keeper.next_look_us() == world.now_us + int(TAKEOVER_AFTER_S * 1e6)
-    assert keeper.look(world.now_us + int(TAKEOVER_AFTER_S * 1e6)) == []
+    assert supervisor.next_look_us() == world.now_us + int(TAKEOVER_AFTER_S * 1e6)
+    assert supervisor.look(world.now_us + int(TAKEOVER_AFTER_S * 1e6)) == []
     assert lane in takeovers
     world.settle()
     assert not world.failed
@@ -171,12 +171,12 @@ def test_a_new_leader_waits_longer_for_a_primary_that_it_has_not_met() -> None:
     (lane,) = world.lanes
     world.kill(world.replicas[0, 0])
     world.lead()
-    keeper, takeovers = world.leader.keeper, world.leader.takeovers
-    keeper.look(0)
-    assert keeper.next_look_us() == DETECTION_US
-    keeper.look(DETECTION_US - 1)
+    supervisor, takeovers = world.leader.supervisor, world.leader.takeovers
+    supervisor.look(0)
+    assert supervisor.next_look_us() == DETECTION_US
+    supervisor.look(DETECTION_US - 1)
     assert lane not in takeovers
-    keeper.look(DETECTION_US)
+    supervisor.look(DETECTION_US)
     assert lane in takeovers
 
 

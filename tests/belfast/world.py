@@ -32,7 +32,7 @@ from ithaca.engines.belfast.speculation.outcomes import (
     WindowOpened,
 )
 from ithaca.engines.belfast.speculation.placement import Placement
-from ithaca.engines.belfast.speculation.places import Placed
+from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
@@ -300,7 +300,7 @@ class World:
                     target = effect.target
                     primary.synced[target] = max(effect.length, primary.synced[target])
                     placed = tuple(
-                        Placed(batch.stop - batch.records, batch.position, batch.records) for batch in primary.log
+                        PlacedRun(batch.stop - batch.records, batch.position, batch.records) for batch in primary.log
                     )
                     copied = Copied(target, primary.synced[target], placed)
                     self._taken(primary, takeover.step(copied, self._length(primary)))

@@ -96,7 +96,7 @@ def test_a_log_that_holds_something_else(path: Path, tmp_path: Path) -> None:
     assert b"'other' in this log is a Other" in done.stderr
     (tmp_path / "text").write_text("no database " * 50)
     assert (
-        b"delete it to build it anew"
+        b"delete it to build it again"
         in ithaca("store", "mirror", "-p", path, "--state", tmp_path / "text", "--once", status=1).stderr
     )
     assert b"no log" in ithaca("store", "get", "-p", tmp_path / "nowhere", "a", status=1).stderr.lower()

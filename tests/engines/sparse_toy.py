@@ -17,7 +17,7 @@ class SparseServer(ToyServer):
 
     def place(self, count: int) -> tuple[int, int]:
         start = self._tail + 1
-        behind = 0 if len(self._batches) % GAP_EVERY else GAP_EVERY
+        behind = 0 if (len(self._batches) + 1) % GAP_EVERY else GAP_EVERY
         return start, start + count + behind
 
 

@@ -1,11 +1,6 @@
-"""A toy engine, to read and to copy from: the log is in the memory of one server, the first orderer of the file.
+"""A toy engine, to copy from: messages, a server with the log in memory, a handle, and an `Engine` that names them."""
 
-It has what every engine has: messages with numbers of their own, a server, a handle, and an `Engine` that names them.
-"""
-
-import asyncio
 from bisect import bisect_right
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -28,6 +23,7 @@ from ithaca.runtime.connection import Connection, OnlyAnswers
 from ithaca.runtime.dialling import dial
 from ithaca.server.answering import Answer, AnsweringServer
 from ithaca.server.options import ServerOptions
+from ithaca.server.position_waits import PositionWaits
 from ithaca.wire.batch import Batch, parse
 
 
@@ -58,45 +54,41 @@ register({200: ToyAppend, 201: ToyTrim, 202: ToyFetch, 203: ToyLogIs})
 
 
 class ToyServer(AnsweringServer):
-    """The log: batches, and where each ends."""
+    """The log: batches, and where each starts. It is in the first orderer of the file."""
 
     def __init__(self, file: ClusterFile, place: ServerPlace, listen_at: Address | None) -> None:
         super().__init__(file, place, listen_at)
-        self._batches: list[Batch] = []
-        self._ends: list[int] = []
+        self._batches: list[tuple[int, Batch]] = []
         self._first = self._tail = 1
-        self._grown = asyncio.Event()
+        self._waits = PositionWaits()
 
     def status(self) -> dict[str, Any]:
         return {"state": "serving", "first": self._first, "tail": self._tail}
 
     async def answer(self, message: Message, payload: Buffer) -> Answer:
+        start = 0
         match message:
             case ToyAppend():
-                self._batches.append(batch := parse(payload))
+                batch = parse(payload)
                 start, self._tail = self.place(batch.count)
-                self._ends.append(start + batch.count)
-                self._grown.set()
-                self._grown = asyncio.Event()
-                return Answer(ToyLogIs(self._first, self._tail, start))
+                self._batches.append((start, batch))
+                self._waits.passed(self._tail)
+            case ToyTrim(before) if before > self._tail:
+                raise InvalidInput(f"cannot trim before {before}: the tail is {self._tail}")
             case ToyTrim(before):
-                if before > self._tail:
-                    raise InvalidInput(f"cannot trim before {before}: the tail is {self._tail}")
                 self._first = max(self._first, before)
-                return Answer(ToyLogIs(self._first, self._tail))
             case ToyFetch(position, wait_s):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(wait_s):
-                        while position >= self._tail:
-                            await self._grown.wait()
+                if position >= self._tail:
+                    await self._waits.wait(position, wait_s)
                 if position < self._first:
                     raise trimmed(position, self._first)
-                at = bisect_right(self._ends, position)
-                if at < len(self._ends):
-                    start = self._ends[at] - self._batches[at].count
-                    return Answer(ToyLogIs(self._first, self._tail, start), self._batches[at].buffers())
-                return Answer(ToyLogIs(self._first, self._tail))
-        raise ProtocolError(f"a toy does not know {type(message).__name__}")
+                at = bisect_right(self._batches, position, key=lambda placed: placed[0] + placed[1].count)
+                if at < len(self._batches):
+                    start, batch = self._batches[at]
+                    return Answer(ToyLogIs(self._first, self._tail, start), batch.buffers())
+            case _:
+                raise ProtocolError(f"a toy does not know {type(message).__name__}")
+        return Answer(ToyLogIs(self._first, self._tail, start))
 
     def place(self, count: int) -> tuple[int, int]:
         """Where the next so many records go, and where the tail is then."""
@@ -142,8 +134,6 @@ class ToyLog(FetchingLog):
 
 
 class Toy(Engine):
-    """All of it under one name."""
-
     name = "toy"
     features = frozenset({Feature.TRIM, Feature.DENSE})
     roles = frozenset({"orderer"})

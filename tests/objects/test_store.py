@@ -108,7 +108,7 @@ def test_a_store_in_a_file_goes_on_from_there(log: ithaca.Log, tmp_path: Path) -
 
 def test_files_that_are_no_store(log: ithaca.Log, tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello " * 100)
-    with pytest.raises(Corrupt, match="delete it to build it anew"):
+    with pytest.raises(Corrupt, match="delete it to build it again"):
         Store(log, state=tmp_path / "text")
     with pytest.raises(StorageError, match="cannot be used"):
         Store(log, state=tmp_path)

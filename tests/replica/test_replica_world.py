@@ -120,11 +120,11 @@ def keeps_what_is_longer(self: Settling, copy: LaneCopy) -> None:
         copy.received = copy.durable = copy.ordered
 
 
-def reports_what_is_written(self: Reporting, now_us: int, *, is_whole: bool = True) -> None:
+def reports_what_is_written(self: Reporting, now_us: int, *, is_complete: bool = True) -> None:
     synced = [(copy, copy.durable) for copy in self._told]
     for copy, _ in synced:
         copy.durable = copy.received
-    _send(self, now_us, is_whole=is_whole)
+    _send(self, now_us, is_complete=is_complete)
     for copy, durable in synced:
         copy.durable = durable
 

@@ -103,7 +103,7 @@ def test_certificates_are_renewed_under_load(monkeypatch: pytest.MonkeyPatch) ->
             for name in cluster.names:
                 authority.issue_server(cluster.file.name, name, ["127.0.0.1"])
                 pending += [log.submit(b"%d" % turn) for _ in range(20)]
-            cluster.kill_server("shard-0-replica-1")  # everybody who was connected to it proves anew who it is
+            cluster.kill_server("shard-0-replica-1")  # everybody who was connected to it proves again who it is
             cluster.start_server("shard-0-replica-1")
         assert sorted(each.result(30).position for each in pending) == list(range(1, len(pending) + 1))
     contexts_of.cache_clear()
@@ -130,7 +130,7 @@ def test_the_authority_is_changed_under_load(
                 for name in cluster.names:
                     if is_renewed:
                         moved_into(trusted.parent, issuer.issue_server(cluster.file.name, name, ["127.0.0.1"]))
-                    cluster.kill_server(name)  # everybody who was connected to it proves anew who it is
+                    cluster.kill_server(name)  # everybody who was connected to it proves again who it is
                     cluster.start_server(name)
                     cluster.wait_healthy()
                     load.goes_on()

@@ -2,10 +2,11 @@
 
 `main` is what is called, and turns errors into exit statuses; `app` puts the commands together; read these first.
 `produce` appends, `publish` does so in one atomic step, `consume` reads and follows, `upkeep` inspects, trims and
-verifies, `keep` makes copies; `cluster` is about clusters and their servers, `proving` tries the promises. `bench` and
-`demo` only wire `ithaca.bench` and `ithaca.apps`, `store` only `ithaca.objects`. `options` and `option_groups` are what
-several commands take, `target` is the one place that opens a log, `template` and `output` are how records are printed,
-`lines` and `pipeline` how input becomes records, `progress` what a terminal shows.
+verifies, `keep` makes copies, `consumer` is about named consumers; `cluster` is about clusters and their servers,
+`proving` tries the promises. `bench` and `demo` only wire `ithaca.bench` and `ithaca.apps`, `store` only
+`ithaca.objects`. `options` and `option_groups` are what several commands take, `target` is the one place that opens a
+log, `template` and `output` are how records are printed, `lines` and `pipeline` how input becomes records, `progress`
+what a terminal shows.
 
 Invariants:
 

@@ -5,12 +5,11 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from ithaca.client.engine_log import EngineLog
+from ithaca.client.handle_life import HandleLife
 from ithaca.client.intake import Slot
 from ithaca.client.settings import ClientSettings
-from ithaca.model.errors import ForkedHandle, LogClosed
 from ithaca.model.limits import SEND_BACKLOG_BYTES_MAX
 from ithaca.model.records import Receipt
-from ithaca.runtime import forks
 from ithaca.wire.batch import Batch
 
 
@@ -21,12 +20,10 @@ class RequestingLog(EngineLog):
         """`name` is of the log, for messages."""
         # All of it may wait in one connection, and a whole batch more.
         super().__init__(settings, inflight_bytes_max=min(settings.inflight_bytes_max, SEND_BACKLOG_BYTES_MAX // 4))
-        self._name = name
         self._settings = settings
         self._sending: dict[asyncio.Task[None], tuple[int, Callable[[], bool]]] = {}
         """What is under way, its bytes, and whether nobody waits for it any more."""
-        self._is_closed = self._is_forked = False
-        forks.watch(self)
+        self._life = HandleLife(name)
 
     @abstractmethod
     async def send(self, batch: Batch) -> Receipt:
@@ -36,14 +33,8 @@ class RequestingLog(EngineLog):
     async def disconnect(self) -> None:
         """Let go of the servers; requests that are under way fail."""
 
-    def forked(self) -> None:
-        self._is_forked = True
-
     def check(self) -> None:
-        if self._is_forked:
-            raise ForkedHandle(f"the handle of {self._name} was inherited through a fork: connect again there")
-        if self._is_closed:
-            raise LogClosed(f"the handle of {self._name} was closed")
+        self._life.check()
 
     def take_batch(self, batch: Batch, slot: Slot) -> None:
         self.check()
@@ -66,9 +57,8 @@ class RequestingLog(EngineLog):
         self.inflight.settle(self._sending.pop(task)[0])
 
     async def close(self) -> None:
-        if self._is_closed or self._is_forked:
+        if not self._life.end():
             return
-        self._is_closed = True
         waited_for = [task for task, (_, is_answered) in self._sending.items() if not is_answered()]
         if waited_for:
             await asyncio.wait(waited_for, timeout=self._settings.timeout_s)

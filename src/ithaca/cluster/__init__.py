@@ -9,12 +9,14 @@ D/orderer-1/ ...    the data of each server, D/shard-0-replica-1/ and so on
 D/logs/NAME.log     what each server printed; NAME.log.1 is what came before
 ```
 
-Read `layout` first (names and places), then `local` (the directory), then `supervisor`, which keeps any set of
-programs running and knows nothing of clusters; `running` brings the three together, here or in a process of its own.
-`status` asks servers how they are, and says it in words; `vitals` is what they count and hold. `state` is
-`supervisor.json`, `log_files` and `log_reader` are the logs as they are written and read, `ports` looks whether anybody
-listens. `temporary` is a cluster for a while, `operator_token` makes one that has users.
-`shards` adds shards while it runs; `autoscaling` does so as the load asks for it.
+Read `layout` first (names and places), then `local` (the directory), then `supervisor`, which keeps any set of programs
+running and knows nothing of clusters; `running` brings the three together, here or in a process of its own. `status`
+asks servers how they are, and says it in words; `vitals` is what they count and hold. `state` is `supervisor.json`,
+`log_files` and `log_reader` are the logs as they are written and read, `ports` looks whether anybody listens.
+`temporary` is a cluster for a while, `operator_token` makes one that has users. `server_metrics` asks a server
+what it counts over HTTP. `certs` is a small authority, `limits` are the bounds of processes. While a cluster runs,
+`shards` adds shards, `autoscaling` does so as the load asks for it, `replicas` and `orderers` change servers, and
+`units` starts storage units.
 
 Invariants:
 

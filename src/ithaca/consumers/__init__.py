@@ -3,7 +3,7 @@
 `table` is that state: commands in (`model.consumers`), one outcome for each out. `idle` says on a leader which
 consumers nobody uses any more, `holding` how long retention waits for them, `lagging` how far they are behind.
 `assigning` says who has which part of a group, `groups` does so for all groups of a log, in the memory of whoever
-leads.
+leads. `limits` are bounds.
 
 What holds, and the tests cite these numbers:
 

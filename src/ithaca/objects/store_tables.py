@@ -158,5 +158,5 @@ class SqliteTable:
         if isinstance(error, sqlite3.OperationalError):
             return StorageError(f"{self._path} cannot be used: {error}")
         return Corrupt(
-            f"no file of SQLite, or a damaged one ({error}): delete it to build it anew", file=str(self._path)
+            f"no file of SQLite, or a damaged one ({error}): delete it to build it again", file=str(self._path)
         )

@@ -44,7 +44,7 @@ what no server would say that follows the protocol is passed over, and `RaftCore
 8. Promises follow the disk: no vote or acceptance leaves a server before it is synced (§5.1, figure 2).
 9. One uncommitted configuration at a time, and only after the leader committed in its term (thesis §4.1).
 
-Read `messages` and `events` first, then `core`; `node` is the state, `persistence` the order of effects,
-`election`, `follower` and `leader` the roles; `log`, `membership`, `progress`, `reads` are their parts;
-`chunks` is a snapshot on its way, `objections` what stands between them and the wire.
+Read `messages` and `events` first, then `core`; `node` is the state, `persistence` the order of effects, `election`,
+`follower` and `leader` the roles; `log`, `membership`, `progress`, `pacing`, `reads` are their parts, `limits` their
+bounds; `chunks` is a snapshot on its way, `objections` what stands between them and the wire.
 """

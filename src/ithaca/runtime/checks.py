@@ -8,21 +8,22 @@ from datetime import datetime
 from ithaca.model.errors import DeadlineExceeded, InvalidInput, LogClosed
 from ithaca.model.limits import SESSION_NAME_BYTES_MAX
 from ithaca.model.records import KeyFilter, Start
+from ithaca.users.names import ANONYMOUS
 
 
 def check_seq(seq: int) -> None:
-    if not _is_whole(seq):
+    if not _is_integer(seq):
         raise InvalidInput(f"seq is {seq!r}: use a whole number from 1 on, such as session.next_seq")
     if seq < 1:
         raise InvalidInput(f"sequence number {seq} is below 1")
 
 
 def check_max_records(max_records: int) -> None:
-    if not _is_whole(max_records) or max_records < 0:
+    if not _is_integer(max_records) or max_records < 0:
         raise InvalidInput(f"max_records is {max_records!r}: use a whole number from 0 on")
 
 
-def _is_whole(number: object) -> bool:
+def _is_integer(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool)
 
 
@@ -31,8 +32,15 @@ def check_session_name(name: str) -> None:
         raise InvalidInput(f"a session's name has 1 to {SESSION_NAME_BYTES_MAX} bytes, not {name!r}")
 
 
+def check_named_session(name: str) -> None:
+    """What users may call a session of a cluster."""
+    check_session_name(name)
+    if name.startswith(ANONYMOUS):
+        raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
+
+
 def check_position(position: int, what: str = "position") -> None:
-    if not _is_whole(position):
+    if not _is_integer(position):
         raise InvalidInput(f"{what} {position!r} is not an integer: positions are whole numbers from 1 on")
     if position < 1:
         instead = ": the newest record is log[log.tail() - 1]" if position < 0 else ""
@@ -45,7 +53,7 @@ def check_start(start: Start, what: str = "start") -> None:
         if start.tzinfo is None:
             raise InvalidInput(f"{what} {start!r} has no time zone: use an aware datetime, such as datetime.now(UTC)")
     elif start not in ("earliest", "latest"):
-        if not _is_whole(start):
+        if not _is_integer(start):
             raise InvalidInput(f'{what} is {start!r}: use a position, "earliest", "latest" or an aware datetime')
         assert isinstance(start, int)
         check_position(start, what)

@@ -10,8 +10,8 @@ Whole clusters: `scheduler` is time, `loop` an event loop over it, `process` one
 machines, `clients` is what those do, `recorder` the history of it, `faults` what befalls them all, `configuration` what
 a seed draws of all this. `run` takes a seed through trouble and healing to the checker. `rules` says what must hold,
 `excuses` which errors a fault explains, and what must not be is a `violation`. `paths` counts what came up, `campaign`
-runs many seeds.
+runs many seeds. `latency` measures on simulated machines.
 
 An engine adds its part: `engine` says what that is and finds it by the engine's name, `scanning` is what most of them
-share. `scalog` is one.
+share. `scalog`, `belfast`, `corfu` and `raft` are these parts.
 """

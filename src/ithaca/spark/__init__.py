@@ -14,8 +14,11 @@ Columns are position, shard, timestamp, key, value. What holds:
 3. One number is the whole offset of a stream (`stream_reader`).
 4. Python touches batches, never records (`reading`, `ithaca.wire.joined`).
 
-Read `source` first, then `planning` and `reading`. Below `apps` and `bench` only this package
-imports pyspark.
+Read `source` first, then `planning` and `reading`. `batch_reader` is the table, `speculative` the stream before
+positions are final, `sink` appends rows and `exactly_once` does so by prepared appends. `options` are the options,
+`target` is the log as the driver sees it, `filters` what Spark hands down, `admission` how much one trigger takes,
+`mirroring` a query as a named consumer. `rows` turns Arrow batches into the log's, `payloads` has values as columns,
+and `schemas` are kept with the log. `limits` are bounds. Below `apps` and `bench` only this package imports pyspark.
 """
 
 from importlib import import_module

@@ -23,7 +23,8 @@ ithaca.speculation.run(log, apply, undo, publish)
 ```
 
 `results` is the same as an iterator, for those who write the loop themselves. `ithaca.speculation.aio` has both names,
-awaited. `ledger` is the pure rule behind them.
+awaited. `ledger` is the pure rule behind them, `flow` the loop, written once, and `tasks` drives it for callers that
+wait.
 
 1. Records are applied in the order of their positions, each once between two failures.
 2. What is published is confirmed, in the order of positions, and each record once.

@@ -65,12 +65,12 @@ def _matching_within(columns: Columns, low: int, high: int, within: Within) -> R
 def _few(columns: Columns, low: int, high: int, key_filter: KeyFilter) -> Rows:
     """The same by a loop: of a lone record a dozen vectors would cost more than all else."""
     assert columns.key_offsets is not None
-    raw, wanted, is_whole = memoryview(columns.raw), key_filter.key, key_filter.kind == "equals"
+    raw, wanted, is_exact = memoryview(columns.raw), key_filter.key, key_filter.kind == "equals"
     bounds = columns.key_offsets[low : high + 1].tolist()
     found = []
     for number, row in enumerate(range(low, high)):
         start, size = columns.keys_at + bounds[number], bounds[number + 1] - bounds[number]
-        if size != len(wanted) if is_whole else size < len(wanted):
+        if size != len(wanted) if is_exact else size < len(wanted):
             continue
         if raw[columns.key_valid_at + row // 8] >> row % 8 & 1 and raw[start : start + len(wanted)] == wanted:
             found.append(row)

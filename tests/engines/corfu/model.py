@@ -37,7 +37,7 @@ from ithaca.engines.corfu.sequencing.calls import Install, Known
 from ithaca.engines.corfu.sequencing.commands import FoundLog, OpenSession, Settled
 from ithaca.engines.corfu.sequencing.entries import Entry, Stamp
 from ithaca.engines.corfu.sequencing.flows.appending import Appended, Writer
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, AskSequencer, AskUnit, AskUnits, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import NO_ANSWER, AskRaft, AskSequencer, AskUnit, AskUnits, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
 from ithaca.engines.corfu.sequencing.projection import UnitMember
 from ithaca.engines.corfu.sequencing.sequencer import Began, Sequencer
@@ -207,7 +207,7 @@ class Model:
                 answers = []
                 for unit, call in asked:
                     is_reached = unit not in world.gone and (number, unit) not in self.cut
-                    answers.append(unit_answer(following, unit, call) if is_reached else LOST)
+                    answers.append(unit_answer(following, unit, call) if is_reached else NO_ANSWER)
                 self._advance(following, number, tuple(answers))
                 yield following
             case AskUnits(asked):
@@ -225,7 +225,7 @@ class Model:
     ) -> Iterator[World]:
         what = world.clients[number].effect if part is None else world.clients[number].effect.asked[part]
         if server in world.gone or (number, server) in self.cut:
-            yield self._went_on(world, number, (number, what, "is not reached"), LOST, part)
+            yield self._went_on(world, number, (number, what, "is not reached"), NO_ANSWER, part)
             return
         following = world.child(())
         found = answer(following)
@@ -233,13 +233,13 @@ class Model:
         self._take(following, number, found, part)
         yield following
         if world.losses:
-            before = self._went_on(world, number, (number, what, "is lost"), LOST, part)
+            before = self._went_on(world, number, (number, what, "is lost"), NO_ANSWER, part)
             before.losses -= 1
             yield before
             after = world.child((number, what, "and the answer is lost"))
             answer(after)
             after.losses -= 1
-            self._take(after, number, LOST, part)
+            self._take(after, number, NO_ANSWER, part)
             yield after
 
     def _of_units(self, world: World, number: int, client: Client, asked: Any) -> Iterator[World]:

@@ -9,27 +9,27 @@ from ithaca.engines.corfu.sequencing.calls import Install, RowWritten, Seal, Uni
 from ithaca.engines.corfu.sequencing.commands import FoundLog, NextEpoch
 from ithaca.engines.corfu.sequencing.entries import Entry, Stamp
 from ithaca.engines.corfu.sequencing.flows.flow import (
-    LOST,
+    NO_ANSWER,
     AskRaft,
     AskSequencer,
     AskUnit,
     AskUnits,
     Flow,
-    Lost,
+    NoAnswer,
     Pause,
     Steps,
 )
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge
 from ithaca.engines.corfu.sequencing.state import ProjectionState
 
-REFUSED = Lost(is_refused=True)
+REFUSED = NoAnswer(is_refused=True)
 ENTRY = Entry(Stamp(7, 1, 1, 1, 9), 5)
 
 
 class Played:
     """A cluster that answers as it is told, and how long the flow has waited."""
 
-    def __init__(self, units: dict[int, Any] | None = None, sequencer: Any = LOST) -> None:
+    def __init__(self, units: dict[int, Any] | None = None, sequencer: Any = NO_ANSWER) -> None:
         self.raft = ProjectionState()
         self.raft.apply(1, FoundLog(UUID(int=9), MEMBERS, ((1, 2), (3, 4)), 1, 100))
         known = self.raft.known

@@ -10,7 +10,7 @@ from tests.engines.corfu.played import ENTRY, REFUSED, Played
 from ithaca.engines.corfu.client.driving import Driver
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.sequencing.calls import GetTail, Known, RowWritten, UnitSealed, Write
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskSequencer, Lost, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import NO_ANSWER, AskSequencer, NoAnswer, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, asked_sequencer
 from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, UNIT_GONE_MS
 from ithaca.model.view import Address
@@ -24,13 +24,13 @@ def test_a_sequencer_whose_process_is_gone_is_replaced_at_once() -> None:
 
 
 def test_a_silent_sequencer_is_waited_for() -> None:
-    played = Played(sequencer=LOST)
+    played = Played(sequencer=NO_ANSWER)
     assert played.run(asked_sequencer(played.knowledge, played.knowledge.projection, GetTail(1))) is None
     assert PATIENCE_MS * 0.9 <= played.waited_ms <= PATIENCE_MS
 
 
-@pytest.mark.parametrize(("lost", "patience_ms"), [(REFUSED, UNIT_GONE_MS), (LOST, PATIENCE_MS)])
-def test_a_unit_whose_process_is_gone_may_be_started_again(lost: Lost, patience_ms: int) -> None:
+@pytest.mark.parametrize(("lost", "patience_ms"), [(REFUSED, UNIT_GONE_MS), (NO_ANSWER, PATIENCE_MS)])
+def test_a_unit_whose_process_is_gone_may_be_started_again(lost: NoAnswer, patience_ms: int) -> None:
     played = Played({1: lost})
     assert played.run(asked(played.knowledge, played.knowledge.projection, 1, Write(1, 0, ENTRY))) is None
     assert [unit.number for unit in played.knowledge.projection.units] == [2, 3, 4]
@@ -55,7 +55,7 @@ def test_whoever_ends_an_epoch_waits_for_units_that_are_being_started(back_ms: i
 
 
 def test_a_silent_unit_holds_up_nobody_who_ends_an_epoch() -> None:
-    played = Played({4: LOST}, sequencer=REFUSED)
+    played = Played({4: NO_ANSWER}, sequencer=REFUSED)
     played.run(asked_sequencer(played.knowledge, played.knowledge.projection, GetTail(1)))
     assert [unit.number for unit in played.knowledge.projection.units] == [1, 2, 3]
     assert played.waited_ms == 0
@@ -73,7 +73,7 @@ def test_a_refused_connection_is_told_from_silence(unused_tcp_port: int) -> None
             links.close()
 
     found = asyncio.run(run())
-    assert isinstance(found, Lost)
+    assert isinstance(found, NoAnswer)
     assert found.is_refused
 
 

@@ -2,7 +2,7 @@
 
 from tests.engines.corfu.played import ENTRY, REFUSED, Played
 
-from ithaca.engines.corfu.sequencing.calls import GetTail, Read, RowHolds, RowUnwritten, TailIs, Write
+from ithaca.engines.corfu.sequencing.calls import GetTail, Read, RowHolds, RowUnwritten, TailReply, Write
 from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskSequencer, AskUnit
 from ithaca.engines.corfu.sequencing.flows.knowledge import asked_sequencer
 from ithaca.engines.corfu.sequencing.flows.reading import tail
@@ -10,7 +10,7 @@ from ithaca.engines.corfu.sequencing.flows.settling import settled
 
 
 def test_that_a_row_was_taken_needs_no_proof() -> None:
-    played = Played(sequencer=TailIs(5))
+    played = Played(sequencer=TailReply(5))
     assert played.run(tail(played.knowledge, 4)) == 5
     assert played.effects == [AskSequencer(1, GetTail(1))]
     played.effects.clear()

@@ -10,7 +10,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     GetTail,
     NotReady,
     SessionFence,
-    TailIs,
+    TailReply,
     TakeTokens,
     Token,
     Tokens,
@@ -49,7 +49,7 @@ def test_says_nothing_before_it_has_begun_and_nothing_of_other_epochs() -> None:
     fresh: Sequencer[str] = Sequencer()
     assert answer(fresh, GetTail(0)) == EpochIs(0, False)
     assert answer(begun(), GetTail(1)) == EpochIs(2, False)
-    assert answer(begun(), GetTail(2)) == TailIs(50)
+    assert answer(begun(), GetTail(2)) == TailReply(50)
 
 
 def test_whoever_asks_too_early_is_answered_when_it_begins() -> None:
@@ -58,7 +58,7 @@ def test_whoever_asks_too_early_is_answered_when_it_begins() -> None:
     assert sequencer.step(Asked("late", TakeTokens(3, (Want(1, 1, NONE),)), 9)) == [Keep(2)]
     assert sequencer.step(Asked("too early", GetTail(4), 0)) == [Keep(3)]
     assert sequencer.step(Began(3, 90, 200, (), 7)) == [
-        Reply("early", TailIs(90)),
+        Reply("early", TailReply(90)),
         Reply("late", Tokens((Token(90, 9),))),
     ]
     assert sequencer.step(Overdue(1)) == []
@@ -77,7 +77,7 @@ def test_a_session_gets_the_same_row_until_it_says_that_it_is_settled() -> None:
     assert rows(sequencer, Want(1, 1, NONE), Want(2, 1, NONE)) == [50, 51]
     assert rows(sequencer, Want(1, 1, NONE)) == [50]
     assert rows(sequencer, Want(1, 1, 50)) == [52]
-    assert answer(sequencer, GetTail(2)) == TailIs(53)
+    assert answer(sequencer, GetTail(2)) == TailReply(53)
 
 
 def test_a_fenced_handle_gets_nothing_and_its_row_is_named() -> None:

@@ -6,20 +6,20 @@ from uuid import UUID
 from tests.engines.corfu.world import Rows
 
 from ithaca.engines.corfu.sequencing.calls import (
+    CallRefused,
     EpochIs,
-    GetPlaced,
+    GetSessionTail,
     Install,
     ListMissing,
     MissingRows,
     OtherIdentity,
-    PlacedAre,
     Read,
-    Refused,
     RowsTrimmed,
     RowTrimmed,
     RowUnwritten,
     RowWritten,
     Seal,
+    SessionTailReply,
     TrimRows,
     UnitInstalled,
     UnitSealed,
@@ -126,7 +126,7 @@ def test_what_was_trimmed_is_not_written_and_a_batch_that_was_there_is_remembere
     assert desk.asks("c", Write(1, 0, batch(1))) == [Reply("c", RowWritten())]
     assert desk.asks("d", Write(1, 0, JUNK)) == [Reply("d", RowTrimmed())]
     assert desk.asks("e", Read(1, 0)) == [Reply("e", RowTrimmed())]
-    assert desk.asks("f", GetPlaced(1, 1))[0].answer.batches[0].row == 0
+    assert desk.asks("f", GetSessionTail(1, 1))[0].answer.batches[0].row == 0
 
 
 def test_a_trim_may_end_inside_a_row() -> None:
@@ -159,7 +159,7 @@ def test_writes_that_wait_for_the_disk_are_bounded() -> None:
     for row in range(UNIT_WRITES_MAX):
         desk.asks("w", Write(1, row, JUNK))
     answer = desk.asks("w", Write(1, UNIT_WRITES_MAX, JUNK))[0].answer
-    assert isinstance(answer, Refused)
+    assert isinstance(answer, CallRefused)
     desk.sync()
     assert desk.asks("w", Write(1, UNIT_WRITES_MAX, JUNK)) == []
 
@@ -169,6 +169,6 @@ def test_a_session_keeps_its_last_batches_whatever_order_they_came_in() -> None:
     for row in (20, 3, 11):
         desk.asks("w", Write(1, row, batch(row)))
     desk.sync()
-    answer = desk.asks("p", GetPlaced(1, 1))[0].answer
-    assert isinstance(answer, PlacedAre)
+    answer = desk.asks("p", GetSessionTail(1, 1))[0].answer
+    assert isinstance(answer, SessionTailReply)
     assert [placed.row for placed in answer.batches] == [3, 11, 20]

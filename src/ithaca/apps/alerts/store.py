@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ithaca.apps.pipelines.store import ResultStore
+from ithaca.apps.pipelines.store import BatchStore
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (batch INTEGER PRIMARY KEY, confirmed INTEGER);
@@ -30,17 +30,11 @@ class Step(NamedTuple):
     alert: Alert | None = None
 
 
-class AlertStore:
+class AlertStore(BatchStore):
     """Everything that a micro-batch changes is changed in one transaction, together with its number."""
 
     def __init__(self, path: Path) -> None:
-        self._store = ResultStore(path)
-        with self._store.transaction() as connection:
-            connection.executescript(_TABLES)
-
-    def has(self, batch: int) -> bool:
-        """Whether a batch is in already: Spark repeats the last one after a crash."""
-        return bool(self._store.rows("SELECT 1 FROM batches WHERE batch = ?", batch))
+        super().__init__(path, _TABLES)
 
     def commit(self, batch: int, steps: Iterable[Step]) -> int:
         """What a batch brought; returns how many rows were taken back."""

@@ -8,6 +8,6 @@ replicas select them by their key.
 State, alerts and the number of the micro-batch go into the database in one transaction, so a batch that Spark repeats
 after a crash changes nothing: what is in the database is exactly once.
 
-Read `payments` (the records), `plain` (the rules), `job` (the same in Spark), `stream` (batch after batch), `pipeline`
-(all of it).
+Read `payments` (the records), `plain` (the rules), `job` (the same in Spark), `stream` (batch after batch), `store`
+(the database), `pipeline` (all of it).
 """

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ithaca.apps.fraud.plain import Alert, UserState
-from ithaca.apps.pipelines.store import ResultStore
+from ithaca.apps.pipelines.store import BatchStore
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (batch INTEGER PRIMARY KEY, records INTEGER);
@@ -17,17 +17,11 @@ CREATE TABLE IF NOT EXISTS users (
 """  # a sum of squares may be larger than SQLite's integers, and is kept as text
 
 
-class FraudStore:
+class FraudStore(BatchStore):
     """Everything that a micro-batch changes is changed in one transaction, together with its number."""
 
     def __init__(self, path: Path) -> None:
-        self._store = ResultStore(path)
-        with self._store.transaction() as connection:
-            connection.executescript(_TABLES)
-
-    def has(self, batch: int) -> bool:
-        """Whether a batch is in already: Spark repeats the last one after a crash."""
-        return bool(self._store.rows("SELECT 1 FROM batches WHERE batch = ?", batch))
+        super().__init__(path, _TABLES)
 
     def commit(self, batch: int, records: int, alerts: Iterable[Alert], states: Iterable[UserState]) -> None:
         """A batch's alerts, and the new states of its users."""

@@ -31,3 +31,16 @@ class ResultStore:
         """What a query finds."""
         with self.transaction() as connection:
             return connection.execute(query, values).fetchall()
+
+
+class BatchStore:
+    """What micro-batches changed: each in one transaction, together with its number in the table `batches`."""
+
+    def __init__(self, path: Path, tables: str) -> None:
+        self._store = ResultStore(path)
+        with self._store.transaction() as connection:
+            connection.executescript(tables)
+
+    def has(self, batch: int) -> bool:
+        """Whether a batch is in already: Spark repeats the last one after a crash."""
+        return bool(self._store.rows("SELECT 1 FROM batches WHERE batch = ?", batch))

@@ -19,6 +19,7 @@ class Measured:
 
     bootstrap: str
     shards: tuple[int, ...]
+    """Where the engine has none, all records are in shard 0."""
     tls: TLS | None = None
     token: str | None = None
     """The operator's, where the cluster has users and no TLS."""
@@ -45,8 +46,8 @@ def measured_cluster(directory: Path, cluster: str | Shape, progress: Progress) 
     if isinstance(cluster, str):
         tls = tls_from_environment()
         shards = {server.place.shard for server in status_of(cluster, tls).servers}
-        yield Measured(cluster, tuple(sorted(shard for shard in shards if shard is not None)), tls)
+        yield Measured(cluster, tuple(sorted(shard for shard in shards if shard is not None)) or (0,), tls)
         return
     with temporary_cluster(directory, cluster, progress) as started:
-        shards_of = tuple(shard.shard for shard in started.file.shards)
+        shards_of = tuple(shard.shard for shard in started.file.shards) or (0,)
         yield Measured(started.bootstrap, shards_of, started.tls, started.token)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ithaca.engines.raft.server.leading import Leading
+from ithaca.engines.raft.server.leading import RangeLeaderService
 from ithaca.engines.raft.server.server import RaftServer
 from ithaca.engines.raft.storage.shared_log import SharedLog, SharedLogFiles
 from ithaca.raft.events import Persist
@@ -43,7 +43,7 @@ class NaiveServer(RaftServer):
     files_type = NaiveFiles
 
 
-class EachAlone(Leading):
+class EachAlone(RangeLeaderService):
     """Every batch is a range of its own, proposed at once."""
 
     def append(self, connection: Connection, correlation: int, batch: Batch) -> None:

@@ -2,11 +2,12 @@
 
 All queries count the records, add up the lengths of their values and look at every position, so nothing is left
 out. The log is scanned as it is by default, which on one machine means from the files of its replicas, and once more
-as from another machine. The copy is a streaming query from the log into the same log, exactly once, in bounded
-micro-batches. Where it is asked for, Spark's own Kafka source takes part in the turns: the same query over the same
-records in a topic.
+as from another machine. The copy is a streaming query from the log into the same log, in bounded micro-batches:
+exactly once, or at least once where the engine has no prepared appends, as the report's settings say. Where it is asked
+for, Spark's own Kafka source takes part in the turns: the same query over the same records in a topic.
 """
 
+import asyncio
 import os
 import sys
 import time
@@ -26,11 +27,15 @@ from ithaca.bench.measure import Latency, Progress, Sample, interleave, ratios, 
 from ithaca.bench.place import surroundings, workspace
 from ithaca.bench.spark.baseline import NAME, MemorySource
 from ithaca.bench.spark.kafka import WARM_UPS, KafkaTopic, batch_bytes_of, kafka_topic, versions
+from ithaca.client.bootstrap import parse_bootstrap
 from ithaca.cluster.temporary import Shape
+from ithaca.engines.connecting import engine_at
 from ithaca.engines.tasks import count_records, position_behind
+from ithaca.model.engine import Feature
 from ithaca.model.errors import ProtocolError
 from ithaca.model.limits import MIB
 from ithaca.spark.limits import SPARK_PARTITION_BYTES
+from ithaca.spark.options import Delivery
 
 SCAN: Final = "scan of the log"
 REMOTE: Final = "scan through sockets"
@@ -40,6 +45,7 @@ COPY: Final = "streaming copy"
 FILL_WINDOW: Final = 8
 COPY_BATCHES: Final = 4
 """Micro-batches of the copy."""
+_TIMEOUT_S: Final = 30.0
 _SUMS: Final = ("count(*)", "sum(length(value))")
 
 
@@ -62,6 +68,7 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
     with workspace(parent) as directory, ExitStack() as stack:
         setting = asdict(settings) | surroundings(directory)
         cluster = stack.enter_context(measured_cluster(directory / "cluster", settings.cluster, progress))
+        setting["copy_delivery"] = delivery = copy_delivery(cluster)
         filled = _fill(cluster, settings, progress)
         start, stop = filled.start, filled.stop
         progress("starting Spark")
@@ -83,7 +90,7 @@ def run_spark(parent: Path, settings: SparkSettings, progress: Progress) -> dict
         for name in (SCAN, REMOTE):
             figures[name]["ratios"] = {"to": MEMORY, **ratios(samples[name], samples[MEMORY], with_latency=False)}
         progress(COPY)
-        figures[COPY] = summarize([_copy(spark, cluster, settings, directory / "checkpoint", filled)])
+        figures[COPY] = summarize([_copy(spark, cluster, settings, directory / "checkpoint", filled, delivery)])
     main = {key: value for key, value in figures[SCAN].items() if key not in ("rounds", "ratios")}
     report = {"bench": "spark", **main, "contenders": figures, "settings": setting}
     return report | (compared_with_kafka(samples, settings.cores) if settings.kafka else {})
@@ -188,7 +195,20 @@ def _kafka(spark: SparkSession, topic: KafkaTopic, settings: SparkSettings, reco
     return lambda: _summed(lambda: topic.read(spark), records, settings, place="offset")
 
 
-def _copy(spark: SparkSession, cluster: Measured, settings: SparkSettings, checkpoint: Path, filled: _Filled) -> Sample:
+def copy_delivery(cluster: Measured) -> Delivery:
+    """What the copy can promise on this cluster, by its engine."""
+    engine = asyncio.run(engine_at(parse_bootstrap(cluster.bootstrap), _TIMEOUT_S, cluster.tls))
+    return "exactlyOnce" if Feature.PREPARED in engine.features else "atLeastOnce"
+
+
+def _copy(
+    spark: SparkSession,
+    cluster: Measured,
+    settings: SparkSettings,
+    checkpoint: Path,
+    filled: _Filled,
+    delivery: Delivery,
+) -> Sample:
     """Of the newest records; latencies are those of whole micro-batches."""
     records = filled.copied
     stream = spark.readStream.format("ithaca").option("bootstrap", cluster.bootstrap)
@@ -197,7 +217,8 @@ def _copy(spark: SparkSession, cluster: Measured, settings: SparkSettings, check
     ).load()
     writing = rows.select("value").writeStream.format("ithaca").option("bootstrap", cluster.bootstrap)
     began = time.perf_counter()
-    query = writing.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+    writing = writing.option("delivery", delivery).option("checkpointLocation", str(checkpoint))
+    query = writing.trigger(availableNow=True).start()
     query.awaitTermination()
     seconds = time.perf_counter() - began
     batches = [each.durationMs["triggerExecution"] / 1000 for each in query.recentProgress if each.numInputRows]

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -93,6 +93,10 @@ def run_elastic(parent: Path, settings: LabSettings, progress: Progress) -> dict
     until_s = settings.at_s + WITH_SHARD_S
     change = Change(in_phases(settings.seconds, rates), until_s, join, prepare, retire)
     return _run("elastic", parent, settings, progress, change, clients=len(rates))
+
+
+CHANGES: Final = {"bursts": run_bursts, "rates": run_rates, "elastic": run_elastic, "stragglers": run_stragglers}
+"""Those that need nothing but the settings."""
 
 
 def run_failure(

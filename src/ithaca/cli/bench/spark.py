@@ -19,7 +19,10 @@ from ithaca.cli.options import JsonOption, examples, parse_size
 from ithaca.cli.progress import status_line
 
 SPARK_EXAMPLES = examples(
-    "ithaca bench spark", "ithaca bench spark --bytes 256M --rounds 5", "ithaca bench spark --shards 2 --kafka"
+    "ithaca bench spark",
+    "ithaca bench spark --bytes 256M --rounds 5",
+    "ithaca bench spark --engine raft --replicas 1",
+    "ithaca bench spark --shards 2 --kafka",
 )
 
 
@@ -55,7 +58,8 @@ def spark(
     """A scan of the log by Spark, in turns with Spark reading the same bytes from memory; then a streaming copy.
 
     Needs the extra `spark` and Java 17 or newer. Latencies are those of whole
-    queries, and of micro-batches.
+    queries, and of micro-batches. The copy is exactly once, or at least once
+    with an engine that has no prepared appends (--engine raft, corfu).
     """
     cluster = fresh.unless(bootstrap)
     from ithaca.bench.spark.scan import SparkSettings, run_spark

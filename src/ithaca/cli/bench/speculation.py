@@ -170,40 +170,21 @@ def emulate(
             )
 
 
-@app.command(epilog=examples("ithaca bench speculation bursts --plot bursts.png"))
-@with_groups
-def bursts(lab: Lab) -> None:
-    """One shard gets ten times its rate for half a second."""
-    from ithaca.bench.speculation.changes import run_bursts
+def _add_change(name: str, what: str, options: str = "") -> None:
+    """The command for `what` happens in the middle of a turn; it takes nothing but the lab."""
 
-    lab.measure(run_bursts)
+    @app.command(name, help=what, epilog=examples(f"ithaca bench speculation {name} {options}--plot {name}.png"))
+    @with_groups
+    def command(lab: Lab) -> None:
+        from ithaca.bench.speculation.changes import CHANGES
 
-
-@app.command(epilog=examples("ithaca bench speculation rates --plot rates.png"))
-@with_groups
-def rates(lab: Lab) -> None:
-    """The rate of one shard doubles."""
-    from ithaca.bench.speculation.changes import run_rates
-
-    lab.measure(run_rates)
+        lab.measure(CHANGES[name])
 
 
-@app.command(epilog=examples("ithaca bench speculation elastic --seconds 4 --plot elastic.png"))
-@with_groups
-def elastic(lab: Lab) -> None:
-    """A shard joins under load, and leaves again."""
-    from ithaca.bench.speculation.changes import run_elastic
-
-    lab.measure(run_elastic)
-
-
-@app.command(epilog=examples("ithaca bench speculation stragglers --plot stragglers.png"))
-@with_groups
-def stragglers(lab: Lab) -> None:
-    """The primary of one shard stands still again and again, for a second."""
-    from ithaca.bench.speculation.changes import run_stragglers
-
-    lab.measure(run_stragglers)
+_add_change("bursts", "One shard gets ten times its rate for half a second.")
+_add_change("rates", "The rate of one shard doubles.")
+_add_change("elastic", "A shard joins under load, and leaves again.", "--seconds 4 ")
+_add_change("stragglers", "The primary of one shard stands still again and again, for a second.")
 
 
 @app.command(epilog=examples("ithaca bench speculation apps --seconds 5"))

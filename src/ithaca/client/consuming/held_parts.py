@@ -2,7 +2,7 @@
 
 A member reads the log once, from the least of its parts' positions on, and hands out what is in its parts: a record
 with a key is in the part of `KeyFilter.part`, one without a key in part 0. So the *frontier*, behind what was handed
-out last, is the position of every part that was not further already. When a part comes, reading begins anew, and each
+out last, is the position of every part that was not further already. When a part comes, reading begins again, and each
 goes on where it was.
 """
 
@@ -95,7 +95,7 @@ class HeldParts:
             self._parts[each.part] = _Part(each.epoch, each.position, each.position)
 
     def rebase(self) -> None:
-        """Reading begins anew: each part goes on where it is."""
+        """Reading begins again: each part goes on where it is."""
         for part in self._parts.values():
             part.floor = self._position(part)
         self.frontier = 1
@@ -107,7 +107,7 @@ class HeldParts:
             part.left_at = self._position(part)
 
     def stay(self, numbers: Iterable[int]) -> None:
-        """These were asked back, and are not any more: reading has to begin anew."""
+        """These were asked back, and are not any more: reading has to begin again."""
         self.rebase()
         for number in numbers:
             self._parts[number].left_at = None

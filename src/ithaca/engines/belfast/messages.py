@@ -31,12 +31,18 @@ from msgspec import Meta
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
 from ithaca.engines.belfast.limits import PLACES_TOLD_MAX, WINDOWS_AHEAD_MAX
 from ithaca.engines.belfast.speculation.outcomes import LaneEnded
-from ithaca.engines.belfast.speculation.places import Placed
+from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.windows import Window
 from ithaca.model.positions import LaneId
 from ithaca.protocol.codec import register
 from ithaca.protocol.fields import Boot, Counted, Natural, ReplicaNumber, ShardNumber
+
+
+class LaneMessage(msgspec.Struct, frozen=True, array_like=True):
+    """It is about one lane, which is its first field."""
+
+    lane: LaneId
 
 
 class DiskIs(msgspec.Struct, frozen=True, array_like=True):
@@ -58,17 +64,15 @@ class SlotsAre(msgspec.Struct, frozen=True, array_like=True):
     slots: LaneSlots
 
 
-class PassTo(msgspec.Struct, frozen=True, array_like=True):
+class PassTo(LaneMessage, frozen=True, array_like=True):
     """Pass every cut before this one: others are further, or somebody is in a hurry."""
 
-    lane: LaneId
     cut: Natural
 
 
-class LaneSynced(msgspec.Struct, frozen=True, array_like=True):
+class LaneSynced(LaneMessage, frozen=True, array_like=True):
     """A follower has synced its copy of the lane so far."""
 
-    lane: LaneId
     ack: Ack
 
 
@@ -102,52 +106,44 @@ class SlotOrderIs(msgspec.Struct, frozen=True, array_like=True):
     view: Natural
 
 
-class Speculate(msgspec.Struct, frozen=True, array_like=True):
+class Speculate(LaneMessage, frozen=True, array_like=True):
     """The records of a lane as soon as they are durable in its shard."""
 
-    lane: LaneId
 
-
-class Speculated(msgspec.Struct, frozen=True, array_like=True):
+class Speculated(LaneMessage, frozen=True, array_like=True):
     """The batches of the payload, at these positions; then every slot of the lane below the watermark is passed.
 
     That holds for slots from `since` on: what is before may have been sent to others, and can be read. A watermark of 0
     says nothing: more follows.
     """
 
-    lane: LaneId
     positions: tuple[Counted, ...]
     watermark: Natural
     since: Natural
 
 
-class AskPromise(msgspec.Struct, frozen=True, array_like=True):
+class AskPromise(LaneMessage, frozen=True, array_like=True):
     """The lane is taken over: promise to acknowledge nothing more of it."""
 
-    lane: LaneId
 
-
-class PromiseIs(msgspec.Struct, frozen=True, array_like=True):
+class PromiseIs(LaneMessage, frozen=True, array_like=True):
     """It is promised, durably; so much of the lane is synced here, on this disk."""
 
-    lane: LaneId
     ack: Ack
 
 
-class CopyLane(msgspec.Struct, frozen=True, array_like=True):
+class CopyLane(LaneMessage, frozen=True, array_like=True):
     """Complete the copy of a lane that is taken over from another replica's, up to this length."""
 
-    lane: LaneId
     source: ReplicaNumber
     length: Natural
 
 
-class LaneCopied(msgspec.Struct, frozen=True, array_like=True):
+class LaneCopied(LaneMessage, frozen=True, array_like=True):
     """The copy is complete and synced, on this disk; what may not be ordered of it is placed so."""
 
-    lane: LaneId
     ack: Ack
-    placed: Annotated[tuple[Placed, ...], Meta(max_length=PLACES_TOLD_MAX)]
+    placed: Annotated[tuple[PlacedRun, ...], Meta(max_length=PLACES_TOLD_MAX)]
 
 
 TYPES: dict[int, type[msgspec.Struct]] = {

@@ -6,22 +6,22 @@ are.
 | 150 | WriteRow | client → unit | RowWritten, RowContent, RowTrimmed | the batch, unless it is junk |
 | 151 | RowContent | back | | the batch, unless it is junk |
 | 152 | Read | client → unit | RowContent, RowUnwritten, RowTrimmed | |
-| 153–159 | Seal, Install, TrimRows, ListMissing, GetPlaced, GetTrims, TakeTrims | client → unit | 160–169 | |
+| 153–159 | Seal, Install, TrimRows, ListMissing, GetSessionTail, GetTrims, TakeTrims | client → unit | 160–169 | |
 | 160–169 | RowWritten … TrimsAre | back | | |
 | 170 | EpochIs | back, of units and sequencers | | |
-| 171 | Refused | back | | |
+| 171 | CallRefused | back | | |
 | 172 | GetIdentity | leader → unit | IdentityIs | |
 | 173 | IdentityIs | back | | |
 | 188 | Renew | leader → unit | IdentityIs | |
 | 174–176 | TakeTokens, Fence, GetTail | client → sequencer | the answers 177–180 | |
-| 177–180 | Tokens, SessionFence, TailIs, NotReady | back | | |
+| 177–180 | Tokens, SessionFence, TailReply, NotReady | back | | |
 | 181 | Decide | anyone → leader | Known, SessionIs or Void | |
 | 182 | GetProjection | anyone → leader | Known | |
 | 183 | GetSessions | sequencer → leader | SessionsAre | |
 | 184–187 | Known, SessionIs, Void, SessionsAre | back | | |
 | 189 | GetHighest | client → unit | HighestIs | |
 | 190 | HighestIs | back | | |
-| 191 | TakeRow | client → sequencer | Tokens, TailIs, NotReady | |
+| 191 | TakeRow | client → sequencer | Tokens, TailReply, NotReady | |
 | 192 | GetSession | client → leader | SessionsAre | |
 """
 
@@ -87,7 +87,7 @@ UNIT_CALLS = (
     calls.Install,
     calls.TrimRows,
     calls.ListMissing,
-    calls.GetPlaced,
+    calls.GetSessionTail,
     calls.GetTrims,
     calls.TakeTrims,
     calls.GetHighest,
@@ -107,16 +107,16 @@ register(
         165: calls.OtherIdentity,
         166: calls.RowsTrimmed,
         167: calls.MissingRows,
-        168: calls.PlacedAre,
+        168: calls.SessionTailReply,
         169: calls.TrimsAre,
         170: calls.EpochIs,
-        171: calls.Refused,
+        171: calls.CallRefused,
         172: GetIdentity,
         173: IdentityIs,
         **dict(enumerate(SEQUENCER_CALLS[:3], 174)),
         177: calls.Tokens,
         178: calls.SessionFence,
-        179: calls.TailIs,
+        179: calls.TailReply,
         180: calls.NotReady,
         181: Decide,
         182: calls.GetProjection,

@@ -3,7 +3,7 @@
 `awaited` is the interface of `ithaca.aio`, and the source; `tools/generate_sync.py` writes `blocking`, the same classes
 for callers that wait, which this package lists. `shared` has what both give, `positions` is how both are indexed, and
 `unsupported` the refusal of what an engine cannot do: a method that not every engine has raises it unless the engine
-says otherwise.
+says otherwise. `tables` is records as tables of other packages.
 
 The conformance suite (`tests/conformance`) states the behaviour behind these signatures, and runs against every engine.
 """

@@ -81,7 +81,7 @@ class Store(Opening):
         return self._replica.look(copied(lambda: self._replica.position))
 
     async def as_of(self, position: int) -> View:
-        """Everything as it was behind the record at `position`, played anew from the log.
+        """Everything as it was behind the record at `position`, played again from the log.
 
         It takes as long as playing what stands between the newest snapshot before it and the position.
         """

@@ -1,1 +1,1 @@
-"""The shells of `ithaca.objects` for threads: generated from `awaited`, but for `waiting`."""
+"""The shells of `ithaca.objects` for threads: generated from `awaited`, which lists the modules, but for `waiting`."""

@@ -127,7 +127,7 @@ class Replica(ReplicaBase[State], Follower[Effect], Generic[State]):
         return self.fresh(Limit(self.timeout if timeout is None else timeout))
 
     def as_of(self, position: int) -> State:
-        """The state behind the record at `position`, played anew from the newest snapshot before it."""
+        """The state behind the record at `position`, played again from the newest snapshot before it."""
         machine = self._past_machine()
         tail = self.log.tail()
         if position >= tail:

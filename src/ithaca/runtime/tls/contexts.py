@@ -73,7 +73,7 @@ class TlsContexts:
         _refuse_public(key)
         listening = self._context(ssl.PROTOCOL_TLS_SERVER)
         listening.verify_mode = ssl.CERT_OPTIONAL  # whoever has none is nobody in particular
-        listening.num_tickets = 0  # nobody resumes: each connection proves anew who it is
+        listening.num_tickets = 0  # nobody resumes: each connection proves again who it is
         for context in (dialling, listening):
             try:
                 context.load_cert_chain(certificate, key, _refusing_passphrases(key))

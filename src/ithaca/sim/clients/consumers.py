@@ -111,7 +111,7 @@ class Consuming:
         log = await connected(self._world)
         while True:
             if self._world.is_healing and self._number:
-                # Each new subscription waits anew for what is missing: two that fence each other would wait for ever.
+                # Each new subscription waits again for what is missing: two that fence each other would wait for ever.
                 await asyncio.sleep(AGAIN_S)
                 continue
             try:

@@ -18,7 +18,7 @@ PATHS: dict[str, str] = {
     "unit: sealed": "ithaca.engines.corfu.sequencing.unit:Unit._seal",
     "unit: trimmed row written": "ithaca.engines.corfu.sequencing.unit:Unit._trimmed_answer",
     "unit: trims copied": "ithaca.engines.corfu.sequencing.unit:Unit._take_trims",
-    "unit: begun anew": "ithaca.engines.corfu.server.unit:UnitServer._renew",
+    "unit: begun again": "ithaca.engines.corfu.server.unit:UnitServer._renew",
     "flow: row contended for": f"{_FLOWS}.contending:free_row",
     "flow: row chosen": f"{_FLOWS}.placing:placed_at",
     "flow: rows copied": f"{_FLOWS}.rebuilding:_copied",

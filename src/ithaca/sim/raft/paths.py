@@ -14,7 +14,7 @@ PATHS: dict[str, str] = {
     "log: compaction point written": "ithaca.engines.raft.storage.shared_log:SharedLog._replace",
     "log: trimmed": "ithaca.engines.raft.storage.shared_log:SharedLog.trim",
     "leader: range refused": "ithaca.engines.raft.replog.placing:Placing.refused",
-    "leader: ended": "ithaca.engines.raft.server.leading:Leading.end",
+    "leader: ended": "ithaca.engines.raft.server.leading:RangeLeaderService.end",
     "client: connection lost under appends": "ithaca.engines.raft.client.producer:Producer.lost",
     "client: append sent again": "ithaca.client.appending.send_queue:SendQueue.unsend",
     "client: stream moved to another server": "ithaca.engines.raft.client.stream:Stream.change_server",

@@ -38,8 +38,8 @@ def newest_state(world: World) -> OrderingState | None:
 def group_of(world: World, shard: Shard) -> Group:
     """The replicas of a shard; one that is short of some waits for one that has everything."""
     hosts = world.hosts_of(shard.shard)
-    is_whole = shard.is_ordering or shard.phase == "finalized"
-    return Group(shard.shard, hosts, shard.f + 1 - max(0, shard.size - len(hosts)) if is_whole else None)
+    is_complete = shard.is_ordering or shard.phase == "finalized"
+    return Group(shard.shard, hosts, shard.f + 1 - max(0, shard.size - len(hosts)) if is_complete else None)
 
 
 def is_complete(world: World, host: Host) -> bool:

@@ -35,7 +35,7 @@ class StartAgain(NamedTuple):
     replica: int
 
 
-class LaneKeeper:
+class LaneSupervisor:
     """Who is here, and what follows from that for the lanes."""
 
     def __init__(self, state: BelfastState, takeovers: Takeovers, detection_us: int) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ithaca.engines.belfast.leading.keeping import Here, LaneKeeper, StartAgain
+from ithaca.engines.belfast.leading.keeping import Here, LaneSupervisor, StartAgain
 from ithaca.engines.belfast.leading.taking import Takeovers
 from ithaca.engines.belfast.limits import ASK_AGAIN_S, REFUSED_AGAIN_S, STRAGGLER_LATE_S, WINDOW_ROUNDS
 from ithaca.engines.belfast.speculation.entries import (
@@ -77,7 +77,7 @@ class SlotLeader(CutProposer):
         self._late_us: int | None = None
         """Since when the next cut waits for some lane."""
         self.takeovers = Takeovers(state, self._progress)
-        self.keeper = LaneKeeper(state, self.takeovers, settings.detection_us)
+        self.supervisor = LaneSupervisor(state, self.takeovers, settings.detection_us)
         self._ranges = 0
         """Ranges of cuts that are in flight."""
         self._range_us: int | None = None
@@ -91,12 +91,12 @@ class SlotLeader(CutProposer):
 
     def came(self, shard: int, replica: int, here: Here) -> None:
         """A replica has joined; what its lane was asked before may be lost."""
-        self.keeper.came(shard, replica, here)
+        self.supervisor.came(shard, replica, here)
         self._ask_again_us = 0
 
     def receive(self, report: Report) -> bool:
         accepted = super().receive(report)
-        here = self.keeper.here(report.shard).get(report.replica)
+        here = self.supervisor.here(report.shard).get(report.replica)
         if accepted and here is not None and here.boot == report.boot:
             for lane, length in report.lengths:
                 if not lane.is_part:
@@ -149,7 +149,7 @@ class SlotLeader(CutProposer):
             case TakeLane(lane=lane):
                 self.takeovers.settled(lane)
             case NoteDisk() | OpenLane() | FailLane() | CloseLane():
-                self.keeper.settled(entry, self._now_us + _REFUSED_AGAIN_US if is_void else None)
+                self.supervisor.settled(entry, self._now_us + _REFUSED_AGAIN_US if is_void else None)
             case Cut() if is_void:
                 self.refused()
             case _:
@@ -161,7 +161,7 @@ class SlotLeader(CutProposer):
         """All that is due now."""
         self._now_us = max(self._now_us, now_us)
         self._take_in()
-        kept = self.keeper.look(now_us)
+        kept = self.supervisor.look(now_us)
         effects: list[LeaderEffect] = [each if isinstance(each, StartAgain) else Propose(each) for each in kept]
         effects += self._taking(time_us)
         cut = self.propose(now_us, time_us) if self.is_free else None
@@ -181,7 +181,7 @@ class SlotLeader(CutProposer):
 
     def decide_at_us(self, now_us: int, time_us: int) -> int | None:
         """When to call `decide` at the latest; None when only something that is told can make anything due."""
-        times = [self.keeper.next_look_us(), self._ask_again_us, self._mode.next_look_us(now_us)]
+        times = [self.supervisor.next_look_us(), self._ask_again_us, self._mode.next_look_us(now_us)]
         times.append(self._planner.stragglers.next_look_us(now_us))
         if self.is_free:
             times.append(self.deadline_us(now_us, time_us))

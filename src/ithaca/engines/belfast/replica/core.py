@@ -22,7 +22,7 @@ from ithaca.engines.belfast.replica.events import (
     TurnEnded,
 )
 from ithaca.engines.belfast.speculation.placement import Placement
-from ithaca.engines.belfast.speculation.places import Placed, Places
+from ithaca.engines.belfast.speculation.places import PlacedRun, Places
 from ithaca.engines.belfast.speculation.placing_events import (
     Acked,
     AskedToPass,
@@ -83,7 +83,7 @@ class SlotCore(ReplicaCore):
         settled: SettledCopies | None = None,
         now_us: int = 0,
         promised: Iterable[LaneId] = (),
-        placed: Mapping[LaneId, Iterable[Placed]] | None = None,
+        placed: Mapping[LaneId, Iterable[PlacedRun]] | None = None,
     ) -> None:
         """`disk`: the number of the first start of its directory; `promised` and `placed`: what is there of that."""
         super().__init__(shard, replica, boot, held, settled=settled, now_us=now_us)

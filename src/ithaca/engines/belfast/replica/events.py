@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ithaca.engines.belfast.leading.lane_slots import LaneSlots
-from ithaca.engines.belfast.speculation.places import Placed
+from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.belfast.speculation.takeover import PromiseAsked, PromiseSynced, SyncPromise
 from ithaca.model.positions import LaneId
@@ -85,7 +85,7 @@ class SendCopied(NamedTuple):
 
     lane: LaneId
     ack: Ack
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedRun, ...]
 
 
 SlotEffect = SendLaneReport | SendAck | Speculate | SyncPromise | SendPromise | SendCopied

@@ -26,11 +26,11 @@ from ithaca.engines.belfast.speculation.placing_events import (
     GroupHanded,
     Members,
     Offered,
+    OfferRefused,
     Ordered,
     Place,
     PlacingEffect,
     PlacingEvent,
-    Refused,
     ReportDue,
     Speculators,
     Ticked,
@@ -42,7 +42,7 @@ from ithaca.engines.belfast.speculation.windows import Share
 from ithaca.model.positions import LaneId
 
 
-class _Placed(NamedTuple):
+class _UnsyncedBatch(NamedTuple):
     """A batch in its place, which is not durable yet."""
 
     stop: int
@@ -72,7 +72,7 @@ class Placement:
         """The leader has asked to pass all cuts before this one."""
         self._used: deque[tuple[int, int]] = deque()
         """Passed cuts with records, and their ends, that are not applied."""
-        self._unsynced: deque[_Placed] = deque()
+        self._unsynced: deque[_UnsyncedBatch] = deque()
         self._queue: deque[Offered] = deque()
         self._queue_bytes = 0
         self.wanted = 0
@@ -153,7 +153,7 @@ class Placement:
 
     def _offered(self, batch: Offered) -> None:
         if not self.has_room_for(batch.size):
-            self._effects.append(Refused(batch.batch))
+            self._effects.append(OfferRefused(batch.batch))
             return
         self._queue.append(batch)
         self._queue_bytes += batch.size
@@ -190,7 +190,7 @@ class Placement:
         self._effects.append(Place(batch.batch, self.length, position))
         self.length += batch.records
         self._taken += batch.records
-        self._unsynced.append(_Placed(self.length, position))
+        self._unsynced.append(_UnsyncedBatch(self.length, position))
         if self._taken == self._shares[0].q:
             self._pass_to(self._cut + 1)
 

@@ -14,7 +14,7 @@ from ithaca.model.limits import LANE_RECORDS_MAX
 _Length = Annotated[int, Meta(ge=0, le=LANE_RECORDS_MAX)]
 
 
-class Placed(NamedTuple):
+class PlacedRun(NamedTuple):
     """Whole batches of a lane, one behind the other, at consecutive positions."""
 
     lsn: _Length
@@ -30,8 +30,8 @@ class Placed(NamedTuple):
 class Places:
     """The stretches of one lane that may not be ordered yet. Batches without a place, of a free window, are missing."""
 
-    def __init__(self, found: Iterable[Placed] = ()) -> None:
-        self._stretches: deque[Placed] = deque()
+    def __init__(self, found: Iterable[PlacedRun] = ()) -> None:
+        self._stretches: deque[PlacedRun] = deque()
         for placed in found:
             self.add(*placed)
 
@@ -41,12 +41,12 @@ class Places:
         if last is not None and (last.stop, last.position + last.records) == (lsn, position):
             self._stretches[-1] = last._replace(records=last.records + records)
         else:
-            self._stretches.append(Placed(lsn, position, records))
+            self._stretches.append(PlacedRun(lsn, position, records))
 
     def ordered(self, length: int) -> None:
         """So much of the lane is ordered: of that nobody asks any more."""
         while self._stretches and self._stretches[0].stop <= length:
             self._stretches.popleft()
 
-    def all(self) -> tuple[Placed, ...]:
+    def all(self) -> tuple[PlacedRun, ...]:
         return tuple(self._stretches)

@@ -106,7 +106,7 @@ class Place(NamedTuple):
     position: int
 
 
-class Refused(NamedTuple):
+class OfferRefused(NamedTuple):
     """Too much waits for slots: `Overloaded`."""
 
     batch: object
@@ -124,4 +124,4 @@ class Watermark(NamedTuple):
     durable: int
 
 
-PlacingEffect = Place | Refused | ReportDue | Watermark
+PlacingEffect = Place | OfferRefused | ReportDue | Watermark

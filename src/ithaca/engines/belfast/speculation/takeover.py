@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 from ithaca.engines.belfast.speculation.entries import TakeLane
 from ithaca.engines.belfast.speculation.order import SlotOrder
-from ithaca.engines.belfast.speculation.places import Placed
+from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.model.positions import LaneId
 
 # A replica's part.
@@ -107,7 +107,7 @@ class Copied:
 
     replica: int
     length: int
-    placed: tuple[Placed, ...] = ()
+    placed: tuple[PlacedRun, ...] = ()
     """What of it is not ordered."""
 
 
@@ -162,7 +162,7 @@ class Takeover:
         self._promised: dict[int, int] = {}
         self._copied: dict[int, int] = {}
         self._length = 0
-        self._placed: tuple[Placed, ...] = ()
+        self._placed: tuple[PlacedRun, ...] = ()
 
     def begin(self) -> list[TakeoverEffect]:
         return [AskPromise(replica, self.lane) for replica in sorted(self._disks)]
@@ -227,7 +227,7 @@ def longest(promised: Mapping[int, int]) -> int:
     return min(promised, key=lambda replica: (-promised[replica], replica))
 
 
-def final_ends(order: SlotOrder, placed: Iterable[Placed], ordered: int, length: int) -> tuple[dict[int, int], int]:
+def final_ends(order: SlotOrder, placed: Iterable[PlacedRun], ordered: int, length: int) -> tuple[dict[int, int], int]:
     """The ends of the cuts in which the copy has records that can be ordered, and the length that it has then.
 
     A batch in a cut that is applied, and not ordered there, was on too few replicas to be delivered: an earlier

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 from ithaca.engines.corfu.client.links import Links
 from ithaca.engines.corfu.messages import Decide, heard_answer, said_call
-from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, Refused, SequencerCall, UnitCall
+from ithaca.engines.corfu.sequencing.calls import CallRefused, GetProjection, Known, SequencerCall, UnitCall
 from ithaca.engines.corfu.sequencing.commands import GetSession, GetSessions
 from ithaca.engines.corfu.sequencing.flows.flow import (
-    LOST,
+    NO_ANSWER,
     AskRaft,
     AskSequencer,
     AskUnit,
@@ -17,7 +17,7 @@ from ithaca.engines.corfu.sequencing.flows.flow import (
     Done,
     Effect,
     Flow,
-    Lost,
+    NoAnswer,
     Pause,
     Steps,
 )
@@ -54,10 +54,10 @@ class Driver:
                 return tuple(await asyncio.gather(*(self._ask_unit(unit, call) for unit, call in asked)))
             case AskSequencer(sequencer, call):
                 address = dict(self.knowledge.known.sequencers).get(sequencer)
-                return LOST if address is None else await _or_lost(self._ask(address, call))
+                return NO_ANSWER if address is None else await _or_no_answer(self._ask(address, call))
             case AskRaft(call):
                 message = call if isinstance(call, GetProjection | GetSession | GetSessions) else Decide(call)
-                return await _or_lost(self._links.ask_leader(message))
+                return await _or_no_answer(self._links.ask_leader(message))
             case Pause(ms):
                 await asyncio.sleep(ms / 1000)
                 return None
@@ -67,25 +67,25 @@ class Driver:
 
     async def _ask_unit(self, unit: int, call: UnitCall) -> object:
         member = self.knowledge.projection.member(unit)
-        return LOST if member is None else await _or_lost(self._answer_of(member.address, call))
+        return NO_ANSWER if member is None else await _or_no_answer(self._answer_of(member.address, call))
 
     async def _answer_of(self, address: Address, call: UnitCall) -> object:
         message, payload = said_call(call)
         try:
             received = await self._links.ask(address, message, payload)
         except StorageFull as error:
-            return Refused(str(error))
+            return CallRefused(str(error))
         return heard_answer(received.message, received.payload)
 
 
-async def _or_lost(asking: Coroutine[Any, Any, object]) -> object:
+async def _or_no_answer(asking: Coroutine[Any, Any, object]) -> object:
     """What comes of it, or for how long nothing did."""
     loop = asyncio.get_running_loop()
     begun_s = loop.time()
     try:
         return await asking
     except Unavailable as error:
-        return Lost(int((loop.time() - begun_s) * 1000), isinstance(error.__cause__, ConnectionRefusedError))
+        return NoAnswer(int((loop.time() - begun_s) * 1000), isinstance(error.__cause__, ConnectionRefusedError))
 
 
 async def first_knowledge(links: Links) -> Knowledge:

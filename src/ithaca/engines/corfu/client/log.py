@@ -25,7 +25,6 @@ from ithaca.engines.corfu.sequencing.flows.settling import settled
 from ithaca.engines.corfu.sequencing.flows.trimming import trimmed_log, trimmed_rows
 from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
 from ithaca.engines.corfu.sequencing.rows import first_position, row_of
-from ithaca.engines.corfu.sequencing.state import ANONYMOUS
 from ithaca.model.errors import (
     EmptyPosition,
     InvalidInput,
@@ -43,7 +42,7 @@ from ithaca.model.units import Duration, optional_seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
 from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.checks import check_position, check_session_name, too_late
+from ithaca.runtime.checks import check_named_session, check_position, too_late
 from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us
 from ithaca.wire.batch import Batch
@@ -115,9 +114,7 @@ class CorfuLog(ClusterConsumers, FetchingLog):
 
     async def session(self, name: str) -> CorfuSession:
         self.check()
-        check_session_name(name)
-        if name.startswith(ANONYMOUS):
-            raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
+        check_named_session(name)
         found = await self._driver.run(opened(self._driver.knowledge, name))
         if isinstance(found, Void):
             raise NamesFull(f"session {name!r} cannot be opened: {found.reason}")

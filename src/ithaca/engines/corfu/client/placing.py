@@ -6,7 +6,7 @@ from ithaca.client.appending.outgoing import numbered
 from ithaca.client.fetched import trimmed
 from ithaca.engines.corfu.client.driving import Driver
 from ithaca.engines.corfu.client.writers import NumberedWriter, opened_writer, shard_of
-from ithaca.engines.corfu.sequencing.calls import TailIs
+from ithaca.engines.corfu.sequencing.calls import TailReply
 from ithaca.engines.corfu.sequencing.entries import Entry, entry_of
 from ithaca.engines.corfu.sequencing.flows.placing import placed_at
 from ithaca.engines.corfu.sequencing.flows.settling import RowState
@@ -48,9 +48,9 @@ class Placer:
             raise self._refusal(row, found)
         return Receipt(first_position(row), batch.count, shard_of(driver, row), self._durability)
 
-    def _refusal(self, row: int, found: RowState | TailIs) -> Exception:
+    def _refusal(self, row: int, found: RowState | TailReply) -> Exception:
         position, projection = first_position(row), self._driver.knowledge.projection
-        if isinstance(found, TailIs):
+        if isinstance(found, TailReply):
             tail = first_position(found.row)
             if not projection.sequencer:
                 return InvalidInput(f"cannot write at {position}: without a sequencer only the tail, {tail}, is next")

@@ -8,7 +8,7 @@ from ithaca.engines.corfu.client.driving import Driver
 from ithaca.engines.corfu.sequencing.commands import OpenSession, SessionIs, Void
 from ithaca.engines.corfu.sequencing.entries import entry_of
 from ithaca.engines.corfu.sequencing.flows.appending import Appended, Writer, appended
-from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, NoAnswer, Pause, Steps
 from ithaca.engines.corfu.sequencing.limits import RETRY_MS, WRITERS_MAX
 from ithaca.engines.corfu.sequencing.rows import first_position
 from ithaca.engines.corfu.sequencing.state import ANONYMOUS
@@ -80,7 +80,7 @@ async def opened_writer(driver: Driver) -> NumberedWriter:
 
 def _opened_session(name: str) -> Steps[SessionIs | Void]:
     """A session of a name that nobody else uses: there is nobody to fence."""
-    while isinstance(answer := (yield AskRaft(OpenSession(name))), Lost):
+    while isinstance(answer := (yield AskRaft(OpenSession(name))), NoAnswer):
         yield Pause(RETRY_MS)
     return answer  # type: ignore[no-any-return]
 

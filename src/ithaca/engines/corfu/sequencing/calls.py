@@ -79,7 +79,7 @@ class ListMissing(Call, frozen=True, array_like=True):
     step: Annotated[int, Meta(ge=1)]
 
 
-class GetPlaced(Call, frozen=True, array_like=True):
+class GetSessionTail(Call, frozen=True, array_like=True):
     """The last batches of a session."""
 
     epoch: Natural
@@ -110,7 +110,7 @@ class TakeTrims(Call, frozen=True, array_like=True):
     is_forgetful: bool = False
 
 
-UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetPlaced | GetHighest | GetTrims | TakeTrims
+UnitCall = Write | Read | Seal | Install | TrimRows | ListMissing | GetSessionTail | GetHighest | GetTrims | TakeTrims
 
 
 class RowWritten(Answer, frozen=True, array_like=True):
@@ -158,7 +158,7 @@ class UnitInstalled(Answer, frozen=True, array_like=True):
 
 
 class OtherIdentity(Answer, frozen=True, array_like=True):
-    """This is not the unit that the projection means: it has lost its disk, or was set up anew."""
+    """This is not the unit that the projection means: it has lost its disk, or was set up again."""
 
     identity: UUID
 
@@ -173,7 +173,7 @@ class MissingRows(Answer, frozen=True, array_like=True):
     """Where to go on; the `stop` of the call when this is all."""
 
 
-class PlacedAre(Answer, frozen=True, array_like=True):
+class SessionTailReply(Answer, frozen=True, array_like=True):
     batches: tuple[PlacedBatch, ...]
     is_forgetful: bool = False
 
@@ -192,7 +192,7 @@ class TrimsAre(Answer, frozen=True, array_like=True):
     is_forgetful: bool = False
 
 
-class Refused(Answer, frozen=True, array_like=True):
+class CallRefused(Answer, frozen=True, array_like=True):
     """A bound was reached; nothing was done, and the same may work later."""
 
     reason: str
@@ -209,10 +209,10 @@ UnitAnswer = (
     | OtherIdentity
     | RowsTrimmed
     | MissingRows
-    | PlacedAre
+    | SessionTailReply
     | HighestIs
     | TrimsAre
-    | Refused
+    | CallRefused
 )
 
 # The sequencer
@@ -280,7 +280,7 @@ class SessionFence(Answer, frozen=True, array_like=True):
     """Whether there may have been one that is not remembered: then only a new epoch fences."""
 
 
-class TailIs(Answer, frozen=True, array_like=True):
+class TailReply(Answer, frozen=True, array_like=True):
     """The row that is given next."""
 
     row: RowNumber
@@ -290,7 +290,7 @@ class NotReady(Answer, frozen=True, array_like=True):
     """What precedes this epoch is not settled yet, or the bound is being raised: ask again."""
 
 
-SequencerAnswer = Tokens | SessionFence | TailIs | NotReady | EpochIs
+SequencerAnswer = Tokens | SessionFence | TailReply | NotReady | EpochIs
 
 # Raft
 

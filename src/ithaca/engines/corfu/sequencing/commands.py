@@ -66,19 +66,22 @@ class NextEpoch(msgspec.Struct, frozen=True, array_like=True, tag="next"):
     """Ranges that end at this row or before were trimmed as a whole, and need no units any more."""
 
 
-class Grant(msgspec.Struct, frozen=True, array_like=True, tag="grant"):
-    """Raise the bound of this epoch; void in another one."""
+class InEpoch(msgspec.Struct, frozen=True, array_like=True):
+    """Void in another epoch than this one."""
 
     epoch: Natural
+
+
+class Grant(InEpoch, frozen=True, array_like=True, tag="grant"):
+    """Raise the bound of the epoch."""
+
     bound: RowNumber
 
 
-class Settled(msgspec.Struct, frozen=True, array_like=True, tag="settled"):
-    """Everything below the start of this epoch's active range is settled, and its sequencer begins; void in another
-    one, and when it has begun before.
+class Settled(InEpoch, frozen=True, array_like=True, tag="settled"):
+    """Everything below the start of the epoch's active range is settled, and its sequencer begins; void, too, when it
+    has begun before.
     """
-
-    epoch: Natural
 
 
 class AddUnit(msgspec.Struct, frozen=True, array_like=True, tag="unit"):
@@ -98,10 +101,9 @@ class ExpireSession(msgspec.Struct, frozen=True, array_like=True, tag="expire"):
     name: Name
 
 
-class TrimLog(msgspec.Struct, frozen=True, array_like=True, tag="trim"):
-    """Let everything before this position go. Void in another epoch: it was below the tail of this one."""
+class TrimLog(InEpoch, frozen=True, array_like=True, tag="trim"):
+    """Let everything before this position go, which was below the tail of the epoch."""
 
-    epoch: Natural
     before: Natural
 
 

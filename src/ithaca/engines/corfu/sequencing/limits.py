@@ -36,7 +36,7 @@ PATIENCE_MS: Final = 5000
 """How long a server may be silent before it is reconfigured away, and a seal may be there before others finish it."""
 UNIT_GONE_MS: Final = 1000
 """The same where nobody listens at its address: what it takes to start a process again. A unit that is given up has to
-copy everything anew, so one that is only started again should be waited for."""
+copy everything again, so one that is only started again should be waited for."""
 SEQUENCER_GONE_MS: Final = 0
 """The same of a sequencer: it has nothing that its successor lacks, and being started again it ends the epoch, too."""
 COMMIT_TOLD_MS: Final = 2

@@ -28,7 +28,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     SequencerAnswer,
     SequencerCall,
     SessionFence,
-    TailIs,
+    TailReply,
     TakeRow,
     TakeTokens,
     Token,
@@ -198,7 +198,7 @@ class Sequencer(Generic[CallerT]):
             case Fence(_, producer, session_epoch):
                 return [Reply(caller, self._fence(producer, session_epoch))]
             case GetTail():
-                return [Reply(caller, TailIs(self.next_row))]
+                return [Reply(caller, TailReply(self.next_row))]
 
     def _give(self, caller: CallerT, wants: Iterable[Want], now_us: int) -> Sequence[SequencerEffect[CallerT]]:
         wants = tuple(wants)
@@ -209,7 +209,7 @@ class Sequencer(Generic[CallerT]):
 
     def _give_chosen(self, caller: CallerT, row: int, now_us: int) -> Sequence[SequencerEffect[CallerT]]:
         if row >= self.next_row + WRITE_AHEAD_ROWS:
-            return [Reply(caller, TailIs(self.next_row))]
+            return [Reply(caller, TailReply(self.next_row))]
         if row >= self.bound:
             return [Reply(caller, NotReady()), *self._grant_in_time(row)]
         if row >= self.next_row:

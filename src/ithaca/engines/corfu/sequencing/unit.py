@@ -12,23 +12,23 @@ from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
 from ithaca.engines.corfu.sequencing.calls import (
+    CallRefused,
     EpochIs,
     GetHighest,
-    GetPlaced,
+    GetSessionTail,
     GetTrims,
     HighestIs,
     Install,
     ListMissing,
     MissingRows,
     OtherIdentity,
-    PlacedAre,
     Read,
-    Refused,
     RowsTrimmed,
     RowTrimmed,
     RowUnwritten,
     RowWritten,
     Seal,
+    SessionTailReply,
     TakeTrims,
     TrimRows,
     TrimsAre,
@@ -236,8 +236,8 @@ class Unit(Generic[CallerT]):
                 return self._trim(caller, TrimChange(low, high, before))
             case ListMissing(_, start, stop, step):
                 return [Reply(caller, self._missing(start, stop, step))]
-            case GetPlaced(_, producer):
-                return [Reply(caller, PlacedAre(self.state.placed.of(producer), self.state.placed.is_forgetful))]
+            case GetSessionTail(_, producer):
+                return [Reply(caller, SessionTailReply(self.state.placed.of(producer), self.state.placed.is_forgetful))]
             case GetHighest():
                 return [Reply(caller, HighestIs(self.state.highest, self.state.time_us))]
 
@@ -252,7 +252,7 @@ class Unit(Generic[CallerT]):
         if row in self._held:
             return [ReplyHeld(caller, row)]
         if len(self._rows) >= UNIT_WRITES_MAX:
-            return [Reply(caller, Refused("too many writes wait for the disk"))]
+            return [Reply(caller, CallRefused("too many writes wait for the disk"))]
         self._rows[row] = self._number + 1
         return self._change(RowChange(row, entry), Reply(caller, RowWritten()))
 
@@ -282,7 +282,9 @@ class Unit(Generic[CallerT]):
         if is_done and change.before <= trims.first:
             return [Reply(caller, RowsTrimmed())]
         if change.low and trims.is_full:
-            return [Reply(caller, Refused("too many ranges of rows were trimmed: trim the log up to some position"))]
+            return [
+                Reply(caller, CallRefused("too many ranges of rows were trimmed: trim the log up to some position"))
+            ]
         self._trims.append(change)
         return self._change(change, Reply(caller, RowsTrimmed()))
 

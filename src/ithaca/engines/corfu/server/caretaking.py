@@ -1,6 +1,6 @@
 """What the leader sees to: units of the cluster's file that no projection means are enlisted, and chains made whole.
 
-A unit that was removed, or has lost its disk, begins anew under another identity: it comes back as a spare, takes the
+A unit that was removed, or has lost its disk, begins again under another identity: it comes back as a spare, takes the
 place of whoever is missing, and copies what it lacks.
 """
 

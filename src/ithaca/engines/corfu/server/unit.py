@@ -90,7 +90,7 @@ class UnitServer(LivingServer, Peer):
 
     def on_message(self, connection: Connection, received: Received) -> None:
         if self._renewing is not None:
-            raise Unavailable(f"unit {self._place.name} begins anew: try again")
+            raise Unavailable(f"unit {self._place.name} begins again: try again")
         assert self._unit is not None
         assert self._store is not None
         match received.message:
@@ -125,7 +125,7 @@ class UnitServer(LivingServer, Peer):
             return
         assert self._store is not None
         self._renewing = None
-        _log.info("unit %s was removed, and begins anew as %s", self._place.name, self._store.identity)
+        _log.info("unit %s was removed, and begins again as %s", self._place.name, self._store.identity)
         connection.answer(received, IdentityIs(self._store.identity))
 
     def on_lost(self, connection: Connection, error: IthacaError | None) -> None:

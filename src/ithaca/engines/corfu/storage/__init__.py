@@ -7,8 +7,8 @@ rows         the sorted index of rows (`row_index`): blocks of (row, LSN), each 
 sessions     the last batches of sessions, up to the last block of the index
 ```
 
-`unit_store` puts them together: read it first. `rows` and `sessions` hold nothing that the lane does not: when one of
-them is missing or damaged both are made again from there.
+`unit_store` puts them together: read it first. `stored` tells what a stopped unit holds. `rows` and `sessions` hold
+nothing that the lane does not: when one of them is missing or damaged both are made again from there.
 
 Invariants:
 

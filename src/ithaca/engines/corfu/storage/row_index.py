@@ -194,7 +194,7 @@ class RowIndex:
         offset = 0
         while offset < size:
             found = _checked_head(self._file.read(offset, _HEAD.size), offset)
-            if found is None or not self._is_whole(found):
+            if found is None or not self._is_complete(found):
                 break
             self._stored.append(found)
             offset += _bytes_of(found.length)
@@ -205,7 +205,7 @@ class RowIndex:
         self._mins = np.array([each.row_min for each in self._stored], np.int64)
         self._maxs = np.array([each.row_max for each in self._stored], np.int64)
 
-    def _is_whole(self, stored: _Stored) -> bool:
+    def _is_complete(self, stored: _Stored) -> bool:
         try:
             self._read(stored)
         except Corrupt:

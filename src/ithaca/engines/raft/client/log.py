@@ -9,9 +9,11 @@ from ithaca.client.appending.named_session import NamedSession
 from ithaca.client.asking import ask_status
 from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.deadline import Deadline
+from ithaca.client.handle_life import HandleLife, unacknowledged
 from ithaca.client.intake import Slot
 from ithaca.client.scan import AwaitedScan
 from ithaca.client.settings import ClientSettings
+from ithaca.client.trim_seen import trim_seen
 from ithaca.engines.raft.client.admin import RaftAdmin
 from ithaca.engines.raft.client.appends import Appends
 from ithaca.engines.raft.client.links import Links
@@ -22,22 +24,10 @@ from ithaca.engines.raft.client.servers import Servers
 from ithaca.engines.raft.client.session import open_session
 from ithaca.engines.raft.health import cluster_status
 from ithaca.engines.raft.messages import Behind, Found, LogIs, Read, TrimBefore
-from ithaca.model.errors import (
-    Corrupt,
-    DeadlineExceeded,
-    ForkedHandle,
-    InvalidInput,
-    IthacaError,
-    LogClosed,
-    NotWritten,
-    ProtocolError,
-    StorageError,
-    Trimmed,
-    Unavailable,
-)
+from ithaca.model.errors import Corrupt, IthacaError, NotWritten, ProtocolError, StorageError, Trimmed, Unavailable
 from ithaca.model.health import ServerStatus
 from ithaca.model.interface import ClusterStatus
-from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX, TRIM_SEEN_TIMEOUT_S
+from ithaca.model.limits import ATTEMPT_TIMEOUT_S, READ_WAIT_MS_MAX
 from ithaca.model.records import KeyFilter, Record, Start
 from ithaca.model.security.tls import TLS
 from ithaca.model.server_place import ServerPlace
@@ -45,11 +35,9 @@ from ithaca.model.units import Duration, seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message, Received
 from ithaca.protocol.members import GetMembers
-from ithaca.runtime import forks
 from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.checks import check_filter, check_position, check_range, check_session_name, check_start
+from ithaca.runtime.checks import check_filter, check_named_session, check_position, check_range, check_start
 from ithaca.runtime.machine import rng
-from ithaca.users.names import ANONYMOUS
 from ithaca.wire.batch import Batch, parse
 from ithaca.wire.positioned import PositionedBatch
 
@@ -67,21 +55,14 @@ class RaftLog(ClusterConsumers):
         self._sessions: list[NamedSession] = []
         self._first = 1
         """Positions below were trimmed, as this handle knows."""
-        self._is_closed = self._is_forked = False
-        forks.watch(self)
+        self._life = HandleLife("the cluster")
 
     @property
     def admin(self) -> RaftAdmin:
         return self._admin
 
-    def forked(self) -> None:
-        self._is_forked = True
-
     def check(self) -> None:
-        if self._is_forked:
-            raise ForkedHandle("the handle was inherited through a fork: connect again there")
-        if self._is_closed:
-            raise LogClosed("the handle was closed")
+        self._life.check()
 
     async def ask_leader(self, message: Message, timeout_s: float | None) -> Message:
         self.check()
@@ -99,9 +80,7 @@ class RaftLog(ClusterConsumers):
 
     async def session(self, name: str) -> NamedSession:
         self.check()
-        check_session_name(name)
-        if name.startswith(ANONYMOUS):
-            raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
+        check_named_session(name)
         session = await open_session(
             self.servers,
             name,
@@ -218,17 +197,8 @@ class RaftLog(ClusterConsumers):
             raise ProtocolError(f"a server answered TrimBefore with {type(answer).__name__}")
         self._first = max(self._first, answer.first)
         if answer.first > 1:
-            await asyncio.gather(*(self._trim_seen(address, answer.first) for address in self.servers.members))
-
-    async def _trim_seen(self, address: Address, first: int) -> None:
-        """Wait until a server that answers knows of the trim, so that no reader is shown what was trimmed."""
-        deadline, pauses = Deadline(TRIM_SEEN_TIMEOUT_S), Backoff()
-        while not deadline.passed:
-            try:
-                await self._ask_to_read(address, first - 1, 0)
-            except IthacaError:
-                return  # it knows, or cannot be reached, or has a trouble of its own
-            await pauses.pause(deadline)
+            last = answer.first - 1
+            await trim_seen(self.servers.members, lambda address, _: self._ask_to_read(address, last, 0))
 
     async def status(self) -> ClusterStatus:
         self.check()
@@ -241,15 +211,12 @@ class RaftLog(ClusterConsumers):
     # Ending
 
     async def close(self) -> None:
-        if self._is_closed or self._is_forked:
+        if not self._life.end():
             return
-        self._is_closed = True
         for reader in list(self.readers):
             reader.handle_closed()
         await self._appends.under_way.drained(Deadline(self.timeout_s))
-        error = DeadlineExceeded(
-            f"the handle was closed and this was not acknowledged within {self.timeout_s:.3g} s: its outcome is unknown"
-        )
+        error = unacknowledged(self.timeout_s)
         for session in self._sessions:
             await session.close(error)
         await self._appends.close(error)

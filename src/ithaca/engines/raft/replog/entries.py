@@ -189,6 +189,6 @@ def check_bytes(of: Range, batches: Sequence[Batch], seed: int) -> None:
         if not batch.belongs_to(seed):
             raise ProtocolError(f"the batch at LSN {lsn} was placed in another log")
         lsn = batch.end_lsn
-    is_whole = all(batch.kind == DATA for batch in batches)
-    if is_whole and crc32c(b"".join([batch.head for batch in batches])) != of.crc:
+    is_complete = all(batch.kind == DATA for batch in batches)
+    if is_complete and crc32c(b"".join([batch.head for batch in batches])) != of.crc:
         raise ProtocolError(f"the batches of the range at LSN {of.first_lsn} are not those that it names")

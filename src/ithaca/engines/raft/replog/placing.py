@@ -8,7 +8,7 @@ What was taken together becomes one range, proposed when the turn of the loop en
 from collections import OrderedDict, deque
 
 from ithaca.engines.raft.replog.entries import BATCHES_MAX, Control, Range, RangeBatch, range_of
-from ithaca.engines.raft.replog.sessions import Placed, Session, Sessions, is_anonymous
+from ithaca.engines.raft.replog.sessions import Session, SessionBatch, Sessions, is_anonymous
 from ithaca.engines.raft.replog.state import LogState
 from ithaca.model.limits import ORDERING_NAMED_SESSIONS_MAX, SESSION_BATCHES_MAX
 from ithaca.raft.limits import RAFT_APPEND_BYTES_MAX
@@ -47,7 +47,7 @@ class Placing:
             return False
         return self._taken_bytes + batch.total_bytes > RAFT_APPEND_BYTES_MAX or len(self._taken) >= BATCHES_MAX
 
-    def take(self, batch: Batch) -> Placed:
+    def take(self, batch: Batch) -> SessionBatch:
         """Put the batch behind all others, or say where it is if it is there already.
 
         Raises `SessionExpired`, `SessionFenced`, `SequenceGap`, and `SequenceConflict` for other records under numbers
@@ -75,7 +75,7 @@ class Placing:
         if len(self._marks) > ORDERING_NAMED_SESSIONS_MAX:
             self._marks.popitem(last=False)
 
-    def _check_same(self, name: str, repeated: Placed, batch: Batch) -> None:
+    def _check_same(self, name: str, repeated: SessionBatch, batch: Batch) -> None:
         for lsn, mark in reversed(self._marks.get(batch.producer_id, ())):
             if lsn == repeated.base_lsn:
                 if differs(mark, batch):

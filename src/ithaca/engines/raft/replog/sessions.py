@@ -20,7 +20,7 @@ from ithaca.users.names import ANONYMOUS
 _Natural = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
-class Placed(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class SessionBatch(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Where a batch of a session is."""
 
     first_seq: _Natural
@@ -39,15 +39,15 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     name: str
     epoch: _Natural
     next_seq: _Natural = 1
-    placed: tuple[Placed, ...] = ()
+    placed: tuple[SessionBatch, ...] = ()
 
     def after(self, batch: RangeBatch, base_lsn: int) -> "Session":
         """The same once this batch, which continues it, is in the log."""
-        last = Placed(batch.first_seq, batch.count, base_lsn)
+        last = SessionBatch(batch.first_seq, batch.count, base_lsn)
         placed = (*self.placed, last)[-SESSION_BATCHES_MAX:]
         return Session(self.producer_id, self.name, self.epoch, batch.first_seq + batch.count, placed)
 
-    def repeated(self, batch: RangeBatch) -> Placed | None:
+    def repeated(self, batch: RangeBatch) -> SessionBatch | None:
         """Where the batch is that this one repeats; None if it is the next one; `SessionFenced`, `SequenceGap`."""
         check_epoch(self, batch.epoch)
         if batch.epoch > self.epoch:

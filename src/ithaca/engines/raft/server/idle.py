@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from ithaca.engines.raft.replog.idle import IdleSessions
-from ithaca.engines.raft.server.leading import Leading
+from ithaca.engines.raft.server.leading import RangeLeaderService
 from ithaca.model.errors import IthacaError
 from ithaca.model.limits import SESSIONS_CHECK_S
 from ithaca.runtime.raft.ports import Waiter
@@ -15,7 +15,7 @@ _log = logging.getLogger("ithaca.raft")
 class IdleLooks:
     """What `replog.idle` says is proposed."""
 
-    def __init__(self, named_idle_s: float | None, leading: Leading) -> None:
+    def __init__(self, named_idle_s: float | None, leading: RangeLeaderService) -> None:
         self._idle = IdleSessions(named_idle_s)
         self._leading = leading
         self._task = asyncio.create_task(self._look_on())

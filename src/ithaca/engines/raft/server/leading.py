@@ -33,7 +33,7 @@ Asked = tuple[Connection, int]
 """A request: where it came from, and its correlation."""
 
 
-class Leading:
+class RangeLeaderService:
     """From an election to its end."""
 
     def __init__(self, driver: RaftDriver, machine: LogMachine, store: SharedLog, ready: Callable[[], None]) -> None:

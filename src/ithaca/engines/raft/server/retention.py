@@ -8,7 +8,7 @@ import logging
 
 from ithaca.consumers.holding import ConsumerHold
 from ithaca.engines.raft.replog.entries import TrimLog
-from ithaca.engines.raft.server.leading import Leading
+from ithaca.engines.raft.server.leading import RangeLeaderService
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.storage.shared_log import SharedLog
 from ithaca.model.errors import IthacaError
@@ -24,7 +24,9 @@ _log = logging.getLogger("ithaca.raft")
 class Retaining:
     """Looks every `RETENTION_CHECK_S`, during one term."""
 
-    def __init__(self, retention: Retention | None, machine: LogMachine, store: SharedLog, leading: Leading) -> None:
+    def __init__(
+        self, retention: Retention | None, machine: LogMachine, store: SharedLog, leading: RangeLeaderService
+    ) -> None:
         self._retention = retention
         self._machine = machine
         self._store = store

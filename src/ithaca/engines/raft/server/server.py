@@ -16,7 +16,7 @@ from ithaca.engines.raft.replog.entries import weigh
 from ithaca.engines.raft.server.cargo import RangeCargo
 from ithaca.engines.raft.server.copying import CopyPace, LaneCopier
 from ithaca.engines.raft.server.idle import IdleLooks
-from ithaca.engines.raft.server.leading import Leading
+from ithaca.engines.raft.server.leading import RangeLeaderService
 from ithaca.engines.raft.server.machine import LogMachine
 from ithaca.engines.raft.server.reading import ReadView
 from ithaca.engines.raft.server.requests import RequestPeer, Requests
@@ -54,7 +54,7 @@ class RaftServer(HostingServer):
     append_entries_max: int | None = None
     """Ranges in one append, if that is not left to the settings."""
     files_type: type[SharedLogFiles] = SharedLogFiles
-    leading_type: type[Leading] = Leading
+    leading_type: type[RangeLeaderService] = RangeLeaderService
 
     def __init__(
         self, file: ClusterFile, server: ServerId, directory: str, options: ServerOptions | None = None
@@ -72,7 +72,7 @@ class RaftServer(HostingServer):
         self._read_view: ReadView | None = None
         self._copier: LaneCopier | None = None
         self.copy_pace = CopyPace(lambda: self.host.driver.leadership)
-        self.leading: Leading | None = None
+        self.leading: RangeLeaderService | None = None
         """While this server leads."""
         self._retaining: Retaining | None = None
         self._idle_looks: IdleLooks | None = None

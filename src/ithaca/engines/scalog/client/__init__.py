@@ -17,5 +17,5 @@ sessions, the trim point) is asked of the ordering layer's leader. Everything ru
 7. Bytes are checked against the lane they claim to be of; what does not check out is asked of another replica.
 
 Reading order: `log` is the handle, `context` what its parts share; `order` (with `orderer_search`) and `replicas` are
-its ways out. Then `append`, `read` and `admin`.
+its ways out, over `links`. Then `append`, `read` and `admin`.
 """

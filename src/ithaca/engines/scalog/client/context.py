@@ -5,12 +5,12 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from ithaca.client.deadline import Deadline
+from ithaca.client.handle_life import HandleLife
 from ithaca.engines.scalog.client.links import Links
 from ithaca.engines.scalog.client.order import Order
 from ithaca.engines.scalog.client.read.reading import Reading
 from ithaca.engines.scalog.client.read.seen import SeenRanges
 from ithaca.engines.scalog.client.replicas import Replicas
-from ithaca.model.errors import ForkedHandle, LogClosed
 from ithaca.model.view import Address
 
 
@@ -24,7 +24,7 @@ class Reader(Protocol):
 class Context:
     """One handle's ways to the cluster, and whether it can be used."""
 
-    bootstrap: str
+    life: HandleLife
     links: Links
     order: Order
     replicas: Replicas
@@ -33,17 +33,10 @@ class Context:
     readers: "WeakKeyDictionary[Reader, None]"
     """In the order in which they began."""
     timeout_s: float
-    is_closed: bool = False
-    is_forked: bool = False
 
     def check(self) -> None:
         """Raise unless the handle can be used."""
-        if self.is_forked:
-            raise ForkedHandle(
-                f"the handle of the cluster at {self.bootstrap} was inherited through a fork: connect again there"
-            )
-        if self.is_closed:
-            raise LogClosed(f"the handle of the cluster at {self.bootstrap} was closed")
+        self.life.check()
 
 
 async def open_context(
@@ -62,7 +55,7 @@ async def open_context(
         raise
     replicas, seen = Replicas(links, order), SeenRanges()
     return Context(
-        bootstrap=", ".join(map(str, addresses)),
+        life=HandleLife(f"the cluster at {', '.join(map(str, addresses))}"),
         links=links,
         order=order,
         replicas=replicas,

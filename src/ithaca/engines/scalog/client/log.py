@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from ithaca.client.consuming.cluster import ClusterConsumers
 from ithaca.client.consuming.known import commits_of
 from ithaca.client.deadline import Deadline
+from ithaca.client.handle_life import unacknowledged
 from ithaca.client.intake import RecordSlot, Slot, refuse
 from ithaca.client.settings import ClientSettings
+from ithaca.client.trim_seen import trim_seen
 from ithaca.engines.scalog.client.admin.admin import AsyncClusterAdmin
 from ithaca.engines.scalog.client.admin.status import cluster_status
 from ithaca.engines.scalog.client.append.appends import Appends
@@ -21,27 +23,18 @@ from ithaca.engines.scalog.client.read.scan import AsyncScan
 from ithaca.engines.scalog.messages.reading import Read
 from ithaca.engines.scalog.ordering.entries import TrimTo
 from ithaca.engines.scalog.ordering.outcomes import RefusedEntry, TrimmedLog
-from ithaca.model.errors import DeadlineExceeded, InvalidInput, IthacaError, ProtocolError, Trimmed
+from ithaca.model.errors import InvalidInput, IthacaError, ProtocolError
 from ithaca.model.interface import ClusterStatus, ShardPolicy
 from ithaca.model.interface.shared import Consumed
-from ithaca.model.limits import PART_TTL_S, TRIM_SEEN_TIMEOUT_S
+from ithaca.model.limits import PART_TTL_S
 from ithaca.model.parts import Part, Published
 from ithaca.model.records import Buffer, KeyFilter, Keys, Receipt, Record, Start, Values
 from ithaca.model.units import Duration, optional_seconds, seconds
 from ithaca.model.view import Address
 from ithaca.protocol.codec import Message
-from ithaca.runtime import forks
-from ithaca.runtime.backoff import Backoff
-from ithaca.runtime.checks import (
-    check_filter,
-    check_position,
-    check_range,
-    check_session_name,
-    check_start,
-)
+from ithaca.runtime.checks import check_filter, check_named_session, check_position, check_range, check_start
 from ithaca.runtime.futures import within
 from ithaca.runtime.machine import wall_us
-from ithaca.users.names import ANONYMOUS
 from ithaca.wire.batch import Batch
 from ithaca.wire.build import build, checked_record
 
@@ -64,14 +57,10 @@ class AsyncClusterLog(ClusterConsumers):
         self._parts = Parts(context, self._appends, settings.compression)
         self._admin = AsyncClusterAdmin(context)
         self._sessions: list[AsyncClusterSession] = []
-        forks.watch(self)
 
     @property
     def admin(self) -> AsyncClusterAdmin:
         return self._admin
-
-    def forked(self) -> None:
-        self._context.is_forked = True
 
     def check(self) -> None:
         self._context.check()
@@ -116,9 +105,7 @@ class AsyncClusterLog(ClusterConsumers):
     async def session(self, name: str) -> AsyncClusterSession:
         context = self._context
         context.check()
-        check_session_name(name)
-        if name.startswith(ANONYMOUS):
-            raise InvalidInput(f"session {name!r} begins with {ANONYMOUS!r}, as only those do that nobody names")
+        check_named_session(name)
         opened, next_seq = await open_session(self._appends.homes, name, Deadline(context.timeout_s))
         context.check()
         session = AsyncClusterSession(
@@ -257,22 +244,13 @@ class AsyncClusterLog(ClusterConsumers):
         raise ProtocolError("an orderer did not say what became of a trim")
 
     async def _trim_seen(self, first: int) -> None:
-        """Wait until the replicas that answer know of the trim, so that no reader is shown what was trimmed."""
-        if first > 1:
-            addresses = [replica.address for shard in self._context.order.view.shards for replica in shard.replicas]
-            await asyncio.gather(*(self._replica_trimmed(address, first) for address in addresses))
+        async def read_last(address: Address, deadline: Deadline) -> None:
+            link = await self._context.links.link(address, max(deadline.left_s, 0.001))
+            await link.request(Read(first - 1), max(deadline.left_s, 0.001))
 
-    async def _replica_trimmed(self, address: Address, first: int) -> None:
-        deadline, pauses = Deadline(TRIM_SEEN_TIMEOUT_S), Backoff()
-        while not deadline.passed:
-            try:
-                link = await self._context.links.link(address, max(deadline.left_s, 0.001))
-                await link.request(Read(first - 1), max(deadline.left_s, 0.001))
-            except Trimmed:
-                return
-            except IthacaError:
-                return  # it cannot be reached, or has a trouble of its own: it learns of the trim before it serves
-            await pauses.pause(deadline)
+        if first > 1:
+            shards = self._context.order.view.shards
+            await trim_seen([replica.address for shard in shards for replica in shard.replicas], read_last)
 
     async def status(self) -> ClusterStatus:
         self._context.check()
@@ -282,18 +260,14 @@ class AsyncClusterLog(ClusterConsumers):
 
     async def close(self) -> None:
         context = self._context
-        if context.is_closed or context.is_forked:
+        if not context.life.end():
             return
-        context.is_closed = True
         for reader in list(context.readers):
             reader.handle_closed()
         deadline = Deadline(context.timeout_s)
         await self._parts.close()
         await self._appends.under_way.drained(deadline)
-        error = DeadlineExceeded(
-            f"the handle was closed and this was not acknowledged within {context.timeout_s:.3g} s: its outcome is "
-            "unknown"
-        )
+        error = unacknowledged(context.timeout_s)
         await self._appends.close(error, deadline)
         for session in self._sessions:
             await session.close(error)

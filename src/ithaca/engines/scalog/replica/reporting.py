@@ -222,10 +222,10 @@ class Reporting:
         while self._uncovered and self._is_covered(self._uncovered[0]):
             self._uncovered.popleft()
         if len(self._uncovered) < REPORTS_OUTSTANDING_MAX and any(lane.durable > lane.reported for lane in self._told):
-            self._send(now_us, is_whole=False)
+            self._send(now_us, is_complete=False)
         elif self._runs.cut - self._runs_cut >= RUNS_SYNC_CUTS // 2 and self._runs_cut < self._runs.cut_with_runs:
             # The ordering layer keeps cuts until it hears that their runs are safe, and not too many of them.
-            self._send(now_us, is_whole=False)
+            self._send(now_us, is_complete=False)
         elif not self._holds_more():
             self._repeat.clear()
 
@@ -249,7 +249,7 @@ class Reporting:
             else:
                 self._repeat_parts.clear()
 
-    def _send(self, now_us: int, *, is_whole: bool = True) -> None:
+    def _send(self, now_us: int, *, is_complete: bool = True) -> None:
         """Report everything; of what does not fit into one message only what has grown, unless it is to be whole.
 
         The leader puts reports together, so one may come in pieces. Only a learner has so many lanes; and there is no
@@ -267,7 +267,7 @@ class Reporting:
         added = tuple((lane.lane, lane.durable) for lane in self._told if lane.durable > lane.reported)
         lanes_max = REPORT_LANES_MAX if self._is_learner else max(1, len(lengths))
         pieces = max(1, -(-len(lengths) // lanes_max))
-        if pieces > 1 and not is_whole:
+        if pieces > 1 and not is_complete:
             lengths = added
         for lane in self._told:
             lane.reported = max(lane.reported, lane.durable)

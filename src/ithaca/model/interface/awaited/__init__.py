@@ -1,4 +1,5 @@
-"""The public interface, asynchronous: the source of the synchronous one. `log` first, then `records` and the others.
+"""The public interface, asynchronous: the source of the synchronous one. `log` first, then `records`, `parts` (prepared
+appends), `consumers`, `speculation` and `admin`.
 
 Same names, same parameters. What may wait is a coroutine. `read_range` and `subscribe` are plain calls that
 give asynchronous iterators: arguments of a wrong kind are refused by the call, whereas the start, the tail

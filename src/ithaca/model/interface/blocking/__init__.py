@@ -1,1 +1,1 @@
-"""The public interface, synchronous: `log`, `records`, `parts`, `admin`, generated from `interface.awaited`."""
+"""The public interface, synchronous: generated from `interface.awaited`, which lists the modules."""

@@ -6,8 +6,7 @@ from ithaca.engines.belfast.messages import DiskIs, LaneCopied, LaneReportIs, Pr
 from ithaca.engines.belfast.server.orderer.leading import SlotLeaderService
 from ithaca.engines.belfast.server.orderer.streams import SlotStreams
 from ithaca.engines.belfast.speculation.takeover import Copied, Promised
-from ithaca.engines.scalog.messages.reporting import BootIsKnown, Join
-from ithaca.engines.scalog.ordering.decisions.joins import boot_problem
+from ithaca.engines.scalog.messages.reporting import Join
 from ithaca.engines.scalog.server.orderer.aggregators import Aggregators
 from ithaca.engines.scalog.server.orderer.answers import Answers
 from ithaca.engines.scalog.server.orderer.joins import JoinRequests
@@ -16,7 +15,6 @@ from ithaca.model.positions import LaneId
 from ithaca.model.view import Replica
 from ithaca.protocol.codec import Received
 from ithaca.runtime.connection import Connection
-from ithaca.runtime.machine import wall_us
 
 
 class SlotJoinRequests(JoinRequests):
@@ -71,14 +69,8 @@ class SlotJoinRequests(JoinRequests):
 
     def _join_replica(self, connection: Connection, request: Received, message: Join, replica: Replica) -> None:
         """No entry tells here that this server leads, so that is asked of the others first."""
-        if message.boot < replica.boot:
-            connection.answer(request, BootIsKnown(replica.boot))
-            return
-        problem = boot_problem(replica, message.boot, max(self._answers.state.time_us, wall_us()))
-        if problem is not None:
-            self._answers.fail(connection, request, problem)
-            return
-        self._answers.read(connection, request, lambda _: self._let_in(connection, request, message))
+        if self._takes_boot(connection, request, message, replica):
+            self._answers.read(connection, request, lambda _: self._let_in(connection, request, message))
 
     def _let_in(self, connection: Connection, request: Received, message: Join) -> None:
         replica = self._member(message)

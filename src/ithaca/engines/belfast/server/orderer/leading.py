@@ -94,12 +94,12 @@ class SlotLeaderService(LeaderService):
     def went(self, shard: int, replica: int) -> None:
         self._here.pop((shard, replica), None)
         if self._slots is not None:
-            self._slots.keeper.went(shard, replica)
+            self._slots.supervisor.went(shard, replica)
             self.propose()
 
     def must_start_again(self, shard: int, replica: int, boot: int) -> bool:
         """Whether only a new start of this replica can have a lane."""
-        return self._slots is not None and self._slots.keeper.must_start_again(shard, replica, boot)
+        return self._slots is not None and self._slots.supervisor.must_start_again(shard, replica, boot)
 
     def speculators_are(self, count: int) -> None:
         """So many clients follow the order of slots here."""
@@ -122,7 +122,7 @@ class SlotLeaderService(LeaderService):
         if self._slots is not None:
             silent = self.silent()
             here = {(shard, replica) for shard, replicas in silent.items() for replica in replicas}
-            self._slots.keeper.are_silent(here & self._here.keys())
+            self._slots.supervisor.are_silent(here & self._here.keys())
             self.propose()
 
     def lane_reported(self, report: LaneReport) -> None:

@@ -15,7 +15,7 @@ from ithaca.engines.belfast.messages import (
     PromiseIs,
     SlotsAre,
 )
-from ithaca.engines.belfast.speculation.places import Placed
+from ithaca.engines.belfast.speculation.places import PlacedRun
 from ithaca.engines.belfast.speculation.reports import Ack, LaneReport
 from ithaca.engines.scalog.messages.reporting import Join, Joined
 from ithaca.engines.scalog.server.replica.copies import Copies, Taker, Wanted
@@ -63,7 +63,7 @@ class SlotOrderLink(OrderLink):
         if self._joined and self._connection is not None:
             self._connection.send(PromiseIs(lane, ack))
 
-    def copied(self, lane: LaneId, ack: Ack, placed: tuple[Placed, ...]) -> None:
+    def copied(self, lane: LaneId, ack: Ack, placed: tuple[PlacedRun, ...]) -> None:
         if self._joined and self._connection is not None:
             self._connection.send(LaneCopied(lane, ack, placed))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ithaca.engines.belfast.speculation.places import Placed, Places
+from ithaca.engines.belfast.speculation.places import PlacedRun, Places
 from ithaca.engines.scalog.replica.events import Held
 from ithaca.engines.scalog.storage.lane_store import LaneStore
 from ithaca.model.errors import Fenced, StorageError
@@ -83,12 +83,12 @@ class PromisesFile:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-def stored_places(store: LaneStore, held: Mapping[LaneId, Held]) -> dict[LaneId, tuple[Placed, ...]]:
+def stored_places(store: LaneStore, held: Mapping[LaneId, Held]) -> dict[LaneId, tuple[PlacedRun, ...]]:
     """Where the batches of each lane are placed behind those whose positions are known."""
     return {lane: _places_of(store, lane, found) for lane, found in held.items() if found.runs_end < found.length}
 
 
-def _places_of(store: LaneStore, lane: LaneId, found: Held) -> tuple[Placed, ...]:
+def _places_of(store: LaneStore, lane: LaneId, found: Held) -> tuple[PlacedRun, ...]:
     stored = store.lanes[lane].lane
     cursor = Cursor(stored, max(found.runs_end, stored.trim_lsn), with_places=True)
     places = Places()

@@ -6,7 +6,7 @@ a server that is started again in the same epoch has forgotten which rows it gav
 
 from ithaca.engines.corfu.sequencing.calls import ListMissing, MissingRows
 from ithaca.engines.corfu.sequencing.commands import GetSessions, SessionsAre, Settled, Void
-from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, NoAnswer, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import installed, reconfigured
 from ithaca.engines.corfu.sequencing.flows.settling import settled
@@ -27,9 +27,9 @@ def begun(knowledge: Knowledge, number: int) -> Steps[Began | None]:
         return None
     if not (yield from _settled_below(knowledge, projection)):
         return None
-    while isinstance(decided := (yield AskRaft(Settled(projection.epoch))), Lost):
+    while isinstance(decided := (yield AskRaft(Settled(projection.epoch))), NoAnswer):
         yield Pause(RETRY_MS)
-    while isinstance(sessions := (yield AskRaft(GetSessions())), Lost):
+    while isinstance(sessions := (yield AskRaft(GetSessions())), NoAnswer):
         yield Pause(RETRY_MS)
     if isinstance(decided, Void):
         knowledge.learn(decided.known)
@@ -50,7 +50,7 @@ def begun_without(knowledge: Knowledge, projection: Projection) -> Steps[bool]:
         return True
     if not (yield from _settled_below(knowledge, projection)):
         return False
-    while isinstance(decided := (yield AskRaft(Settled(projection.epoch))), Lost):
+    while isinstance(decided := (yield AskRaft(Settled(projection.epoch))), NoAnswer):
         yield Pause(RETRY_MS)
     knowledge.learn(decided.known if isinstance(decided, Void) else decided)
     return knowledge.epoch == projection.epoch

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ithaca.engines.corfu.sequencing.calls import GetHighest, HighestIs, Known
 from ithaca.engines.corfu.sequencing.commands import GetSession, Grant, SessionsAre, Void
 from ithaca.engines.corfu.sequencing.flows.beginning import begun_without
-from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, NoAnswer, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, Reached, asked
 from ithaca.engines.corfu.sequencing.limits import GRANT_ROWS, RETRY_MS
 from ithaca.engines.corfu.sequencing.projection import Projection
@@ -38,7 +38,7 @@ def free_row(knowledge: Knowledge, projection: Projection) -> Steps[FreeRow | No
     row = reached.row + 1
     if row >= knowledge.known.bound:
         outcome = yield AskRaft(Grant(projection.epoch, row + GRANT_ROWS))
-        if isinstance(outcome, Lost):
+        if isinstance(outcome, NoAnswer):
             yield Pause(RETRY_MS)
         knowledge.learn(outcome.known if isinstance(outcome, Void) else outcome)
         if knowledge.epoch != projection.epoch or not isinstance(outcome, Known):
@@ -66,7 +66,7 @@ def is_fenced(producer: int, session_epoch: int) -> Steps[bool]:
     Whoever opens a session again in an epoch without a sequencer ends that epoch: so this answer holds for as long as
     anything can be written under it.
     """
-    while isinstance(answer := (yield AskRaft(GetSession(producer))), Lost):
+    while isinstance(answer := (yield AskRaft(GetSession(producer))), NoAnswer):
         yield Pause(RETRY_MS)
     assert isinstance(answer, SessionsAre)
     return any(epoch > session_epoch for _, epoch in answer.fences)

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class AskUnit:
-    """Wants the answer of a unit, or `Lost`."""
+    """Wants the answer of a unit, or `NoAnswer`."""
 
     unit: int
     call: UnitCall
@@ -20,7 +20,7 @@ class AskUnit:
 
 @dataclass(frozen=True, slots=True)
 class AskUnits:
-    """Wants the answers of several at once: a tuple in this order, with `Lost` for those that do not answer in time."""
+    """Wants the answers of several at once: a tuple in this order, with `NoAnswer` for those that are late."""
 
     asked: tuple[tuple[int, UnitCall], ...]
 
@@ -53,7 +53,7 @@ class Done(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class NoAnswer:
     """No answer: whoever was asked may have done it or not."""
 
     ms: int = 0
@@ -62,7 +62,7 @@ class Lost:
     """Whether nobody listens there: no process does, at the moment."""
 
 
-LOST: Final = Lost()
+NO_ANSWER: Final = NoAnswer()
 
 Effect = AskUnit | AskUnits | AskSequencer | AskRaft | Pause
 Steps = Generator[Effect, Any, T]

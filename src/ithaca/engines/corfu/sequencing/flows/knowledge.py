@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ithaca.engines.corfu.sequencing.calls import (
+    CallRefused,
     EpochIs,
     GetProjection,
     Install,
     Known,
     NotReady,
     OtherIdentity,
-    Refused,
     RowHolds,
     RowTrimmed,
     SequencerAnswer,
@@ -22,7 +22,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     UnitAnswer,
     UnitCall,
 )
-from ithaca.engines.corfu.sequencing.flows.flow import LOST, AskRaft, AskSequencer, AskUnit, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import NO_ANSWER, AskRaft, AskSequencer, AskUnit, NoAnswer, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.patience import Patience
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.limits import PATIENCE_MS, RETRY_MS, SEQUENCER_GONE_MS, UNIT_GONE_MS
@@ -87,7 +87,7 @@ class Knowledge:
 
 def fetched(knowledge: Knowledge) -> Steps[None]:
     """Learn what Raft says now."""
-    while isinstance(answer := (yield AskRaft(GetProjection())), Lost):
+    while isinstance(answer := (yield AskRaft(GetProjection())), NoAnswer):
         yield Pause(RETRY_MS)
     knowledge.learn(answer)
 
@@ -105,7 +105,7 @@ def followed(knowledge: Knowledge, projection: Projection) -> Steps[None]:
         yield from fetched(knowledge)
         if knowledge.epoch > projection.epoch:
             return
-        pause = patience.pause(LOST)
+        pause = patience.pause(NO_ANSWER)
         if patience.is_over:
             yield from reconfigured(knowledge, projection)
         if knowledge.epoch == projection.epoch:
@@ -127,15 +127,15 @@ def asked(knowledge: Knowledge, projection: Projection, unit: int, call: UnitCal
             case EpochIs():
                 yield from followed(knowledge, projection)
                 continue
-            case Refused():
+            case CallRefused():
                 yield Pause(RETRY_MS)
                 yield from fetched(knowledge)  # perhaps it is no longer this unit that is needed
                 continue
-        if not isinstance(answer, Lost | OtherIdentity):
+        if not isinstance(answer, NoAnswer | OtherIdentity):
             knowledge.saw(answer)
             return answer  # type: ignore[no-any-return]
         # One that has lost its disk does not come back: nothing is waited for.
-        pause = patience.pause(answer if isinstance(answer, Lost) else Lost(knowledge.patience_ms))
+        pause = patience.pause(answer if isinstance(answer, NoAnswer) else NoAnswer(knowledge.patience_ms))
         if patience.is_over:
             yield from reconfigured(knowledge, projection, without=frozenset({unit}))
         if knowledge.epoch == projection.epoch:  # else there is nothing to wait for any more
@@ -156,8 +156,8 @@ def asked_sequencer(knowledge: Knowledge, projection: Projection, call: Sequence
             case EpochIs() | NotReady():
                 patience = Patience(knowledge.patience_ms, SEQUENCER_GONE_MS)  # it is there, and settles what precedes
                 pause = Pause(RETRY_MS)
-            case Lost() as lost:
-                pause = patience.pause(lost)
+            case NoAnswer() as unanswered:
+                pause = patience.pause(unanswered)
             case _:
                 return answer  # type: ignore[no-any-return]
         if patience.is_over:

@@ -8,11 +8,11 @@ a session again ends the epoch: older handles look whether they are fenced befor
 
 from dataclasses import dataclass
 
-from ithaca.engines.corfu.sequencing.calls import Fence, GetPlaced, PlacedAre, SessionFence
+from ithaca.engines.corfu.sequencing.calls import Fence, GetSessionTail, SessionFence, SessionTailReply
 from ithaca.engines.corfu.sequencing.commands import OpenSession, SessionIs, Void
 from ithaca.engines.corfu.sequencing.flows.appending import Writer
 from ithaca.engines.corfu.sequencing.flows.beginning import begun_without
-from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, NoAnswer, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, asked_sequencer, holds
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.flows.settling import settled
@@ -39,7 +39,7 @@ class OpenedSession:
 
 def opened(knowledge: Knowledge, name: str) -> Steps[OpenedSession | Void]:
     """A new handle of the session; `Void` when there is no room for another one."""
-    while isinstance(answer := (yield AskRaft(OpenSession(name))), Lost):
+    while isinstance(answer := (yield AskRaft(OpenSession(name))), NoAnswer):
         yield Pause(RETRY_MS)
     if isinstance(answer, Void):
         return answer
@@ -85,10 +85,10 @@ def _placed(knowledge: Knowledge, projection: Projection, writer: Writer) -> Ste
     found: set[PlacedBatch] = set()
     is_forgetful = False
     for unit in sorted({chain[-1] for chain in projection.chains()}):
-        answer = yield from asked(knowledge, projection, unit, GetPlaced(projection.epoch, writer.producer))
+        answer = yield from asked(knowledge, projection, unit, GetSessionTail(projection.epoch, writer.producer))
         if answer is None:
             return None
-        assert isinstance(answer, PlacedAre)
+        assert isinstance(answer, SessionTailReply)
         found.update(answer.batches)
         is_forgetful = is_forgetful or answer.is_forgetful
     placed = tuple(sorted(found, key=lambda batch: batch.row)[-SESSION_BATCHES_MAX:])

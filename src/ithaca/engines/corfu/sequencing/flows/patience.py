@@ -1,6 +1,6 @@
 """How long somebody is waited for before the epoch is ended without it."""
 
-from ithaca.engines.corfu.sequencing.flows.flow import Lost, Pause
+from ithaca.engines.corfu.sequencing.flows.flow import NoAnswer, Pause
 from ithaca.engines.corfu.sequencing.limits import RETRY_MS, RETRY_MS_MAX
 
 
@@ -21,13 +21,13 @@ class Patience:
     def is_over(self) -> bool:
         return self._silent_ms <= 0 or (self._is_gone and self._gone_ms <= 0)
 
-    def pause(self, lost: Lost) -> Pause:
+    def pause(self, unanswered: NoAnswer) -> Pause:
         """What to do next after this came of asking."""
         pause = Pause(self._pause_ms)
-        spent_ms = lost.ms + self._pause_ms
+        spent_ms = unanswered.ms + self._pause_ms
         self._silent_ms -= spent_ms
-        self._is_gone = lost.is_refused
-        if lost.is_refused:
+        self._is_gone = unanswered.is_refused
+        if unanswered.is_refused:
             self._gone_ms -= spent_ms
         self._pause_ms = min(2 * self._pause_ms, RETRY_MS_MAX)
         return pause

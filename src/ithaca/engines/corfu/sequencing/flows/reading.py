@@ -6,7 +6,15 @@ is there counts only if the epoch still holds afterwards, as Raft says: a unit t
 successors have. That replaces the paper's leases; the same goes for the sequencer's tail.
 """
 
-from ithaca.engines.corfu.sequencing.calls import GetTail, Read, RowHolds, RowTrimmed, RowUnwritten, TailIs, UnitAnswer
+from ithaca.engines.corfu.sequencing.calls import (
+    GetTail,
+    Read,
+    RowHolds,
+    RowTrimmed,
+    RowUnwritten,
+    TailReply,
+    UnitAnswer,
+)
 from ithaca.engines.corfu.sequencing.flows.contending import highest
 from ithaca.engines.corfu.sequencing.flows.flow import AskUnit, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, asked_sequencer, holds
@@ -68,7 +76,7 @@ def tail(knowledge: Knowledge, taken: int | None = None) -> Steps[int]:
             return projection.start
         if projection.sequencer:
             answer = yield from asked_sequencer(knowledge, projection, GetTail(projection.epoch))
-            row = answer.row if isinstance(answer, TailIs) else None
+            row = answer.row if isinstance(answer, TailReply) else None
         else:
             reached = yield from highest(knowledge, projection)
             row = None if reached is None else reached.row + 1

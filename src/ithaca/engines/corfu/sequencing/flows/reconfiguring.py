@@ -19,7 +19,7 @@ from ithaca.engines.corfu.sequencing.calls import (
     UnitSealed,
 )
 from ithaca.engines.corfu.sequencing.commands import Joined, NextEpoch, Void
-from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskUnit, AskUnits, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, AskUnit, AskUnits, NoAnswer, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.patience import Patience
 from ithaca.engines.corfu.sequencing.limits import GRANT_ROWS, RETRY_MS, UNIT_GONE_MS
 from ithaca.engines.corfu.sequencing.projection import Chain, Projection
@@ -70,7 +70,7 @@ def reconfigured(
     else:
         decided = yield AskRaft(GetProjection())  # perhaps somebody else was quicker
         reason = "there is a chain of units none of which answers"
-    if isinstance(decided, Lost):
+    if isinstance(decided, NoAnswer):
         yield Pause(RETRY_MS)
         decided = yield AskRaft(GetProjection())
     knowledge.learn(decided)
@@ -98,8 +98,8 @@ def _sealed(projection: Projection, without: frozenset[int]) -> Steps[dict[int, 
         for unit, answer in answers.items():
             if isinstance(answer, UnitSealed) and answer.epoch == projection.epoch:
                 sealed[unit] = answer
-        refused = [unit for unit, answer in answers.items() if isinstance(answer, Lost) and answer.is_refused]
-        pause = patience.pause(Lost(is_refused=True))
+        refused = [unit for unit, answer in answers.items() if isinstance(answer, NoAnswer) and answer.is_refused]
+        pause = patience.pause(NoAnswer(is_refused=True))
         if not refused or patience.is_over:
             return sealed
         left = {unit: left[unit] for unit in refused}

@@ -5,13 +5,13 @@
 from typing import Literal
 
 from ithaca.engines.corfu.sequencing.calls import (
-    GetPlaced,
-    PlacedAre,
+    GetSessionTail,
     Read,
     RowHolds,
     RowTrimmed,
     RowUnwritten,
     RowWritten,
+    SessionTailReply,
     UnitAnswer,
     Write,
 )
@@ -58,12 +58,12 @@ def _remembered(knowledge: Knowledge, projection: Projection, row: int, own: Ent
     None once there is a later epoch.
     """
     assert own.stamp is not None
-    call = GetPlaced(projection.epoch, own.stamp.producer)
+    call = GetSessionTail(projection.epoch, own.stamp.producer)
     for unit in sorted({chain[-1] for chain in projection.chains()}):
         answer = yield from asked(knowledge, projection, unit, call)
         if answer is None:
             return None
-        assert isinstance(answer, PlacedAre)
+        assert isinstance(answer, SessionTailReply)
         if any(batch.row == row and batch.first_seq == own.stamp.first_seq for batch in answer.batches):
             return own
     return "trimmed"

@@ -2,7 +2,7 @@
 
 from ithaca.engines.corfu.sequencing.calls import Known, TrimRows
 from ithaca.engines.corfu.sequencing.commands import TrimLog, Void
-from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, Lost, Pause, Steps
+from ithaca.engines.corfu.sequencing.flows.flow import AskRaft, NoAnswer, Pause, Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import Knowledge, asked, holds
 from ithaca.engines.corfu.sequencing.flows.reading import tail
 from ithaca.engines.corfu.sequencing.limits import RETRY_MS
@@ -16,7 +16,7 @@ def trimmed_log(knowledge: Knowledge, before: int) -> Steps[int]:
         if before > end:
             return end
         answer = yield AskRaft(TrimLog(knowledge.epoch, before))
-        if isinstance(answer, Lost):
+        if isinstance(answer, NoAnswer):
             yield Pause(RETRY_MS)
         elif isinstance(answer, Void):
             knowledge.learn(answer.known)

@@ -195,7 +195,7 @@ class AsyncClusterRecords(BegunRecords[_Merged]):
         assert self._ahead is not None
         merge = self._ahead.source.merge
         is_first = True
-        while not self._closed and not self._context.is_closed and (is_first or merge.wanted_view):
+        while not self._closed and not self._context.life.is_closed and (is_first or merge.wanted_view):
             is_first = False
             deadline = Deadline(self._context.timeout_s)
             try:

@@ -28,17 +28,18 @@ class PartOpened(msgspec.Struct, frozen=True, array_like=True, tag="part-opened"
     part: StagedPart
 
 
-class PartSealed(msgspec.Struct, frozen=True, array_like=True, tag="part-sealed"):
+class _OfPart(msgspec.Struct, frozen=True, array_like=True):
+    lane: LaneId
+
+
+class PartSealed(_OfPart, frozen=True, array_like=True, tag="part-sealed"):
     """The part is durable, with this length: every holder cuts its copy to it, or fetches the rest from a peer."""
 
-    lane: LaneId
     length: int
 
 
-class PartDropped(msgspec.Struct, frozen=True, array_like=True, tag="part-dropped"):
+class PartDropped(_OfPart, frozen=True, array_like=True, tag="part-dropped"):
     """The part is never published: nobody need keep it."""
-
-    lane: LaneId
 
 
 class PartsPublished(msgspec.Struct, frozen=True, array_like=True, tag="parts-published"):

@@ -63,13 +63,18 @@ class JoinRequests:
         else:
             self._answers.fail(connection, request, replica)
 
-    def _join_replica(self, connection: Connection, request: Received, message: Join, replica: Replica) -> None:
+    def _takes_boot(self, connection: Connection, request: Received, message: Join, replica: Replica) -> bool:
+        """Whether it may join by the boot that it says; it is told if not."""
         if message.boot < replica.boot:
             connection.answer(request, BootIsKnown(replica.boot))
-            return
+            return False
         problem = boot_problem(replica, message.boot, max(self._answers.state.time_us, wall_us()))
         if problem is not None:
             self._answers.fail(connection, request, problem)
+        return problem is None
+
+    def _join_replica(self, connection: Connection, request: Received, message: Join, replica: Replica) -> None:
+        if not self._takes_boot(connection, request, message, replica):
             return
         if self._is_placed_elsewhere(connection, request, message):
             return

@@ -130,7 +130,7 @@ class OrderLink:
                 self._watch.waits()
 
     def rejoin(self, reason: str) -> None:
-        """Join anew where it is joined now.
+        """Join again where it is joined now.
 
         To ask other orderers first would take several round trips, in which nothing is heard of this replica.
         """
