@@ -5,8 +5,9 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from ithaca.engines.corfu.client.links import Links
+from ithaca.engines.corfu.client.tokens import TokenRequests
 from ithaca.engines.corfu.messages import Decide, heard_answer, said_call
-from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, Refused, SequencerCall, UnitCall
+from ithaca.engines.corfu.sequencing.calls import GetProjection, Known, Refused, SequencerCall, TakeTokens, UnitCall
 from ithaca.engines.corfu.sequencing.commands import GetSession, GetSessions
 from ithaca.engines.corfu.sequencing.flows.flow import (
     LOST,
@@ -35,6 +36,7 @@ class Driver:
     def __init__(self, links: Links, knowledge: Knowledge) -> None:
         self.knowledge = knowledge
         self._links = links
+        self._tokens = TokenRequests(self._ask)
 
     async def run(self, steps: Steps[T]) -> T:
         """The result of a flow."""
@@ -54,7 +56,11 @@ class Driver:
                 return tuple(await asyncio.gather(*(self._ask_unit(unit, call) for unit, call in asked)))
             case AskSequencer(sequencer, call):
                 address = dict(self.knowledge.known.sequencers).get(sequencer)
-                return LOST if address is None else await _or_lost(self._ask(address, call))
+                if address is None:
+                    return LOST
+                if isinstance(call, TakeTokens):
+                    return await _or_lost(self._tokens.take(address, call))
+                return await _or_lost(self._ask(address, call))
             case AskRaft(call):
                 message = call if isinstance(call, GetProjection | GetSession | GetSessions) else Decide(call)
                 return await _or_lost(self._links.ask_leader(message))
