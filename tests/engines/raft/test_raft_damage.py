@@ -90,19 +90,23 @@ def test_a_record_that_is_damaged_at_one_server_is_read_at_another_and_the_serve
         assert f"ithaca orderer replace {follower[-1]}" in problem
 
 
-def test_a_damaged_server_is_replaced_by_one_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [lose_tail, rot_raft_log])
+def test_a_damaged_server_is_replaced_by_one_command(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     shape = Shape(1, 1, 3, engine="raft")
     with temporary_cluster(tmp_path / "data", shape, lambda text: None) as cluster:
         here: list[str | Path] = ["--dir", cluster.directory]
         with ithaca.connect(cluster.bootstrap, timeout=60) as log:
             log.append(b"first")
+            log.append(b"last")
+            lane = segment_of(cluster.directory / "orderer-2")
+            eventually(lambda: b"last" in lane.read_bytes(), "the server has it")
             pid = next(child.pid for child in cluster.state().children if child.name == "orderer-2")
             assert pid is not None
-            rot_raft_log(cluster.directory / "orderer-2")
+            damage(cluster.directory / "orderer-2")
             os.kill(pid, signal.SIGKILL)
             eventually(lambda: not log.status().healthy, "it does not come back")
             assert b"there is no orderer 9" in command("orderer", "replace", "9", *here, status=1).stderr
             assert b"orderer 4 has taken the place of 2" in command("orderer", "replace", "2", *here).stdout
-            log.append(b"last")
+            log.append(b"more")
             assert [each.orderer for each in log.admin.orderers() if each.votes] == [1, 3, 4]
             assert log.status().healthy

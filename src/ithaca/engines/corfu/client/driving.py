@@ -5,8 +5,16 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from ithaca.engines.corfu.client.links import Links
+from ithaca.engines.corfu.client.tokens import TokenRequests
 from ithaca.engines.corfu.messages import Decide, heard_answer, said_call
-from ithaca.engines.corfu.sequencing.calls import CallRefused, GetProjection, Known, SequencerCall, UnitCall
+from ithaca.engines.corfu.sequencing.calls import (
+    CallRefused,
+    GetProjection,
+    Known,
+    SequencerCall,
+    TakeTokens,
+    UnitCall,
+)
 from ithaca.engines.corfu.sequencing.commands import GetSession, GetSessions
 from ithaca.engines.corfu.sequencing.flows.flow import (
     NO_ANSWER,
@@ -35,6 +43,7 @@ class Driver:
     def __init__(self, links: Links, knowledge: Knowledge) -> None:
         self.knowledge = knowledge
         self._links = links
+        self._tokens = TokenRequests(self._ask)
 
     async def run(self, steps: Steps[T]) -> T:
         """The result of a flow."""
@@ -54,7 +63,11 @@ class Driver:
                 return tuple(await asyncio.gather(*(self._ask_unit(unit, call) for unit, call in asked)))
             case AskSequencer(sequencer, call):
                 address = dict(self.knowledge.known.sequencers).get(sequencer)
-                return NO_ANSWER if address is None else await _or_no_answer(self._ask(address, call))
+                if address is None:
+                    return NO_ANSWER
+                if isinstance(call, TakeTokens):
+                    return await _or_no_answer(self._tokens.take(address, call))
+                return await _or_no_answer(self._ask(address, call))
             case AskRaft(call):
                 message = call if isinstance(call, GetProjection | GetSession | GetSessions) else Decide(call)
                 return await _or_no_answer(self._links.ask_leader(message))
