@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ithaca.bench.measure import Budget, Progress, Sample, in_threads, interleave, repeat
-from ithaca.bench.objects.engines import Lineup, Samples, on_engines, report_of
-from ithaca.bench.objects.mirrors import Reading, measured_mirrors
+from ithaca.bench.objects.engines import Lineup, on_engines, report_of
+from ithaca.bench.objects.mirrors import Mirrors, Reading, measured_mirrors
 from ithaca.bench.objects.place import Target, measured_logs
 from ithaca.bench.place import SEED, payload, surroundings, workspace
 from ithaca.cluster.temporary import Shape
@@ -52,14 +52,15 @@ def run_store(parent: Path, settings: StoreSettings, progress: Progress) -> dict
         setting = asdict(settings) | surroundings(directory)
         targets = stack.enter_context(measured_logs(directory, settings.cluster, settings.engines, progress))
         lineup = on_engines(targets, partial(_of_one, stack, settings))
-        samples: Samples = {}
-        peers = lineup.peers
+        mirrors = Mirrors({}, {}, {})
         if settings.mirrors:  # first, while nothing but the keys is there to be played
             reading = Reading(settings.names(), settings.record_bytes, settings.seconds)
-            samples, of_mirrors = measured_mirrors(targets, NAME, reading, settings.mirrors, settings.rounds, progress)
-            peers = of_mirrors | peers
-        samples |= interleave(lineup.contenders, settings.rounds, progress)
-    return report_of("store", samples, peers, settings.engines, setting)
+            mirrors = measured_mirrors(targets, NAME, reading, settings.mirrors, settings.rounds, progress)
+        samples = mirrors.samples | interleave(lineup.contenders, settings.rounds, progress)
+    report = report_of("store", samples, mirrors.peers | lineup.peers, settings.engines, setting)
+    for name, cpu_us in mirrors.cpu_us.items():
+        report["contenders"][name]["cpu_us_per_record"] = cpu_us
+    return report
 
 
 def _of_one(stack: ExitStack, settings: StoreSettings, target: Target) -> Lineup:

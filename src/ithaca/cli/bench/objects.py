@@ -81,7 +81,10 @@ class Run:
 
 
 def _print_rest(report: dict[str, Any]) -> None:
-    """Engines beside each other, and what replicas hold."""
+    """Processor time, engines beside each other, and what replicas hold."""
+    for name, figures in report["contenders"].items():
+        if "cpu_us_per_record" in figures:
+            print(f"{name}: {figures['cpu_us_per_record']:.2f} µs of processor time for each")
     if "engines" in report:
         from rich.console import Console
 
