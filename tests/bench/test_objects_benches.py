@@ -76,23 +76,18 @@ def test_engines_are_beside_each_other(tmp_path: Path) -> None:
     assert (tmp_path / "smr.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_versions_of_an_engine_without_shards_are_measured_once(tmp_path: Path) -> None:
+def test_versions_are_compared_with_plain_appends_and_reads(tmp_path: Path) -> None:
+    """And on an engine without shards as it is."""
     shape = Shape(replicas=1, orderers=1, segment_bytes=256 * KIB)
     settings = VersionsSettings(
-        shape, (1, 2), record_bytes=100, clients=2, seconds=0.05, rounds=1, engines=("raft", "scalog"), objects=5
+        shape, (2,), record_bytes=100, clients=2, seconds=0.05, rounds=1, engines=("raft", "scalog"), objects=5
     )
     report = run_versions(tmp_path, settings, quiet)
-    assert set(report["engines"]["1 shard, put"]) == {"raft", "scalog"}
-    assert set(report["engines"]["2 shards, put"]) == {"scalog"}
+    contenders = report["contenders"]
+    assert contenders["scalog: 2 shards, put"]["ratios"]["to"] == "scalog: 2 shards, append"
+    assert contenders["scalog: 2 shards, get"]["ratios"]["to"] == "scalog: 2 shards, read"
+    assert set(report["engines"]["1 shard, put"]) == {"raft"}
     assert engine_table(report).row_count == 8
-
-
-def test_versions_are_compared_with_plain_appends_and_reads(tmp_path: Path) -> None:
-    shape = Shape(replicas=1, orderers=1, segment_bytes=256 * KIB)
-    settings = VersionsSettings(shape, (2,), record_bytes=100, clients=2, seconds=0.05, rounds=1, objects=5)
-    contenders = run_versions(tmp_path, settings, quiet)["contenders"]
-    assert contenders["2 shards, put"]["ratios"]["to"] == "2 shards, append"
-    assert contenders["2 shards, get"]["ratios"]["to"] == "2 shards, read"
 
 
 @pytest.mark.parametrize("text", ["", "0", "1,", "x", "1,-2"])
