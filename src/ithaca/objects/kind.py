@@ -76,6 +76,7 @@ class Method:
         types = tuple(_types_of(function, self._what).get(parameter.name, Any) for parameter in parameters)
         self._unchanged = types if all(each in _UNCHANGED for each in types) else None
         self.decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(tuple[types])  # type: ignore[valid-type]
+        self.decode = self.decoder.decode
 
     def encode(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> bytes:
         """The arguments as they are written; what a replica could not decode is refused here."""

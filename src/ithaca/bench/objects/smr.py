@@ -1,4 +1,4 @@
-"""`ithaca bench smr`: commands of many clients, by replicas; and how long a replica takes to start.
+"""`ithaca bench smr`: commands of many clients, by replicas; how long a replica takes to start, and what it holds.
 
 All replicas are in this process, each with a follower of its own, and share its interpreter: what several of them cost
 is the time of one processor. Clients are threads, spread over the replicas. The peer appends commands of the same size
@@ -8,6 +8,7 @@ with as many threads.
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,9 +16,12 @@ from typing import Any
 import msgspec
 
 from ithaca.bench.measure import Budget, Latency, Progress, Sample, in_threads, interleave, repeat, repeat_ahead
-from ithaca.bench.objects.place import Contenders, measured_log, report_of
+from ithaca.bench.objects.engines import Contenders, Lineup, on_engines, report_of
+from ithaca.bench.objects.holding import Register, held_by_replica
+from ithaca.bench.objects.place import Target, measured_logs
 from ithaca.bench.place import payload, surroundings, workspace
 from ithaca.cluster.temporary import Shape
+from ithaca.model.engine import EngineName
 from ithaca.model.interface import Log
 from ithaca.model.records import KeyFilter
 from ithaca.objects import Replica, replicate
@@ -29,22 +33,12 @@ BATCH = 1000
 LOCAL_READS = 20_000
 
 
-class Register:
-    """A state that costs little, so that what is measured is the log and the library."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.value = b""
-
-    def write(self, value: bytes) -> int:
-        self.value = value
-        self.count += 1
-        return self.count
-
-
 @dataclass(frozen=True, slots=True)
 class SmrSettings:
-    """`cluster` of None is the log of a directory. With a window above 1 each client has so many commands in flight."""
+    """`cluster` of None is the log of a directory. With a window above 1 each client has so many commands in flight.
+
+    With `engines` each has a cluster of this shape.
+    """
 
     cluster: str | Shape | None = None
     record_bytes: int = 512
@@ -54,8 +48,10 @@ class SmrSettings:
     seconds: float = 2.0
     rounds: int = 5
     start: int = 0
-    """Commands that a replica finds when it starts; 0 leaves that out."""
+    """Commands that a replica finds when it starts; 0 leaves that out. So many are proposed to the one
+    whose memory is looked at, too."""
 
+    engines: tuple[EngineName, ...] = ()
     batch: int = 1
 
 
@@ -63,18 +59,29 @@ def run_smr(parent: Path, settings: SmrSettings, progress: Progress) -> dict[str
     """Everything the settings ask for, as one JSON-ready report."""
     with workspace(parent) as directory, ExitStack() as stack:
         setting = asdict(settings) | surroundings(directory)
-        log = stack.enter_context(measured_log(directory, settings.cluster, progress))
-        contenders, peers = _commands(stack, log, settings)
+        targets = stack.enter_context(measured_logs(directory, settings.cluster, settings.engines, progress))
+        lineup = on_engines(targets, partial(_of_one, stack, settings, progress))
+        samples = interleave(lineup.contenders, settings.rounds, progress)
+        report = report_of("smr", samples, lineup.peers, settings.engines, setting)
         if settings.start:
-            progress(f"filling a log with {settings.start:,} commands")
-            started, of_start = _starts(log, settings)
-            contenders |= started
-            peers |= of_start
-        samples = interleave(contenders, settings.rounds, progress)
-    return report_of("smr", samples, peers, setting)
+            report["memory"] = {
+                engine or "replica": held_by_replica(
+                    directory, target.address, settings.start, settings.record_bytes, progress
+                )
+                for engine, target in targets.items()
+            }
+    return report
 
 
-def _commands(stack: ExitStack, log: Log, settings: SmrSettings) -> tuple[Contenders, dict[str, str]]:
+def _of_one(stack: ExitStack, settings: SmrSettings, progress: Progress, target: Target) -> Lineup:
+    lineup = _commands(stack, target.log, settings)
+    if settings.start:
+        progress(f"filling a log with {settings.start:,} commands")
+        lineup.add(_starts(target.log, settings))
+    return lineup
+
+
+def _commands(stack: ExitStack, log: Log, settings: SmrSettings) -> Lineup:
     value = payload(settings.record_bytes)
     plain, key = _command(value, 1), command_key("plain")
     budget, window = Budget(settings.seconds), settings.window
@@ -92,7 +99,7 @@ def _commands(stack: ExitStack, log: Log, settings: SmrSettings) -> tuple[Conten
         last = replicas
     contenders["local reads"] = lambda: _local(last[0], settings)
     contenders["fresh reads"] = lambda: _fresh(last[0], settings)
-    return contenders, {_named(count): "log" for count in settings.replicas}
+    return Lineup(contenders, {_named(count): "log" for count in settings.replicas})
 
 
 def _proposing(replicas: list[Replica[Register]], value: bytes, settings: SmrSettings) -> Callable[[], Sample]:
@@ -129,7 +136,7 @@ def _fresh(replica: Replica[Register], settings: SmrSettings) -> Sample:
 # Starting
 
 
-def _starts(log: Log, settings: SmrSettings) -> tuple[Contenders, dict[str, str]]:
+def _starts(log: Log, settings: SmrSettings) -> Lineup:
     """Reading all commands, playing all of them, and starting from a snapshot with a tenth of them behind it."""
     value, key = payload(settings.record_bytes), command_key("long")
     behind = settings.start - settings.start // 10
@@ -164,7 +171,7 @@ def _starts(log: Log, settings: SmrSettings) -> tuple[Contenders, dict[str, str]
         "start, played": lambda: timed(play),
         "start, snapshot": lambda: timed(start),
     }
-    return contenders, {"start, played": "start, read", "start, snapshot": "start, read"}
+    return Lineup(contenders, {"start, played": "start, read", "start, snapshot": "start, read"})
 
 
 def _command(value: bytes, number: int) -> bytes:
