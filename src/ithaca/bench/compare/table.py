@@ -70,7 +70,12 @@ def _settings(report: dict[str, Any]) -> str:
     settings = report["settings"]
     if not settings:
         return "nothing was measured"
+    return f"{settings['rounds']} rounds of {settings['seconds']:g} s, {machine(settings)}"
+
+
+def machine(settings: dict[str, Any]) -> str:
+    """On what it was measured."""
     return (
-        f"{settings['rounds']} rounds of {settings['seconds']:g} s, {settings['cores']} cores, "
-        f"{settings['file_system']}, Ithaca {settings['version']}"
+        f"{settings['cores']} cores, {settings['file_system']}, Ithaca {settings['version']}, "
+        f"Python {settings['python']}"
     )
