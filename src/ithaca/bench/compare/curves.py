@@ -38,7 +38,7 @@ def curves(title: str, histograms: Mapping[str, Histogram]) -> str:
         y = down(10.0**exponent)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{10.0**exponent:g} ms</text>')
-    for share, label in ((1.0, "all"), (0.5, "50%"), (0.1, "90%"), (0.01, "99%"), (1e-3, "99.9%"), (1e-4, "99.99%")):
+    for share, label in ((1.0, "0%"), (0.5, "50%"), (0.1, "90%"), (0.01, "99%"), (1e-3, "99.9%"), (1e-4, "99.99%")):
         x, end = across(share), "end" if share == 1e-4 else "middle"
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
         parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="{end}">{label}</text>')

@@ -60,3 +60,20 @@ def slower_shares(histogram: Histogram) -> list[tuple[float, float]]:
         left -= count
         points.append((max(left, 0.5) / total, middle_ms(number)))
     return points
+
+
+def percentile_ms(histogram: Histogram, share: float) -> float | None:
+    """Milliseconds within which this share was done, to the width of a bin; None where too few were to tell.
+
+    >>> percentile_ms([(-120, 999), (-80, 1)], 0.999), percentile_ms([(-120, 10)], 0.999)
+    (1.0292, None)
+    """
+    total = sum(count for _, count in histogram)
+    if total * (1 - share) < 1 - 1e-9:
+        return None
+    reached = 0
+    for number, count in histogram:
+        reached += count
+        if reached >= total * share - 1e-9:
+            return round(middle_ms(number), 4)
+    raise AssertionError("the last bin reaches everything")

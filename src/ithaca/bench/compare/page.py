@@ -69,7 +69,7 @@ def _workload(report: dict[str, Any], workload: dict[str, Any]) -> str:
             lambda value: f"{value:,.2f}",
         )
         parts.append(latency)
-        parts.append(curves(DISTRIBUTION, {name: each.get("histogram", ()) for name, each in timed.items()}))
+        parts.append(curves(DISTRIBUTION, {name: each["histogram"] for name, each in timed.items()}))
         parts.append(_bars("CPU per record, µs", found, _cpu, lambda each: [_cpu(each)] * 2, lambda x: f"{x:,.1f}"))
         if any(_written(each) for each in found.values()):
             parts.append(_bars("bytes on disks per record", found, _written, lambda each: [_written(each)] * 2, _rate))

@@ -5,7 +5,7 @@ from statistics import median
 from typing import Any
 
 from ithaca.bench.compare.catalogue import REFERENCE
-from ithaca.bench.compare.histogram import added
+from ithaca.bench.compare.histogram import added, percentile_ms
 from ithaca.bench.compare.kept import Kept
 
 
@@ -55,7 +55,8 @@ def _summary(found: dict[str, Any], reference: list[dict[str, Any]] | None) -> d
         summary["latency_ms"] = {
             which: round(median(each[which] for each in latencies), 4) for which in ("p50", "p99", "max")
         }
-        summary["histogram"] = added(each.get("histogram", ()) for each in rounds)
+        summary["histogram"] = histogram = added(each["histogram"] for each in rounds)
+        summary["latency_ms"]["p99.9"] = percentile_ms(histogram, 0.999)
     if reference is not None:
         pairs = list(zip(rounds, reference, strict=False))
         summary["rate_to_reference"] = round(median(a["records_per_s"] / b["records_per_s"] for a, b in pairs), 3)

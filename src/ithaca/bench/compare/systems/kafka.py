@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -231,10 +231,8 @@ class Kafka(System):
     @contextmanager
     def run(self, directory: Path, progress: Progress) -> Iterator[Running]:
         needed("confluent_kafka", "confluent-kafka")
-        from ithaca.bench.jars import fetch_jars
-
         progress("fetching Kafka, from Maven Central unless it was before")
-        java, jars = fetch_jars([PACKAGE])
+        java, jars = fetched()
         progress("starting two Kafka brokers")
         plan = BrokerPlan(java, jars, 1, MESSAGE_BYTES_MAX, brokers=2)
         topic = {"min.insync.replicas": "2", "max.message.bytes": str(MESSAGE_BYTES_MAX)}
@@ -253,6 +251,14 @@ class Kafka(System):
             }
             pids = [process.pid for process in brokers.processes]
             yield Running(partial(KafkaClient, servers, topic), lambda: pids, VERSION, settings)
+
+
+@cache
+def fetched() -> tuple[Path, list[Path]]:
+    """Java, and Kafka's jars: found once, as whatever finds them takes seconds to start."""
+    from ithaca.bench.jars import fetch_jars
+
+    return fetch_jars([PACKAGE])
 
 
 def _listed(settings: Mapping[str, Any]) -> str:
