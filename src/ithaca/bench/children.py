@@ -5,12 +5,14 @@ A child runs `target(connection, *arguments)`. What it sends is an answer; a `Fa
 
 import multiprocessing
 import signal
+import traceback
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 from ithaca.model.errors import DeadlineExceeded, IthacaError, Unavailable
@@ -82,10 +84,27 @@ def wait_for_any(children: Sequence[Child], timeout_s: float) -> bool:
 def _run(parent: Connection, target: Callable[..., None], arguments: tuple[object, ...]) -> None:
     try:
         target(parent, *arguments)
-    except (BrokenPipeError, EOFError):
-        return  # whoever asked is gone
-    except (IthacaError, OSError) as error:
-        parent.send(Failed(str(error) or type(error).__name__))
+    except Exception as error:  # those of client libraries have no common type
+        with suppress(OSError):  # whoever asked is gone, which is how most children learn that they should end
+            parent.send(Failed(reason(error)))
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, for a report. An error of another library is told with its type and its place.
+
+    >>> reason(Unavailable("the broker is gone"))
+    'the broker is gone'
+    >>> reason(KeyError("acks"))
+    "KeyError: 'acks'"
+    """
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    kind = type(error).__name__
+    if isinstance(error, (IthacaError, OSError)):
+        return str(error) or kind
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{kind}: {error}{place}" if str(error) else f"{kind}{place}"
 
 
 def _stop(process: BaseProcess, connection: Connection) -> None:

@@ -18,6 +18,8 @@ from ithaca.model.errors import Unavailable
 FETCH_TIMEOUT_S = 900.0
 _FROM_SPARK: Final = ("scala-library", "slf4j-api", "log4j-api", "log4j-core", "log4j-1.2-api", "log4j-slf4j2-impl")
 """What a server needs besides, of the jars that come with Spark."""
+SHIPPED_TOO: Final = ("org.slf4j:slf4j-api",)
+"""What a server would bring along in an older version, which hides the one that writes what the server says."""
 
 
 def fetch_jars(packages: Sequence[str]) -> tuple[Path, list[Path]]:
@@ -32,7 +34,7 @@ def _fetch(parent: Connection, packages: Sequence[str]) -> None:
         builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
         spark = builder.config("spark.driver.bindAddress", LOOPBACK).config("spark.driver.host", LOOPBACK).getOrCreate()
         try:
-            jars = resolve(spark, Path(directory), ",".join(packages), excluded=())
+            jars = resolve(spark, Path(directory), ",".join(packages), excluded=SHIPPED_TOO)
             java = Path(str(jvm_of(spark).java.lang.System.getProperty("java.home"))) / "bin" / "java"
         finally:
             spark.stop()

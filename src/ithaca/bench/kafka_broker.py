@@ -91,6 +91,7 @@ def properties(data: Path, broker_port: int, controller_port: int, plan: BrokerP
         "transaction.state.log.min.isr": 1,
         "log.retention.ms": -1,
         "log.retention.bytes": -1,
+        "log.segment.delete.delay.ms": 1000,  # a topic that is deleted gives its space back soon
         "message.max.bytes": plan.batch_bytes_max,
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())

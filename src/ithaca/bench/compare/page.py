@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from html import escape
 from typing import Any
 
-from ithaca.bench.compare.table import groups
+from ithaca.bench.compare.curves import curves
+from ithaca.bench.compare.table import groups, machine
 
 WIDTH, ROW, LABEL = 720, 24, 190
 STYLE = """
@@ -20,11 +21,13 @@ h3 { font-size: 1rem; margin: 1.2rem 0 .2rem; } p.soft, td.soft { color: var(--s
 nav { columns: 2; } nav a { display: block; } a { color: var(--ours); text-decoration: none; }
 svg { width: 100%; height: auto; display: block; } svg text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 svg .soft { fill: var(--soft); } .bar { fill: var(--bar); } .ours { fill: var(--ours); }
+.grid { stroke: var(--line); }
 .spread { stroke: var(--ink); stroke-width: 1.5; }
 table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: .3rem .6rem .3rem 0;
   border-bottom: 1px solid var(--line); vertical-align: top; }
 """
 
+DISTRIBUTION = "latency by the share of requests that are as quick"
 Figures = dict[str, Any]
 
 
@@ -36,9 +39,9 @@ def page(report: dict[str, Any]) -> str:
     systems = "".join(_system(name, about) for name, about in report["systems"].items())
     settings = report["settings"]
     facts = (
-        f"{settings['rounds']} interleaved rounds of {settings['seconds']:g} s on {settings['cores']} cores and "
-        f"{settings['file_system']}; Ithaca {settings['version']}. Bars are medians, lines the spread of the rounds. "
-        "Compare within a group: its systems promise the same at the acknowledgement."
+        f"{settings['rounds']} interleaved rounds of {settings['seconds']:g} s, {machine(settings)}. Bars are medians, "
+        "lines the spread of the rounds; distributions are of all rounds together. Compare within a group: its systems "
+        "promise the same at the acknowledgement."
         if settings
         else "Nothing was measured."
     )
@@ -57,16 +60,19 @@ def _workload(report: dict[str, Any], workload: dict[str, Any]) -> str:
         found = {name: workload["systems"][name] for name in names if "failed" not in workload["systems"][name]}
         parts.append(f"<h3>{escape(group)}</h3>")
         parts.append(_bars("records/s", found, lambda each: each["records_per_s"], lambda each: each["spread"], _rate))
-        if all("latency_ms" in each for each in found.values()):
-            latency = _bars(
-                "latency, p50 with a line to p99, ms",
-                found,
-                lambda each: each["latency_ms"]["p50"],
-                lambda each: [each["latency_ms"]["p50"], each["latency_ms"]["p99"]],
-                lambda value: f"{value:,.2f}",
-            )
-            parts.append(latency)
+        timed = {name: each for name, each in found.items() if "latency_ms" in each}
+        latency = _bars(
+            "latency, p50 with a line to p99, ms",
+            timed,
+            lambda each: each["latency_ms"]["p50"],
+            lambda each: [each["latency_ms"]["p50"], each["latency_ms"]["p99"]],
+            lambda value: f"{value:,.2f}",
+        )
+        parts.append(latency)
+        parts.append(curves(DISTRIBUTION, {name: each["histogram"] for name, each in timed.items()}))
         parts.append(_bars("CPU per record, µs", found, _cpu, lambda each: [_cpu(each)] * 2, lambda x: f"{x:,.1f}"))
+        if any(_written(each) for each in found.values()):
+            parts.append(_bars("bytes on disks per record", found, _written, lambda each: [_written(each)] * 2, _rate))
         for name in names:
             if "failed" in workload["systems"][name]:
                 why = escape(workload["systems"][name]["failed"])
@@ -76,6 +82,10 @@ def _workload(report: dict[str, Any], workload: dict[str, Any]) -> str:
 
 def _cpu(figures: Figures) -> float:
     return float(figures["server_cpu_us"] + figures["client_cpu_us"])
+
+
+def _written(figures: Figures) -> float:
+    return float(figures["written_bytes"])
 
 
 def _rate(value: float) -> str:
@@ -117,6 +127,8 @@ def _system(name: str, about: dict[str, Any]) -> str:
         rows["not measured"] = about["missing"]
     else:
         rows |= {"version": about["version"], **about["settings"]}
+    if "kept its space" in about:
+        rows["kept its space"] = about["kept its space"]
     cells = "".join(
         f'<tr><td class="soft">{escape(key)}</td><td>{escape(text)}</td></tr>' for key, text in rows.items()
     )

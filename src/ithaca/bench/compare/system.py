@@ -26,6 +26,8 @@ class Running:
     settings: Mapping[str, str] = field(default_factory=dict)
     appenders_max: int | None = None
     """Processes that may append at the same time, where that is bounded."""
+    cannot_follow: str | None = None
+    """Why nobody can subscribe to it, where that is so."""
 
 
 class System(ABC):

@@ -2,7 +2,12 @@
 
 from typing import Any
 
-HEADINGS = ("system", "records/s", "spread", "MB/s", "p50 ms", "p99 ms", "CPU µs/record", "bytes/record", "to Ithaca")
+TIMES = ("p50", "p99", "p99.9")
+HEADINGS = (
+    *("system", "records/s", "spread", "MB/s"),
+    *(f"{which} ms" for which in TIMES),
+    *("CPU µs/record", "bytes/record", "to Ithaca"),
+)
 
 
 def group_of(about: dict[str, Any]) -> str:
@@ -48,13 +53,12 @@ def _row(name: str, figures: dict[str, Any]) -> str:
     if "failed" in figures:
         return f"| {name} | failed: {_one_line(figures['failed'])} |" + " |" * (len(HEADINGS) - 2)
     low, high = figures["spread"]
-    latency = figures.get("latency_ms")
+    latency = figures.get("latency_ms", {})
     cells = [
         f"{figures['records_per_s']:,.0f}",
         f"{low:,.0f} to {high:,.0f}",
         f"{figures['bytes_per_s'] / 1e6:,.1f}",
-        f"{latency['p50']:.2f}" if latency else "",
-        f"{latency['p99']:.2f}" if latency else "",
+        *("" if latency.get(which) is None else f"{latency[which]:.2f}" for which in TIMES),
         f"{figures['server_cpu_us'] + figures['client_cpu_us']:,.1f}",
         f"{figures['written_bytes']:,.0f}",
         f"{figures['rate_to_reference']:.2f}" if "rate_to_reference" in figures else "",
@@ -70,7 +74,12 @@ def _settings(report: dict[str, Any]) -> str:
     settings = report["settings"]
     if not settings:
         return "nothing was measured"
+    return f"{settings['rounds']} rounds of {settings['seconds']:g} s, {machine(settings)}"
+
+
+def machine(settings: dict[str, Any]) -> str:
+    """On what it was measured."""
     return (
-        f"{settings['rounds']} rounds of {settings['seconds']:g} s, {settings['cores']} cores, "
-        f"{settings['file_system']}, Ithaca {settings['version']}"
+        f"{settings['cores']} cores, {settings['file_system']}, Ithaca {settings['version']}, "
+        f"Python {settings['python']}"
     )

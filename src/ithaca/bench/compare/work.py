@@ -1,43 +1,48 @@
 """What the processes of a comparison are asked to do, and what they answer: the same for every system.
 
 A client is made in the process that uses it, by a factory that can be sent there. It appends within a turn, fills a log
-to be read, and reads it from the start or at places of its own choice.
+to be read, reads it from the start or at places of its own choice, follows what others append, and gives up everything
+that is there, so that the disk is free for the next workload.
 """
 
 import os
 import random
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
 from ithaca.bench.bare import values_of
 from ithaca.bench.cluster.producers import Counted, Turn
-from ithaca.model.errors import DeadlineExceeded
+from ithaca.bench.compare.open_loop import STAMP, Pace
+from ithaca.model.errors import Unsupported
 
-DRAIN_S = 30.0
-"""So long the answers of a paced turn may take that come after its end."""
 PLACES_MAX = 4096
 """Records that random reads choose from."""
+FOLLOWING: Final = "following"
+CLEARED: Final = "cleared"
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """An open loop: so many batches a second are due from the turn's start on, whatever was answered meanwhile.
+class Appended:
+    """Records that were acknowledged within a turn, and how long each batch took that was, as doubles in seconds.
 
-    A batch takes from when it was due until it is acknowledged, so that one that waits for a slow one before it does
-    not seem quick (coordinated omission).
+    Where a batch is nothing but records one after the other, some of an unfinished one count.
     """
 
-    turn: Turn
-    batches_per_s: float
+    records: int
+    durations: bytes
+
+    @classmethod
+    def whole(cls, turn: Turn, counted: Counted) -> "Appended":
+        """Batches that are acknowledged as a whole."""
+        return cls(len(np.frombuffer(counted.durations)) * turn.plan.batch, counted.durations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,18 @@ class ReadSome:
 
 
 @dataclass(frozen=True, slots=True)
+class Follow:
+    """Receive what is appended from now on, until so many stamped records have come."""
+
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """Give up everything that was appended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Read:
     """How many records came, from when until when; `durations` of the single ones, as doubles in seconds."""
 
@@ -93,12 +110,12 @@ class Client(ABC):
     """A program that uses a system, as its users would write it in Python."""
 
     @abstractmethod
-    def append(self, turn: Turn, values: list[list[bytes]]) -> Counted:
+    def append(self, turn: Turn, values: list[list[bytes]]) -> Appended:
         """Append batches, as many in flight as the plan says, and wait for the oldest."""
 
     @abstractmethod
     def pace(self, pace: Pace, values: list[list[bytes]]) -> Counted:
-        """Append batches when they are due."""
+        """Append batches when they are due; all of them are acknowledged, else it raises."""
 
     @abstractmethod
     def fill(self, fill: Fill, values: list[list[bytes]]) -> Filled:
@@ -113,7 +130,15 @@ class Client(ABC):
         """Read one record; its length."""
 
     @abstractmethod
+    def clear(self) -> None:
+        """Give up everything that was appended, so that its space is free soon."""
+
+    @abstractmethod
     def close(self) -> None: ...
+
+    def subscription(self) -> AbstractContextManager[Iterator[bytes]]:
+        """The values that are appended from now on, as they arrive; it raises when none arrives for long."""
+        raise Unsupported(f"{type(self).__name__} has no subscription")
 
     def read(self, request: ReadAll | ReadSome) -> Read:
         """Everything from the start on, or single records at random places."""
@@ -129,6 +154,19 @@ class Client(ABC):
             then, now = now, time.monotonic()
             durations.append(now - then)
         return Read(len(durations), start_s, now, np.asarray(durations).tobytes())
+
+    def follow(self, request: Follow, ready: Callable[[], object]) -> Read:
+        """How long each record took from when it was due to be appended until its value was here."""
+        durations: list[float] = []
+        with self.subscription() as values:
+            ready()
+            start_s = time.monotonic()
+            for value in values:
+                [due_s] = STAMP.unpack_from(value)
+                durations.append(time.monotonic() - due_s)
+                if len(durations) == request.records:
+                    break
+        return Read(len(durations), start_s, time.monotonic(), np.asarray(durations).tobytes())
 
     @property
     def pids(self) -> Sequence[int]:
@@ -164,38 +202,11 @@ def work(parent: Connection, connect: Connect, role: Role, record_bytes: int, ba
                     parent.send(client.fill(fill, values))
                 case ReadAll() | ReadSome() as request:
                     parent.send(client.read(request))
-
-
-def append_when_due(
-    pace: Pace,
-    values: list[list[bytes]],
-    begin: Callable[[list[bytes], Callable[[], object]], object],
-    wait: Callable[[float], object] = time.sleep,
-) -> Counted:
-    """Begin every batch when it is due; `begin` calls what it is given when the batch is acknowledged.
-
-    `wait` is how the client waits: some must be driven meanwhile.
-    """
-    turn, durations = pace.turn, list[float]()
-    due_s, sent = turn.start_s, 0
-    while due_s < turn.stop_s:
-        while (rest_s := due_s - time.monotonic()) > 0:
-            wait(rest_s)
-        begin(values[sent % len(values)], partial(_note, durations, due_s))
-        sent += 1
-        due_s = turn.start_s + sent / pace.batches_per_s
-    give_up_s = time.monotonic() + DRAIN_S
-    while len(durations) < sent:
-        if time.monotonic() > give_up_s:
-            raise DeadlineExceeded(
-                f"{sent - len(durations)} of {sent} appends were not answered within {DRAIN_S:.0f} s"
-            )
-        wait(0.01)
-    return Counted(np.asarray(durations).tobytes(), turn.stop_s)
-
-
-def _note(durations: list[float], due_s: float) -> None:
-    durations.append(time.monotonic() - due_s)
+                case Follow() as follow:
+                    parent.send(client.follow(follow, lambda: parent.send(FOLLOWING)))
+                case Clear():
+                    client.clear()
+                    parent.send(CLEARED)
 
 
 def evenly(places: Sequence[Any]) -> list[Any]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ithaca.bench.cluster.producers import Plan
+from ithaca.bench.compare.work import Role
 
-Kind = Literal["append", "pace", "read", "random"]
+Kind = Literal["append", "pace", "follow", "read", "random"]
 KB: Final = 1000
 MB: Final = 1000 * KB
 FILL_BYTES: Final = 64 * MB
@@ -19,7 +20,7 @@ RANDOM_FILL_RECORDS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`clients` processes, each with `window` batches of `batch` records in flight."""
+    """`clients` processes, each with `window` batches of `batch` records in flight; one more follows, if any does."""
 
     name: str
     title: str
@@ -33,6 +34,22 @@ class Workload:
     @property
     def plan(self) -> Plan:
         return Plan(self.record_bytes, self.batch, self.window)
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether somebody fills the log before the clients begin."""
+        return self.kind in ("read", "random")
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Those of the clients."""
+        role: Role = "read" if self.is_filled else "append"
+        roles = (role,) * self.clients
+        return (*roles, "read") if self.kind == "follow" else roles
+
+    @property
+    def processes(self) -> int:
+        return len(self.roles) + self.is_filled
 
     @property
     def fill_records(self) -> int:
@@ -50,10 +67,11 @@ WORKLOADS: Final = (
     Workload("flight-50kb", "50 KB, 64 in flight", "append", 50 * KB, window=64),
     Workload("flight-1mb", "1 MB, 8 in flight", "append", MB, window=8, quick=True),
     Workload("batch-100b", "100 B in batches of 1,000, 16 in flight", "append", 100, 1000, 16, quick=True),
-    Workload("batch-4kb", "4 KB in batches of 64, 8 in flight", "append", 4096, 64, 8, quick=True),
+    Workload("batch-4kb", "4 KB in batches of 64, 8 in flight", "append", 4096, 64, 8),
     Workload("producers-4", "50 KB one by one, 4 producers", "append", 50 * KB, clients=4),
     Workload("producers-8", "50 KB one by one, 8 producers", "append", 50 * KB, clients=8, quick=True),
     Workload("paced-4kb", "4 KB at a third of the slowest system's rate, open loop", "pace", 4096, quick=True),
+    Workload("follow-4kb", "4 KB from append to a subscriber, at the same rate", "follow", 4096, quick=True),
     Workload("read-100b", "read 100 B from the start", "read", 100, 1000),
     Workload("read-4kb", "read 4 KB from the start", "read", 4096, 64, quick=True),
     Workload("read-50kb", "read 50 KB from the start", "read", 50 * KB, 16),
@@ -63,6 +81,7 @@ WORKLOADS: Final = (
     Workload("random-100b", "read 100 B at random", "random", 100, quick=True),
     Workload("random-50kb", "read 50 KB at random", "random", 50 * KB),
     Workload("random-1mb", "read 1 MB at random", "random", MB),
+    Workload("random-4", "read 50 KB at random, 4 consumers", "random", 50 * KB, clients=4),
     Workload("random-8", "read 50 KB at random, 8 consumers", "random", 50 * KB, clients=8),
 )
 PACE_AFTER: Final = "flight-4kb"

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
-from ithaca.bench.jars import jvm_of, resolve, shipped_jars
+from ithaca.bench.jars import SHIPPED_TOO, jvm_of, resolve, shipped_jars
 from ithaca.bench.kafka_broker import BrokerPlan, kafka_broker
 from ithaca.bench.measure import Progress
 from ithaca.model.errors import ProtocolError
@@ -30,7 +30,7 @@ WARM_UPS: Final = 3
 """Passes that are not counted: all of it is Java, which compiles while it runs, so that early passes are slow."""
 
 _SHIPPED: Final = ("org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime")
-_SHIPPED_TOO: Final = ("org.slf4j:slf4j-api", "org.lz4:lz4-java", "org.xerial.snappy:snappy-java")
+_COMPRESSION: Final = ("org.lz4:lz4-java", "org.xerial.snappy:snappy-java")
 _OVERHEAD_BYTES: Final = 64
 """At most so much does Kafka add to a record, and as much again to a batch."""
 
@@ -54,8 +54,8 @@ def kafka_topic(
     """A broker in `directory` whose topic holds `rows` of the log, spread evenly over its partitions."""
     directory.mkdir(mode=0o700, parents=True)
     progress("fetching Kafka, from Maven Central unless it was before")
-    source = resolve(spark, directory, SOURCE_PACKAGE, excluded=(*_SHIPPED, *_SHIPPED_TOO))
-    jars = resolve(spark, directory, BROKER_PACKAGE, excluded=("org.slf4j:slf4j-api",))
+    source = resolve(spark, directory, SOURCE_PACKAGE, excluded=(*_SHIPPED, *SHIPPED_TOO, *_COMPRESSION))
+    jars = resolve(spark, directory, BROKER_PACKAGE, excluded=SHIPPED_TOO)
     for jar in source:
         spark.sql(f"ADD JAR '{jar}'")
     java = Path(str(jvm_of(spark).java.lang.System.getProperty("java.home"))) / "bin" / "java"

@@ -8,6 +8,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.client.LedgerEntry;
 import org.apache.bookkeeper.client.LedgerHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
@@ -23,6 +24,7 @@ import org.apache.bookkeeper.conf.ClientConfiguration;
  * fill BYTES COUNT                         -> the ledger's number
  * all LEDGER COUNT START                   -> start end
  * some LEDGER COUNT START STOP SEED        -> start end durations
+ * clear                                    -> nothing; all ledgers are deleted
  */
 public class BookKeeperClient {
     private static final byte[] PASSWORD = new byte[0];
@@ -64,6 +66,7 @@ public class BookKeeperClient {
             case "all" -> all(Long.parseLong(words[1]), Long.parseLong(words[2]), at(words[3]));
             case "some" -> some(Long.parseLong(words[1]), Long.parseLong(words[2]), at(words[3]), at(words[4]),
                 Long.parseLong(words[5]));
+            case "clear" -> clear();
             default -> throw new IllegalArgumentException(words[0]);
         };
     }
@@ -198,6 +201,16 @@ public class BookKeeperClient {
             }
             return began + " " + now + durations;
         }
+    }
+
+    private String clear() throws Exception {
+        ledger = null;
+        try (BookKeeperAdmin admin = new BookKeeperAdmin(client)) {
+            for (long number : admin.listLedgers()) {
+                client.deleteLedger(number);
+            }
+        }
+        return "";
     }
 
     private static void until(long when) throws InterruptedException {

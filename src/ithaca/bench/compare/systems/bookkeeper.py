@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from ithaca.bench.cluster.producers import Counted, Turn
+from ithaca.bench.compare.open_loop import Pace
 from ithaca.bench.compare.system import Running, System
-from ithaca.bench.compare.work import Client, Fill, Filled, Pace, Read, ReadAll, ReadSome, Role
+from ithaca.bench.compare.work import Appended, Client, Fill, Filled, Read, ReadAll, ReadSome, Role
 from ithaca.bench.foreign import foreign_server, run_tool
 from ithaca.bench.measure import Progress
 from ithaca.cluster.ports import LOOPBACK, free_ports
@@ -28,6 +29,14 @@ PACKAGES: Final = (
 )
 BOOKIES: Final = 2
 FETCH_TIMEOUT_S: Final = 900.0
+SPACE: Final = {
+    "journalMaxSizeMB": 512,
+    "journalMaxBackups": 0,
+    "logSizeLimit": 256 << 20,
+    "gcWaitTime": 10_000,
+}
+"""So that files of ledgers that were deleted are gone before the disk is full: the defaults keep gigabytes."""
+NOT_TOLD: Final = "a ledger has no subscription: readers ask for its last entry again and again"
 
 
 class BookKeeperClient(Client):
@@ -46,10 +55,11 @@ class BookKeeperClient(Client):
                 if not line:
                     raise Unavailable(f"the client of BookKeeper ended with status {self._process.wait()}")
 
-    def append(self, turn: Turn, values: list[list[bytes]]) -> Counted:
+    def append(self, turn: Turn, values: list[list[bytes]]) -> Appended:
         plan = turn.plan
         entry_bytes = plan.batch * plan.record_bytes
-        return self._counted(turn, "append", entry_bytes, plan.window, _ns(turn.start_s), _ns(turn.stop_s))
+        counted = self._counted(turn, "append", entry_bytes, plan.window, _ns(turn.start_s), _ns(turn.stop_s))
+        return Appended.whole(turn, counted)
 
     def pace(self, pace: Pace, values: list[list[bytes]]) -> Counted:
         turn = pace.turn
@@ -79,13 +89,18 @@ class BookKeeperClient(Client):
     def read_one(self, filled: Filled, place: Any) -> int:
         raise AssertionError("reads run in Java")
 
+    def clear(self) -> None:
+        """Delete all ledgers; bookies remove the files in which nothing else is."""
+        self._ask("clear")
+
     @property
     def pids(self) -> Sequence[int]:
         return [self._process.pid]
 
     def close(self) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # it ended before, with what it was asked last
+            self._process.stdin.close()
         self._process.wait()
 
     def _counted(self, turn: Turn, *words: object) -> Counted:
@@ -93,8 +108,11 @@ class BookKeeperClient(Client):
 
     def _ask(self, *words: object) -> list[str]:
         assert self._process.stdin is not None
-        self._process.stdin.write(" ".join(map(str, words)) + "\n")
-        self._process.stdin.flush()
+        try:
+            self._process.stdin.write(" ".join(map(str, words)) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise Unavailable(f"the client of BookKeeper ended with status {self._process.wait()}") from None
         while line := self._line():
             verdict, *answer = line.split()
             if verdict == "ok":
@@ -153,9 +171,11 @@ class BookKeeper(System):
                 "journalSyncData": "true, the default",
                 "digest": "CRC32C",
                 "batches": "one entry each",
+                **{name: str(value) for name, value in SPACE.items()},
                 "client": "Java",
             }
-            yield Running(partial(BookKeeperClient, java, classes, metadata), lambda: pids, VERSION, settings)
+            connect = partial(BookKeeperClient, java, classes, metadata)
+            yield Running(connect, lambda: pids, VERSION, settings, cannot_follow=NOT_TOLD)
 
 
 def configuration(directory: Path, port: int, metadata: str) -> str:
@@ -169,6 +189,7 @@ def configuration(directory: Path, port: int, metadata: str) -> str:
         "metadataServiceUri": metadata,
         "nettyMaxFrameSizeBytes": 64 << 20,
         "httpServerEnabled": "false",
+        **SPACE,
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 

@@ -4,17 +4,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import ithaca
+from ithaca.bench.children import reason
 from ithaca.bench.cluster.producers import Counted, Turn, append_until, submitter
+from ithaca.bench.compare.open_loop import Done, Pace, append_when_due
 from ithaca.bench.compare.system import Running, System
-from ithaca.bench.compare.work import Client, Fill, Filled, Pace, Role, append_when_due, evenly
+from ithaca.bench.compare.work import Appended, Client, Fill, Filled, Role, evenly
 from ithaca.bench.measure import Progress
 from ithaca.cluster.temporary import Shape, TemporaryCluster, temporary_cluster
 from ithaca.model.engine import EngineName
-from ithaca.model.interface import Log
+from ithaca.model.errors import DeadlineExceeded
+from ithaca.model.interface import Log, Pending, Subscription
 from ithaca.version import VERSION
+
+WAIT_S: Final = 30.0
 
 SHAPES: dict[EngineName, Shape] = {
     "scalog": Shape(1, 2, 3),
@@ -36,15 +41,15 @@ class IthacaClient(Client):
     def __init__(self, log: Log) -> None:
         self._log = log
 
-    def append(self, turn: Turn, values: list[list[bytes]]) -> Counted:
-        return append_until(turn, values, submitter(self._log, turn.plan))
+    def append(self, turn: Turn, values: list[list[bytes]]) -> Appended:
+        return Appended.whole(turn, append_until(turn, values, submitter(self._log, turn.plan)))
 
     def pace(self, pace: Pace, values: list[list[bytes]]) -> Counted:
         log, is_single = self._log, pace.turn.plan.batch == 1
 
-        def begin(batch: list[bytes], done: Any) -> None:
+        def begin(batch: list[bytes], done: Done) -> None:
             pending = log.submit(batch[0]) if is_single else log.submit_many(batch)
-            pending.add_done_callback(lambda _: done())
+            pending.add_done_callback(partial(tell, done))
 
         return append_when_due(pace, values, begin)
 
@@ -63,8 +68,33 @@ class IthacaClient(Client):
     def read_one(self, filled: Filled, place: Any) -> int:
         return len(self._log.read(place).value)
 
+    @contextmanager
+    def subscription(self) -> Iterator[Iterator[bytes]]:
+        with self._log.subscribe(self._log.tail()) as subscription:
+            yield self._arriving(subscription)
+
+    @staticmethod
+    def _arriving(subscription: Subscription) -> Iterator[bytes]:
+        while records := subscription.poll(WAIT_S):
+            for record in records:
+                yield record.value
+        raise DeadlineExceeded(f"nothing arrived for {WAIT_S:.0f} s")
+
+    def clear(self) -> None:
+        self._log.trim(self._log.tail())
+
     def close(self) -> None:
         self._log.close()
+
+
+def tell(done: Done, pending: Pending) -> None:
+    """What became of an append."""
+    try:
+        pending.result(0)
+    except Exception as error:
+        done(reason(error))
+    else:
+        done(None)
 
 
 class IthacaCluster(System):

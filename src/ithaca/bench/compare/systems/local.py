@@ -4,19 +4,22 @@ import os
 import sqlite3
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from ithaca.bench.cluster.producers import Counted, Turn, append_until
+from ithaca.bench.compare.open_loop import Done, Pace, append_when_due
 from ithaca.bench.compare.system import Running, System
-from ithaca.bench.compare.work import Client, Fill, Filled, Pace, Role, append_when_due, evenly
+from ithaca.bench.compare.work import Appended, Client, Fill, Filled, Role, evenly
 from ithaca.bench.measure import Progress
 
 LENGTH: Final = struct.Struct("<I")
 BUSY_TIMEOUT_S: Final = 60.0
+CHECKPOINT: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
+NOT_TOLD: Final = "nobody is told what was appended: readers have to ask again and again"
 WRITE_MAX: Final = 512
 """Buffers of one write: the kernel takes 1,024."""
 
@@ -24,13 +27,13 @@ WRITE_MAX: Final = 512
 class LocalClient(Client):
     """One that waits for the disk with every batch, and so has one batch in flight."""
 
-    def append(self, turn: Turn, values: list[list[bytes]]) -> Counted:
-        return append_until(turn, values, self._append)
+    def append(self, turn: Turn, values: list[list[bytes]]) -> Appended:
+        return Appended.whole(turn, append_until(turn, values, self._append))
 
     def pace(self, pace: Pace, values: list[list[bytes]]) -> Counted:
-        def begin(batch: list[bytes], done: Callable[[], object]) -> None:
+        def begin(batch: list[bytes], done: Done) -> None:
             self._append(batch)
-            done()
+            done(None)
 
         return append_when_due(pace, values, begin)
 
@@ -69,6 +72,11 @@ class SqliteClient(LocalClient):
     def read_one(self, filled: Filled, place: Any) -> int:
         [(value,)] = self._database.execute("SELECT value FROM log WHERE position = ?", (place,))
         return len(value)
+
+    def clear(self) -> None:
+        self._database.execute("DELETE FROM log")
+        for statement in (CHECKPOINT, "VACUUM", CHECKPOINT):
+            self._database.execute(statement).fetchall()
 
     def close(self) -> None:
         self._database.close()
@@ -110,6 +118,9 @@ class FileClient(LocalClient):
         [length] = LENGTH.unpack(os.pread(self._file, LENGTH.size, place))
         return len(os.pread(self._file, length, place + LENGTH.size))
 
+    def clear(self) -> None:
+        os.ftruncate(self._file, 0)
+
     def close(self) -> None:
         os.close(self._file)
 
@@ -127,7 +138,8 @@ class Sqlite(System):
         progress("making a database of SQLite")
         directory.mkdir(mode=0o700, parents=True)
         settings = {"journal_mode": "WAL", "synchronous": "FULL", "transactions": "one for each batch"}
-        yield Running(partial(SqliteClient, directory / "log.db"), tuple, sqlite3.sqlite_version, settings)
+        connect = partial(SqliteClient, directory / "log.db")
+        yield Running(connect, tuple, sqlite3.sqlite_version, settings, cannot_follow=NOT_TOLD)
 
 
 class PlainFile(System):
@@ -144,4 +156,5 @@ class PlainFile(System):
         directory.mkdir(mode=0o700, parents=True)
         version = f"Linux {os.uname().release}"
         settings = {"append": "writev and fdatasync for each batch"}
-        yield Running(partial(FileClient, directory / "log"), tuple, version, settings, appenders_max=1)
+        connect = partial(FileClient, directory / "log")
+        yield Running(connect, tuple, version, settings, appenders_max=1, cannot_follow=NOT_TOLD)

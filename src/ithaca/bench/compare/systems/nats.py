@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 
+from ithaca.bench.children import reason
 from ithaca.bench.cluster.producers import Counted, Turn
+from ithaca.bench.compare.open_loop import DRAIN_S, Answers, Pace
 from ithaca.bench.compare.system import Running, System, needed
-from ithaca.bench.compare.work import DRAIN_S, Client, Fill, Filled, Pace, Role, evenly
+from ithaca.bench.compare.work import Appended, Client, Fill, Filled, Role, evenly
 from ithaca.bench.foreign import foreign_server
 from ithaca.bench.measure import Progress
 from ithaca.cluster.ports import LOOPBACK, free_ports
@@ -28,10 +30,54 @@ STREAM: Final = "bench"
 SERVERS: Final = 3
 FETCH: Final = 500
 FILL_IN_FLIGHT: Final = 256
+BEFORE_ANSWERS: Final = 8
+"""Records that are sent before answers are looked for."""
 BUILD_TIMEOUT_S: Final = 900.0
 WAIT_S: Final = 30.0
 
 Result = TypeVar("Result")
+
+
+class Flight:
+    """Records in flight, as many as the plan has in all its batches. Each is answered for itself, and counts for itself
+    if that was within the turn: whole batches would come in a few steps or, in a short turn, not at all.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self._stop_s, self._free = turn.stop_s, turn.plan.window * turn.plan.batch
+        self._more = asyncio.Event()
+        self._records = 0
+        self._durations: list[float] = []
+        self._error: BaseException | None = None
+
+    async def room(self, wanted: int) -> None:
+        """Wait until so many more may be sent; raises what one was refused with. One of them is taken."""
+        while self._free < wanted and self._error is None:
+            self._more.clear()
+            await self._more.wait()
+        if self._error is not None:
+            raise self._error
+        self._free -= 1
+
+    def batch(self, began_s: float, count: int) -> Callable[[asyncio.Future[Any]], None]:
+        """To be told of every answer to the records of a batch."""
+        left = count
+
+        def told(future: asyncio.Future[Any]) -> None:
+            nonlocal left
+            left -= 1
+            self._free += 1
+            self._error = self._error or future.exception()
+            self._more.set()
+            if (now := time.monotonic()) <= self._stop_s:
+                self._records += 1
+                if left == 0:
+                    self._durations.append(now - began_s)
+
+        return told
+
+    def appended(self) -> Appended:
+        return Appended(self._records, np.asarray(self._durations).tobytes())
 
 
 class NatsClient(Client):
@@ -43,40 +89,56 @@ class NatsClient(Client):
         self._connection: Any = self._run(self._nats.connect(servers=servers))
         self._stream = self._connection.jetstream(timeout=WAIT_S, publish_async_max_pending=100_000)
 
-    def append(self, turn: Turn, values: list[list[bytes]]) -> Counted:
+    def append(self, turn: Turn, values: list[list[bytes]]) -> Appended:
         return self._run(self._append(turn, values))
 
-    async def _append(self, turn: Turn, values: list[list[bytes]]) -> Counted:
-        durations: list[float] = []
+    async def _append(self, turn: Turn, values: list[list[bytes]]) -> Appended:
         await asyncio.sleep(max(0.0, turn.start_s - time.monotonic()))
+        if turn.plan.window == turn.plan.batch == 1:
+            return await self._append_alone(turn, values)
+        flight = Flight(turn)
+        sent = 0
+        while (began := time.monotonic()) < turn.stop_s:
+            batch = values[sent % len(values)]
+            told = flight.batch(began, len(batch))
+            for number, value in enumerate(batch, 1):
+                await flight.room(1)
+                future = await self._stream.publish_async(STREAM, value)
+                future.add_done_callback(told)
+                if number % BEFORE_ANSWERS == 0:
+                    await asyncio.sleep(0)  # answers are taken while more is sent
+            sent += 1
+        async with asyncio.timeout(DRAIN_S):
+            await flight.room(turn.plan.window * turn.plan.batch)
+        return flight.appended()
 
-        async def one_after_the_other(number: int) -> None:
-            while (began := time.monotonic()) < turn.stop_s:
-                await self._publish(values[number % len(values)])
-                if (now := time.monotonic()) <= turn.stop_s:
-                    durations.append(now - began)
-
-        await asyncio.gather(*(one_after_the_other(number) for number in range(turn.plan.window)))
-        return Counted(np.asarray(durations).tobytes(), turn.stop_s)
+    async def _append_alone(self, turn: Turn, values: list[list[bytes]]) -> Appended:
+        durations: list[float] = []
+        while (began := time.monotonic()) < turn.stop_s:
+            await self._publish_one(values[len(durations) % len(values)][0])
+            if (now := time.monotonic()) <= turn.stop_s:
+                durations.append(now - began)
+        return Appended(len(durations), np.asarray(durations).tobytes())
 
     def pace(self, pace: Pace, values: list[list[bytes]]) -> Counted:
         return self._run(self._pace(pace, values))
 
     async def _pace(self, pace: Pace, values: list[list[bytes]]) -> Counted:
-        durations: list[float] = []
+        answers = Answers(pace.count)
 
         async def one(batch: list[bytes], due_s: float) -> None:
-            await self._publish(batch)
-            durations.append(time.monotonic() - due_s)
+            try:
+                await asyncio.gather(*map(self._publish_one, batch))
+            except Exception as error:
+                answers.done(due_s, reason(error))
+            else:
+                answers.done(due_s, None)
 
         async with asyncio.timeout(pace.turn.stop_s - time.monotonic() + DRAIN_S), asyncio.TaskGroup() as group:
-            due_s, sent = pace.turn.start_s, 0
-            while due_s < pace.turn.stop_s:
-                await asyncio.sleep(max(0.0, due_s - time.monotonic()))
-                group.create_task(one(values[sent % len(values)], due_s))
-                sent += 1
-                due_s = pace.turn.start_s + sent / pace.batches_per_s
-        return Counted(np.asarray(durations).tobytes(), pace.turn.stop_s)
+            for number in range(pace.count):
+                await asyncio.sleep(max(0.0, pace.due_s(number) - time.monotonic()))
+                group.create_task(one(pace.batch(values, number), pace.due_s(number)))
+        return answers.counted(pace.turn.stop_s)
 
     def fill(self, fill: Fill, values: list[list[bytes]]) -> Filled:
         return self._run(self._fill(fill, values))
@@ -110,15 +172,24 @@ class NatsClient(Client):
         message = self._run(self._stream.get_msg(STREAM, seq=place, direct=True))
         return len(message.data)
 
+    @contextmanager
+    def subscription(self) -> Iterator[Iterator[bytes]]:
+        policy = self._nats.js.api.DeliverPolicy.NEW
+        pushed = self._run(self._stream.subscribe(STREAM, ordered_consumer=True, deliver_policy=policy))
+        yield self._arriving(pushed)
+        self._run(pushed.unsubscribe())
+
+    def _arriving(self, pushed: Any) -> Iterator[bytes]:
+        while True:
+            message = self._run(pushed.next_msg(timeout=WAIT_S))
+            yield message.data
+
+    def clear(self) -> None:
+        self._run(self._stream.purge_stream(STREAM))
+
     def close(self) -> None:
         self._run(self._connection.close())
         self._loop.close()
-
-    async def _publish(self, batch: list[bytes]) -> None:
-        if len(batch) == 1:
-            await self._publish_one(batch[0])
-        else:
-            await asyncio.gather(*map(self._publish_one, batch))
 
     async def _publish_one(self, value: bytes) -> Any:
         return await self._stream.publish(STREAM, value)

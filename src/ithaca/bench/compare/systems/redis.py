@@ -2,24 +2,28 @@
 
 import shutil
 import subprocess
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from ithaca.bench.cluster.producers import Counted, Turn, append_until
+from ithaca.bench.compare.open_loop import Done, Pace, append_when_due
 from ithaca.bench.compare.system import Running, System, needed
-from ithaca.bench.compare.work import Client, Fill, Filled, Pace, Role, append_when_due, evenly
+from ithaca.bench.compare.work import Appended, Client, Fill, Filled, Role, evenly
 from ithaca.bench.foreign import foreign_server
 from ithaca.bench.measure import Progress
 from ithaca.cluster.ports import LOOPBACK, free_ports
-from ithaca.model.errors import Unavailable
+from ithaca.model.errors import DeadlineExceeded, Unavailable
 
 STREAM: Final = "bench"
 FIELD: Final = b"v"
 FETCH: Final = 500
+WAIT_S: Final = 30.0
+BLOCK_MS: Final = 1000
 
 
 class Reply:
@@ -48,13 +52,13 @@ class RedisClient(Client):
         self.connection: Any = self._redis.connection_pool.get_connection()
         self._waiting: deque[Reply] = deque()
 
-    def append(self, turn: Turn, values: list[list[bytes]]) -> Counted:
-        return append_until(turn, values, self._submit)
+    def append(self, turn: Turn, values: list[list[bytes]]) -> Appended:
+        return Appended.whole(turn, append_until(turn, values, self._submit))
 
     def pace(self, pace: Pace, values: list[list[bytes]]) -> Counted:
-        def begin(batch: list[bytes], done: Callable[[], object]) -> None:
+        def begin(batch: list[bytes], done: Done) -> None:
             self._submit(batch).result()
-            done()
+            done(None)
 
         return append_when_due(pace, values, begin)
 
@@ -70,6 +74,8 @@ class RedisClient(Client):
         records, start = 0, filled.start
         while records < filled.records:
             entries = self._redis.xrange(STREAM, start, "+", count=FETCH)
+            if not entries:
+                raise Unavailable(f"Redis has {records} of {filled.records} entries")
             records += sum(1 for _, fields in entries if fields[FIELD])
             start = b"(" + entries[-1][0]
         return records
@@ -77,6 +83,35 @@ class RedisClient(Client):
     def read_one(self, filled: Filled, place: Any) -> int:
         [(_, fields)] = self._redis.xrange(STREAM, place, place)
         return len(fields[FIELD])
+
+    @contextmanager
+    def subscription(self) -> Iterator[Iterator[bytes]]:
+        newest = self._redis.xrevrange(STREAM, count=1)
+        yield self._arriving(newest[0][0] if newest else b"0")
+
+    def _arriving(self, place: bytes) -> Iterator[bytes]:
+        give_up_s = time.monotonic() + WAIT_S
+        while time.monotonic() < give_up_s:
+            for _, entries in self._redis.xread({STREAM: place}, block=BLOCK_MS) or ():
+                for _, fields in entries:
+                    yield fields[FIELD]
+                place = entries[-1][0]
+                give_up_s = time.monotonic() + WAIT_S
+        raise DeadlineExceeded(f"Redis sent nothing for {WAIT_S:.0f} s")
+
+    def clear(self) -> None:
+        """Trim the stream, and write the file of commands anew, which has next to none then."""
+        self._redis.xtrim(STREAM, maxlen=0, approximate=False)
+        self._redis.bgrewriteaof()
+        give_up_s = time.monotonic() + WAIT_S
+        while self._is_rewriting():
+            if time.monotonic() > give_up_s:
+                raise DeadlineExceeded(f"Redis did not write its file anew within {WAIT_S:.0f} s")
+            time.sleep(0.05)
+
+    def _is_rewriting(self) -> bool:
+        told = self._redis.info("persistence")
+        return bool(told["aof_rewrite_in_progress"] or told["aof_rewrite_scheduled"])
 
     def close(self) -> None:
         self._redis.connection_pool.release(self.connection)
@@ -114,7 +149,12 @@ class Redis(System):
         progress("starting a Redis server")
         directory.mkdir(mode=0o700, parents=True)
         [port] = free_ports(1)
-        settings = {"appendonly": "yes", "appendfsync": "always", "save": ""}
+        settings = {
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "auto-aof-rewrite-percentage": "0",  # the file is written anew between workloads, and not within a turn
+            "save": "",
+        }
         command = [program, "--port", str(port), "--bind", LOOPBACK, "--dir", str(directory)]
         for name, value in settings.items():
             command += [f"--{name}", value]
