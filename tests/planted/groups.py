@@ -59,10 +59,12 @@ GROUPS = (
     ),
     Bug(
         "group-written-apart",
-        "a transaction publishes what it wrote, and commits afterwards",
+        "a transaction publishes what it wrote, and commits a second later",
         "ithaca.client.consuming.awaited.transaction",
         "        await self._log.publish_once([part], consumed={self._consumer: position})\n",
-        "        await self._log.publish_once([part])\n        await self._consumer.commit(position)\n",
+        "        await self._log.publish_once([part])\n"
+        "        await __import__('asyncio').sleep(1)\n"
+        "        await self._consumer.commit(position)\n",
         needs=_writes,
     ),
     Bug(

@@ -174,7 +174,8 @@ class Consuming:
                 records = await consumer.poll(timeout=1, max_records=random.randint(1, 50))
                 self._handed_out(handle, number, records)
                 ledger.reached = max(ledger.reached, consumer.position)
-                if random.random() < (0.05 if self._world.is_healing else 0.7):
+                is_waited_for = ledger.out is not None and not self._world.is_loaded
+                if random.random() < (0.05 if self._world.is_healing and not is_waited_for else 0.7):
                     await self._commit(log, handle)
         finally:
             await consumer.close()
@@ -209,7 +210,7 @@ class Consuming:
         """
         consumer = handle.consumer
         if handle.taking.must_write:
-            await handle.taking.write(consumer, self._ways)
+            await handle.taking.write(log, consumer, self._ways)
             self._world.count("consumer committed what it wrote")
             return consumer.committed
         if not self._publishes or self._ways.random() < 0.5:

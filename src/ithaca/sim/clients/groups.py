@@ -186,7 +186,7 @@ class Grouped:
     async def _committed(self, random: Random, log: ClusterLog, member: "Membership") -> None:
         """With what is written for what was taken, else with a publication of nothing, or by itself."""
         if member.taking.must_write:
-            await member.taking.write(member.handle, self._ways)
+            await member.taking.write(log, member.handle, self._ways)
             self._world.count("group committed what it wrote")
         elif self._publishes and random.random() < 0.3:
             await log.publish_once([], consumed={member.handle: member.handle.position})

@@ -7,6 +7,7 @@ of the one that was taken. What is written has no key, so that nobody takes it a
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,7 +18,8 @@ from msgspec.structs import replace as changed
 from ithaca.engines.registry import engine
 from ithaca.model.consumers import CommitPosition, PartStands
 from ithaca.model.engine import Feature
-from ithaca.model.interface.awaited import Consumer
+from ithaca.model.errors import PartGone
+from ithaca.model.interface.awaited import ClusterLog, Consumer
 from ithaca.proof import payload
 from ithaca.proof.history import Append, Commit, Hand, Own
 from ithaca.sim.recorder import Recorder
@@ -115,7 +117,7 @@ class Taking:
         now = self._recorder.now_ns()
         self._recorder.events += [changed(line, ret=now, st="ok") for line in lines]
 
-    async def write(self, handle: Consumer, ways: Random) -> None:
+    async def write(self, log: ClusterLog, handle: Consumer, ways: Random) -> None:
         """Write for all that was taken, and commit; what fails is handed out again."""
         async with handle.transaction() as transaction:
             taken, self._taken = self._taken, []
@@ -123,7 +125,18 @@ class Taking:
             for first in range(0, len(taken), step):
                 await transaction.append_many(self._values(taken[first : first + step]))
             if ways.random() < _GIVEN_UP:
+                await self._publish_what_is_gone(log, handle)
                 raise GivenUp
+
+    async def _publish_what_is_gone(self, log: ClusterLog, handle: Consumer) -> None:
+        """It must be refused, and then nothing of what was consumed is committed."""
+        session, now = self._recorder.new_out_session(), self._recorder.now_ns()
+        self._recorder.events.append(Append((session, 1), 1, now, now, "info"))
+        part = await log.prepare([payload.encode(session, 1, payload.HEAD_BYTES)])
+        await log.abort([part])
+        with suppress(PartGone):
+            await log.publish_once([part], consumed={handle: handle.position})
+            raise AssertionError("a part that was aborted has been published")
 
     def _values(self, taken: Sequence[tuple[int, int]]) -> list[bytes]:
         assert self._out is not None
