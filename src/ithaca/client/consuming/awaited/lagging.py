@@ -1,6 +1,6 @@
 """How far a position is behind the tail, awaited: looked up in the log itself."""
 
-from ithaca.consumers.limits import LAG_LOOKED_AT_BYTES
+from ithaca.consumers.limits import LAG_LOOKED_AT_BYTES, LAG_WAIT_S
 from ithaca.model.consumers import Lag
 from ithaca.model.errors import Trimmed
 from ithaca.model.interface.awaited.log import Log
@@ -24,12 +24,12 @@ async def _looked_at(log: Log, start: int, stop: int) -> tuple[int | None, int]:
     """The timestamp of the first record there, None when there is none, and about how many bytes all of them have: the
     first ones are looked at.
     """
-    since_us: int | None = None
-    size = 0
     async with log.read_range(start, stop) as records:
-        while found := await records.take_batches():
-            since_us = found[0].timestamp_us if since_us is None else since_us
+        found = await records.take_batches()
+        since_us, size = found[0].timestamp_us if found else None, 0
+        while found and size < LAG_LOOKED_AT_BYTES:
             size += sum(batch.raw_bytes for batch in found)
-            if size >= LAG_LOOKED_AT_BYTES:
-                return since_us, size * (stop - start) // (records.position - start)
-    return since_us, size
+            if size < LAG_LOOKED_AT_BYTES:
+                found = await records.take_batches(LAG_WAIT_S)  # a shard that does not answer is not waited for
+        passed = max(1, records.position - start)
+    return since_us, size * (stop - start) // passed
