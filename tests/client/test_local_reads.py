@@ -1,6 +1,7 @@
 """Scans of files: the same records as over the network, whatever becomes of the files meanwhile."""
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -199,3 +200,24 @@ async def test_a_replica_that_does_not_get_on_is_not_asked_for_ever() -> None:
     context: Any = SimpleNamespace(replicas=Stubborn())
     with pytest.raises(ProtocolError, match="nothing new"):
         await _asked(context, Address("a", 1), LocateRecords("machine", 3, 9), Deadline(10))
+
+
+def test_a_shard_of_which_all_was_trimmed_is_told_of_and_not_passed_over(cluster: Cluster) -> None:
+    """Between the plan of a task and its scan."""
+    with ithaca.connect(cluster.bootstrap) as log:
+        for number in range(4):
+            log.append_to_shard(1, b"%d" % number)
+        log.append_to_shard(0, b"left")
+        log.admin.finalize_shard(1)
+        log.trim(5)
+        deadline = time.monotonic() + 60
+        while any(each.shard == 1 for each in log.admin.shards()):
+            assert time.monotonic() < deadline, "a shard that has nothing is gone some time"
+        with (
+            pytest.raises(ithaca.Trimmed),
+            Scan(cluster.bootstrap, 1, 6, shards=frozenset({1}), chunk_bytes=5000) as scan,
+        ):
+            values(scan)
+        with Scan(cluster.bootstrap, 5, 6, shards=frozenset({0}), chunk_bytes=5000) as scan:
+            assert scan.is_local
+            assert [value for _, value in values(scan)] == [b"left"]

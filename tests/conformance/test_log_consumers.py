@@ -172,6 +172,7 @@ def test_they_are_listed_reset_and_deleted(engine: Engine, log: Log) -> None:
     assert info.lag_records == (2 if engine.is_dense else None)
     assert info.idle_s >= 0
     assert 0 <= info.lag_s < 3600
+    assert info.lag_bytes >= 2
     assert log.reset_consumer("billing", "latest") == log.tail()
     assert log.consumers()[0].lag_records == 0
     log.delete_consumer("billing")
@@ -187,14 +188,20 @@ def test_they_are_listed_reset_and_deleted(engine: Engine, log: Log) -> None:
 def test_how_far_it_is_behind(engine: Engine, log: Log) -> None:
     consumer = log.consumer("billing", start="latest")
     lag = consumer.lag()
-    assert (lag.positions, lag.records, lag.seconds) == (0, 0, 0.0)
-    log.append_many([b"a", b"b"])
+    assert (lag.positions, lag.records, lag.seconds, lag.bytes) == (0, 0, 0.0, 0)
+    log.append_many([bytes(1000), bytes(1000)])
     lag = consumer.lag()
     assert lag.positions >= 2
     assert lag.records == (2 if engine.is_dense else None)
     assert 0 <= lag.seconds < 3600
+    assert lag.bytes >= 2000
+    assert lag.bytes < 2400 or not engine.is_dense, "empty positions may be taken for full ones"
     taken(consumer, 2)
-    assert consumer.lag().records == 0
+    assert (consumer.lag().records, consumer.lag().bytes) == (0, 0)
+    if engine.is_dense:
+        for _ in range(4):
+            log.append_many([bytes(1000)] * 100)
+        assert 400_000 <= consumer.lag().bytes < 500_000, "not all of them are looked at"
 
 
 def test_what_is_wrong_is_refused(log: Log) -> None:

@@ -17,6 +17,7 @@ compression = "zstd"
 retention_age_s = 3600
 retention_bytes = 1_000_000
 segment_bytes = 131072
+consumer_idle_s = "90d"
 """
 
 
@@ -38,7 +39,7 @@ def test_defaults() -> None:
 
 
 def test_a_file_sets_everything(tmp_path: Path) -> None:
-    expected = Settings("os", "zstd", 3600, 1_000_000, 131072)
+    expected = Settings("os", "zstd", 3600, 1_000_000, 131072, 90 * 86_400)
     path = write(tmp_path, FULL)
     assert load_settings(file=path, environ={}) == expected
     assert load_settings(file=Path(path), environ={}) == expected
@@ -103,14 +104,15 @@ def test_what_is_empty_was_not_given(tmp_path: Path) -> None:
         ("[log]\nretention_age_s = 0\n", 2, "retention_age_s is 0: use a number from 1e-06 to"),
         ("[log]\nretention_age_s = nan\n", 2, "retention_age_s is nan"),
         ("[log]\nretention_age_s = inf\n", 2, "retention_age_s is inf"),
+        ("[log]\nconsumer_idle_s = 0\n", 2, "consumer_idle_s is 0: use a number from 1 to"),
         ("[log]\nretention_age_s = [1]\n", 2, r"retention_age_s is \[1\]"),
         (
             FULL + "retention = 7\n",
-            8,
+            9,
             r"retention is not known \(did you mean retention_\w+\?\): use one of durability,",
         ),
-        (FULL + 'durabilty = "os"\n', 8, r"durabilty is not known \(did you mean durability\?\)"),
-        (FULL + "zzz = 1\n", 8, "zzz is not known: use one of durability, compression, retention_age_s,"),
+        (FULL + 'durabilty = "os"\n', 9, r"durabilty is not known \(did you mean durability\?\)"),
+        (FULL + "zzz = 1\n", 9, "zzz is not known: use one of durability, compression, retention_age_s,"),
         ('# durability = 1\nlog.compression = "none"\nlog.durability = 1\n', 3, "durability is 1"),
         ('log = { compression = "none", durability = 1 }\n', 1, "durability is 1"),
         ('[log]\n"segment_bytes" = 1\n', 2, "segment_bytes is 1"),

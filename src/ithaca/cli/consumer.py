@@ -9,7 +9,7 @@ from ithaca.cli.cluster.listing import duration, emit_list
 from ithaca.cli.consume import parse_start
 from ithaca.cli.option_groups import with_groups
 from ithaca.cli.options import BootstrapOption, JsonOption, PathOption, TimeoutOption, examples
-from ithaca.cli.output import emit
+from ithaca.cli.output import emit, size_text
 from ithaca.cli.target import Cluster, Embedded, chosen_target
 
 if TYPE_CHECKING:
@@ -48,9 +48,8 @@ class ConsumedLog:
 
 
 def _lag(info: "ConsumerInfo") -> str:
-    if info.lag_records is not None:
-        return f"{info.lag_records} records"
-    return f"{info.lag_positions} positions"
+    count = f"{info.lag_positions} positions" if info.lag_records is None else f"{info.lag_records} records"
+    return f"{count}, about {size_text(info.lag_bytes)}"
 
 
 def _row(info: "ConsumerInfo") -> tuple[object, ...]:

@@ -4,17 +4,20 @@ A leader counts from when it first saw a consumer with the stamp that it has. So
 idle, whatever clocks show; who leads for less long than that lets consumers live longer.
 """
 
+from collections.abc import Mapping
+
 from ithaca.consumers.table import ConsumerTable
 from ithaca.model.consumers import ExpireConsumer
 from ithaca.model.limits import CONSUMER_COMMANDS_MAX
 
 
 class IdleConsumers:
-    """What one leader has seen of consumers, during its term."""
+    """What one leader has seen of consumers, during its term, or one process that has a directory open."""
 
-    def __init__(self, idle_s: float) -> None:
+    def __init__(self, idle_s: float, seen: Mapping[str, tuple[int, float]] | None = None) -> None:
+        """`seen` is what is known before the first look."""
         self._idle_s = idle_s
-        self._seen: dict[str, tuple[int, float]] = {}
+        self._seen: dict[str, tuple[int, float]] = dict(seen or {})
         """By name: its stamp, and since when it has that."""
 
     def look(self, table: ConsumerTable, now_s: float) -> list[ExpireConsumer]:

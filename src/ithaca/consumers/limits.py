@@ -18,6 +18,10 @@ HELD_MAX = 4096
 TAIL_NOTED_S = 1.0
 TAILS_NOTED_MAX = 4096
 """How often a leader notes where the tail is, and how many of these notes it keeps: the last hour, on a busy log."""
+LAG_LOOKED_AT_BYTES = 64 << 10
+"""Of the records that a consumer has before it, about so much is looked at to estimate what all of them have."""
+LAG_WAIT_S = 0.1
+"""For more of these than come at once nobody waits longer."""
 CONSUMERS_SHOWN_MAX = 32
 """Those furthest behind, in the status of a leader."""
 GROUP_BEAT_S = 0.5

@@ -214,6 +214,7 @@ def open(
     compression: Compression | None = None,
     retention: Retention | None = None,
     segment_bytes: Size | None = None,
+    consumer_idle_s: Duration | None = None,
 ) -> Opening[awaited.Log]:
     """`ithaca.open`, awaited: `log = await ithaca.aio.open(path)` or `async with ithaca.aio.open(path) as log`.
 
@@ -226,7 +227,7 @@ def open(
     """
 
     async def opened() -> awaited.Log:
-        opener = partial(open_engine, path, mode, durability, compression, retention, segment_bytes)
+        opener = partial(open_engine, path, mode, durability, compression, retention, segment_bytes, consumer_idle_s)
         return AsyncEmbeddedLog(await asyncio.to_thread(opener))
 
     return Opening(opened)

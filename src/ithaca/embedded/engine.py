@@ -11,6 +11,7 @@ from ithaca.client.consuming.known import Known
 from ithaca.consumers.groups import GroupBook
 from ithaca.consumers.table import ConsumerChanges
 from ithaca.embedded import directory
+from ithaca.embedded.expiry import LaneExpiry
 from ithaca.embedded.follower import Follower
 from ithaca.embedded.retention import LaneRetention
 from ithaca.embedded.scan import Scan
@@ -67,6 +68,7 @@ class Engine:
         self._groups = GroupBook(float("-inf"))  # members live in this process: who had parts before is gone
         self._groups_lock = Lock()
         self._retaining: LaneRetention | None = None
+        self._expiring: LaneExpiry | None = None
         disk = OsDisk()
         self._lock = directory.prepare(disk, self.path) if mode == "a" else None
         try:
@@ -79,6 +81,9 @@ class Engine:
             self._release_lock()
             raise
         forks.watch(self)
+        if (expiry := self._expiry()) is not None:
+            commits = self.commits()
+            commits.wait(commits.add(expiry))
 
     def _open(self, disk: OsDisk) -> tuple[LaneReader, Lane | None, GroupCommit | None]:
         if self._lock is None:
@@ -99,6 +104,8 @@ class Engine:
         )
         if self._retention is not None:
             self._retaining = LaneRetention(self._retention, lane, self.path)
+        if self._settings.consumer_idle_s is not None:
+            self._expiring = LaneExpiry(self._settings.consumer_idle_s, lane, self.path)
         return lane, lane, commits
 
     def __str__(self) -> str:
@@ -242,6 +249,11 @@ class Engine:
             return [control_entry(ConsumersChanged(changes))]
 
         return Ticket(decide=decide, touches=EVERY_SESSION), outcomes
+
+    def _expiry(self) -> Ticket | None:
+        """The ticket with which idle consumers go; None if it is not time to look, or none is."""
+        idle = self._expiring.due() if self._expiring is not None and not self._closed else []
+        return self.consumers_ticket(idle)[0] if idle else None
 
     def known_consumers(self) -> Known:
         """Those that there are, by what was synced."""
@@ -392,3 +404,5 @@ class Engine:
             before = self._retaining.due()
             if before is not None:
                 self._commits.add_from_commit(self._trimming(position_of(before)))
+        if (expiry := self._expiry()) is not None:
+            self._commits.add_from_commit(expiry)

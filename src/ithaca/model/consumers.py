@@ -171,7 +171,7 @@ class ConsumerState(msgspec.Struct, frozen=True, array_like=True):
 class Lag(msgspec.Struct, frozen=True):
     """How far a consumer is behind the tail.
 
-    >>> Lag(positions=3, records=3, seconds=0.5).records
+    >>> Lag(positions=3, records=3, seconds=0.5, bytes=120).records
     3
     """
 
@@ -181,12 +181,15 @@ class Lag(msgspec.Struct, frozen=True):
     """How many records that is; None in engines that leave positions empty. With a filter some are not its own."""
     seconds: float
     """For how long the first of them has been in the log, by its timestamp; 0 when there is none."""
+    bytes: int
+    """An estimate of what the records that are left have, decompressed, with those of all keys: as if all were like
+    the first ones, which are looked at."""
 
 
 class ConsumerInfo(msgspec.Struct, frozen=True):
     """A named consumer, as `Log.consumers` shows it.
 
-    >>> info = ConsumerInfo("billing", 7, (7,), lag_positions=3, lag_records=3, lag_s=0.5, idle_s=9)
+    >>> info = ConsumerInfo("billing", 7, (7,), lag_positions=3, lag_records=3, lag_s=0.5, lag_bytes=120, idle_s=9)
     >>> info.position
     7
     """
@@ -199,6 +202,7 @@ class ConsumerInfo(msgspec.Struct, frozen=True):
     lag_positions: int
     lag_records: int | None
     lag_s: float
+    lag_bytes: int
     """As in `Lag`."""
     idle_s: float
     """For how long it was neither opened nor committed."""

@@ -24,6 +24,7 @@ from ithaca.raft.limits import RAFT_APPEND_ENTRIES_MAX
 from ithaca.sim.clients.consumers import with_consumers
 from ithaca.sim.clients.groups import with_groups
 from ithaca.sim.clients.outsiders import SimulatedUsers, with_users
+from ithaca.sim.clients.taking import with_writing
 from ithaca.sim.engine import simulated
 from ithaca.sim.faults.replacing import REPLACE
 from ithaca.sim.faults.running import RUNNING_FAULTS
@@ -142,6 +143,8 @@ class Configuration:
     """Whether the cluster has users, some of whom may do little (`sim.clients.outsiders`)."""
     group_members: int = 0
     """Programs that are members of one group (`sim.clients.groups`)."""
+    takers_write: bool = False
+    """Whether consumers and members write a record for each that they take (`sim.clients.taking`)."""
     flood: int = 0
     """Connections that clients who want nothing have to a server, now and then."""
     slots: SlotSettings = USUAL_SLOTS
@@ -221,7 +224,7 @@ def configuration_of(seed: int, engine: EngineName = DEFAULT_ENGINE) -> Configur
     """
     added = simulated(engine)
     drawn = added.draw(_shared(seed, engine, tuple(kind for kind in FAULTS if kind in added.faults)))
-    return with_users(with_groups(with_consumers(drawn)))
+    return with_users(with_writing(with_groups(with_consumers(drawn))))
 
 
 def _shared(seed: int, engine: EngineName, kinds: tuple[str, ...]) -> Configuration:

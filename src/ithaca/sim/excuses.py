@@ -54,6 +54,7 @@ DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "trim": (*_READING, StorageFull),
     "publish": (Unavailable, StorageFull, PartGone, PublishConflict, WrongLane),
     "consume": (*_READING, StorageFull),
+    "take and write": (*_READING, StorageFull, PartGone, WrongLane),
     "reset a consumer": (*_READING, StorageFull),
     "add a shard": (Unavailable, StorageFull),
     "finalize a shard": (Unavailable, StorageFull, LastShard, NoSuchShard),
@@ -61,7 +62,9 @@ DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "change the orderers": (Unavailable, StorageFull, LastOrderer, InvalidInput),
 }
 """What each call of a client may raise, by a name for it."""
-_APPENDING = frozenset({"append", "write at a position", "append in a session", "use a name", "publish"})
+_APPENDING = frozenset(
+    {"append", "write at a position", "append in a session", "use a name", "publish", "take and write"}
+)
 """Calls that write to replicas; the others have something ordered at most, and need room on the leader's disk alone."""
 
 _NEEDED: dict[type[IthacaError], Callable[["World"], bool]] = {

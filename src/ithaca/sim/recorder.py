@@ -48,6 +48,8 @@ class Recorder:
         self._open: dict[tuple[Process, int], tuple[Append, int, int]] = {}
         """Appends that are under way, with what the clock of their process showed, and how often it had jumped."""
         self._publishing: dict[Process, Publish] = {}
+        self.out_sessions: set[int] = set()
+        """Of what takers write (`sim.clients.taking`): what comes of it is told of publications, and not of appends."""
         self._sessions = 0
         self._subscriptions = 0
         self._marks: dict[int, int] = {}
@@ -56,6 +58,10 @@ class Recorder:
     def new_session(self) -> int:
         self._sessions += 1
         return self._sessions
+
+    def new_out_session(self) -> int:
+        self.out_sessions.add(number := self.new_session())
+        return number
 
     def subscribed(self, start: int, where: str | None, inv: int, at: int | UnsetType = UNSET) -> int:
         """A subscription has begun that was asked for at `inv`, and if so, from the time `at` on."""

@@ -30,6 +30,7 @@ from ithaca.sim.clients.groups import Grouped, GroupLedger
 from ithaca.sim.clients.outsiders import Outsider
 from ithaca.sim.clients.producers import Producer
 from ithaca.sim.clients.readers import Reader
+from ithaca.sim.clients.taking import OutSessions
 from ithaca.sim.configuration import MEMBER_FAULTS, Configuration
 from ithaca.sim.disk import Tear
 from ithaca.sim.engine import Client, Simulation, simulated
@@ -111,9 +112,10 @@ class World:
         if {"add-shard", "finalize", FINALIZE_UNHEARD, REPLACE, *MEMBER_FAULTS} & set(configuration.faults):
             self._roles.append(self.administrator)
         self._roles += self.simulation.clients()
-        ledger = Ledger()
+        out = OutSessions(self.recorder) if configuration.takers_write else None
+        ledger = Ledger(out)
         self.consumers = [Consuming(self, number, ledger) for number in range(configuration.consumers)]
-        group = GroupLedger()
+        group = GroupLedger(out)
         self.grouped = [Grouped(self, number, group) for number in range(configuration.group_members)]
         self._roles += [*self.consumers, *self.grouped]
         self._roles += [Outsider(self)] if configuration.users else []

@@ -31,6 +31,7 @@ def info_of(consumer: ConsumerState, lag: Lag, time_us: int) -> ConsumerInfo:
         lag.positions,
         lag.records,
         lag.seconds,
+        lag.bytes,
         max(0, time_us - consumer.used_us) / 1e6,
         consumer.is_group,
     )

@@ -7,6 +7,7 @@ compression = "none"            # or "lz4", "zstd"
 retention_age_s = "7d"          # keep this long; left out: for ever
 retention_bytes = "10GB"        # keep this much; left out: everything
 segment_bytes = "256M"          # roll segments at this size
+consumer_idle_s = "90d"         # named consumers that nobody used for so long go; left out: none does
 ```
 
 A time or a size is a number of what its name says, or text with a unit.
@@ -25,6 +26,8 @@ from ithaca.model.config.toml_lines import did_you_mean, line_of, read_toml
 from ithaca.model.errors import ConfigError, InvalidInput, UnknownCompression
 from ithaca.model.limits import (
     GIB,
+    IDLE_S_MAX,
+    IDLE_S_MIN,
     RETENTION_AGE_S_MAX,
     RETENTION_AGE_S_MIN,
     RETENTION_BYTES_MAX,
@@ -48,6 +51,7 @@ class Settings:
     retention_age_s: float | None = None
     retention_bytes: int | None = None
     segment_bytes: int = SEGMENT_BYTES_MAX
+    consumer_idle_s: float | None = None
 
 
 _RULES: Final[Mapping[str, Choice | Amount]] = {
@@ -56,6 +60,7 @@ _RULES: Final[Mapping[str, Choice | Amount]] = {
     "retention_age_s": Amount(Number(RETENTION_AGE_S_MIN, RETENTION_AGE_S_MAX, whole=False), "s"),
     "retention_bytes": Amount(Number(1, RETENTION_BYTES_MAX), "bytes"),
     "segment_bytes": Amount(Number(SEGMENT_BYTES_MIN, GIB), "bytes"),
+    "consumer_idle_s": Amount(Number(IDLE_S_MIN, IDLE_S_MAX, whole=False), "s"),
 }
 assert list(_RULES) == [field.name for field in fields(Settings)]
 
@@ -69,6 +74,7 @@ def load_settings(
     retention_age_s: Duration | None = None,
     retention_bytes: Size | None = None,
     segment_bytes: Size | None = None,
+    consumer_idle_s: Duration | None = None,
 ) -> Settings:
     """The settings in force; `ConfigError` names the file and line, or the variable, that is wrong.
 
@@ -81,6 +87,7 @@ def load_settings(
         "retention_age_s": retention_age_s,
         "retention_bytes": retention_bytes,
         "segment_bytes": segment_bytes,
+        "consumer_idle_s": consumer_idle_s,
     }
     path = file if file is not None else environ.get(PREFIX + "CONFIG") or None
     values = {} if path is None else _from_file(local_path(path))

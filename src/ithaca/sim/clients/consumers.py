@@ -2,20 +2,26 @@
 
 What they are told is compared with what they were told before: a position never falls but by a reset, what was
 committed is never lost, and whoever was fenced commits nothing. What they are handed out is judged by the checker, as
-of any subscription. Drawn apart from the rest, so that the seeds without consumers stay what they were.
+of any subscription. Where they write for what they take (`sim.clients.taking`), each record is written for exactly
+once; they are never reset then, but go on under another name. Drawn apart from the rest, so that the seeds without
+consumers stay what they were.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from ithaca.engines.registry import engine
+from ithaca.model.consumers import PartStands
 from ithaca.model.engine import Feature
 from ithaca.model.errors import ConsumerFenced, IthacaError, Trimmed
 from ithaca.model.interface.awaited import ClusterLog, Consumer
-from ithaca.model.records import Start
+from ithaca.model.records import HASH_SPACE, KeyFilter, Record, Start
 from ithaca.sim.clients.connecting import AGAIN_S, connected
+from ithaca.sim.clients.readers import text_of
+from ithaca.sim.clients.taking import GivenUp, OutSessions, Taking
 from ithaca.sim.process import Process
 
 if TYPE_CHECKING:
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 RULE = "consumers"
+_KEYED = text_of(KeyFilter.hash_range(0, HASH_SPACE))
 _CHANCE = 0.2
 _ROUNDS_MAX = 20
 """What a handle does before it is given up, and the consumer opened again."""
@@ -40,6 +47,8 @@ def with_consumers(configuration: "Configuration") -> "Configuration":
 class Ledger:
     """What all programs of one name have asked for, and what they were told."""
 
+    out: OutSessions | None = None
+    """Where they write for what they take, unless they only read."""
     name: str = "shared-0"
     floor: int = 1
     """A position that was committed, for certain, and not reset since."""
@@ -72,12 +81,13 @@ class Ledger:
 
 
 class Handle(NamedTuple):
-    """An opening that has returned: when it was begun, when it returned, and whether no other was under way."""
+    """An opening that has returned: when it was begun, when it returned, whether it was alone, and what it took."""
 
     consumer: Consumer
     asked: int
     returned: int
     is_alone: bool
+    taking: Taking
 
 
 class Consuming:
@@ -96,20 +106,31 @@ class Consuming:
         self._publishes = self._is_dense and Feature.PREPARED in features
         """Where positions are not dense a publication opens windows, and these would be all that happens."""
         self._ways = Random(f"{world.configuration.seed} {self.name} commits")
+        self._is_taking = False
 
     @property
     def has_all(self) -> bool:
-        """Whether everything that was acknowledged was handed out."""
+        """Whether everything that was acknowledged was handed out; of those who write, whether they are done."""
+        return self._ledger.reached > self._last if self._ledger.out is None else not self._is_taking
+
+    @property
+    def _last(self) -> int:
         recorder = self._world.recorder
-        return self._ledger.reached > (recorder.last_position if self._is_dense else recorder.last_record)
+        return recorder.last_position if self._is_dense else recorder.last_record
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether it writes, and everything is committed that was acknowledged; others just go on."""
+        return self._ledger.out is not None and not self._world.is_loaded and self._ledger.floor > self._last
 
     async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
         if self._is_resetting:
             self._ledger.renew()
             self._is_resetting = False
+        self._is_taking = True
         log = await connected(self._world)
-        while True:
+        while not self._is_done:
             if self._world.is_healing and self._number:
                 # Each new subscription waits again for what is missing: two that fence each other would wait for ever.
                 await asyncio.sleep(AGAIN_S)
@@ -120,12 +141,15 @@ class Consuming:
                     await self._reset(random, log)
             except ConsumerFenced:
                 self._world.count("consumer fenced")
+            except GivenUp:
+                self._world.count("consumer transaction given up")
             except Trimmed as error:
                 self._world.met(error, "consume")
                 await self._reset(random, log, to_first=True)
             except IthacaError as error:
-                self._world.met(error, "consume")
+                self._world.met(error, "consume" if self._ledger.out is None else "take and write")
             await asyncio.sleep(random.uniform(0, 4 * AGAIN_S))
+        self._is_taking = False
 
     async def _consume(self, random: Random, log: ClusterLog) -> None:
         """Open the consumer, read on, and commit now and then."""
@@ -137,24 +161,39 @@ class Consuming:
         ledger.under_way += 1
         consumer = await log.consumer(name)
         ledger.under_way -= 1
-        handle = Handle(consumer, asked, ledger.tick(), is_alone)
+        handle = Handle(consumer, asked, ledger.tick(), is_alone, Taking(recorder, name, ledger.out))
         if name != ledger.name:
             return
         ledger.opened = max(ledger.opened, asked)
         self._check_opened(consumer, floor if resets == ledger.resets and not ledger.resetting else 1)
-        number = recorder.subscribed(consumer.position, None, inv)
+        number = self._subscribed(handle, inv)
         try:
             rounds = random.randint(1, _ROUNDS_MAX)
-            while rounds > 0:
+            while rounds > 0 and not self._is_done:
                 rounds -= not self._world.is_healing  # once all is mended, it gets on with what it has
                 records = await consumer.poll(timeout=1, max_records=random.randint(1, 50))
-                recorder.delivered(number, records)
-                recorder.marked(number, consumer.position)
+                self._handed_out(handle, number, records)
                 ledger.reached = max(ledger.reached, consumer.position)
-                if random.random() < (0.05 if self._world.is_healing else 0.7):
+                is_waited_for = ledger.out is not None and not self._world.is_loaded
+                if random.random() < (0.05 if self._world.is_healing and not is_waited_for else 0.7):
                     await self._commit(log, handle)
         finally:
             await consumer.close()
+
+    def _subscribed(self, handle: Handle, inv: int) -> int:
+        """The subscription that it is: whoever writes takes what has a key."""
+        consumer = handle.consumer
+        if self._ledger.out is None:
+            return self._world.recorder.subscribed(consumer.position, None, inv)
+        stands = PartStands(consumer.name, 0, consumer.epoch, consumer.position)
+        return handle.taking.opened(stands, _KEYED, inv)
+
+    def _handed_out(self, handle: Handle, number: int, records: Sequence[Record]) -> None:
+        recorder, is_writing = self._world.recorder, self._ledger.out is not None
+        taken = [record for record in records if record.key is not None or not is_writing]
+        recorder.delivered(number, taken)
+        recorder.marked(number, handle.consumer.position)
+        handle.taking.took(0, [record.position for record in taken])
 
     def _check_opened(self, consumer: Consumer, floor: int) -> None:
         ledger, first = self._ledger, max(self._world.ordered.first, self._world.recorder.trimmed)
@@ -162,9 +201,18 @@ class Consuming:
             self._accuse(f"goes on at {consumer.position}, and {floor} was committed")
         if consumer.position > max(ledger.attempted, first):
             self._accuse(f"goes on at {consumer.position}, and nobody committed more than {ledger.attempted}")
+        if ledger.out is not None:  # nobody resets it, so whoever was told nothing has committed that
+            ledger.floor = max(ledger.floor, consumer.position)
 
-    async def _committed(self, log: ClusterLog, consumer: Consumer) -> int:
-        """By itself, or with a publication, which is empty here: it is refused, or done, like any."""
+    async def _committed(self, log: ClusterLog, handle: Handle) -> int:
+        """With what is written for what was taken; else by itself, or with a publication of nothing: it is refused, or
+        done, like any.
+        """
+        consumer = handle.consumer
+        if handle.taking.must_write:
+            await handle.taking.write(log, consumer, self._ways)
+            self._world.count("consumer committed what it wrote")
+            return consumer.committed
         if not self._publishes or self._ways.random() < 0.5:
             return await consumer.commit()
         position = consumer.position
@@ -178,12 +226,14 @@ class Consuming:
         was_fenced, resets = ledger.opened > handle.returned, ledger.resets
         if name == ledger.name:
             ledger.attempted = max(ledger.attempted, consumer.position)
+        lines = [] if ledger.out is None else handle.taking.commits(consumer.commits(consumer.position))
         try:
-            told = await self._committed(log, consumer)
+            told = await self._committed(log, handle)
         except ConsumerFenced:
             if handle.is_alone and ledger.asked == handle.asked and name == ledger.name:
                 self._accuse("was fenced, and nobody has opened or reset it since")
             raise
+        handle.taking.committed(lines)
         if was_fenced and name == ledger.name:
             self._accuse(f"has committed {told} by a handle that was fenced before")
         if told < consumer.position:
@@ -196,6 +246,9 @@ class Consuming:
     async def _reset(self, random: Random, log: ClusterLog, *, to_first: bool = False) -> None:
         """Move it to where it stands, or before; `first` is where the log begins."""
         ledger = self._ledger
+        if ledger.out is not None:
+            ledger.renew()  # what was written for what it took stays
+            return
         ledger.asked = ledger.tick()
         ledger.resets += 1
         ledger.resetting += 1

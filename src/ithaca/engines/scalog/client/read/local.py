@@ -132,6 +132,8 @@ async def local_range(context: Context, start: int, stop: int, shards: frozenset
     found: list[list[LaneRange]] = []
     try:
         view = await context.order.fresh_view(deadline)
+        if shards is not None and not shards <= {each.shard for each in view.shards}:
+            return None  # all that one of them had was trimmed: over the network it is said if that was of the range
         for each in view.shards:
             if shards is None or each.shard in shards:
                 asked = await _ranges_of(context, each.shard, LocateRecords(machine, start, stop), deadline)
