@@ -323,19 +323,34 @@ class World(Order):
     def come_to_rest(self) -> None:
         """No more faults: before long everything is answered, ordered, and the same everywhere."""
         for server in self.servers.values():
-            if server.core is not None and server.core.own_lane is not None:
-                closed = not self.state.lanes.is_open(server.core.own_lane)
-                if closed:
-                    server.crash()  # a server whose lane was closed is started again
+            self.start_again_if_closed(server)
             if server.core is None:
                 server.start()
             self.set_full(server, is_full=False)
-        for _ in range(QUIET_ROUNDS):
+        for number in range(QUIET_ROUNDS):
             self.now_us += 30_000
             self.quiet_round()
             if self.is_at_rest():
                 break
+            if number == QUIET_ROUNDS // 2:
+                for server in self.servers.values():
+                    self.start_again_if_waiting(server)
         self.check_the_end()
+
+    def start_again_if_closed(self, server: SimulatedReplica) -> None:
+        """A server whose lane was closed is started again: the order gives its next boot another one."""
+        core = server.core
+        if core is not None and core.own_lane is not None and not self.has_open_lane(core.own_lane):
+            server.crash()
+
+    def start_again_if_waiting(self, server: SimulatedReplica) -> None:
+        """As one that is a member without a lane does, and would ask for one only after seconds."""
+        core = server.core
+        if core is not None and core.deadline_us is not None and not self.has_open_lane(core.own_lane):
+            server.crash()
+
+    def has_open_lane(self, lane: LaneId | None) -> bool:
+        return lane is not None and self.state.lanes.is_open(lane)
 
     def quiet_round(self) -> None:
         for server in self.servers.values():
