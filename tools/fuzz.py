@@ -72,7 +72,7 @@ def main() -> int:
         _sum_up(done)
     broken = [each.name for each in done if each.is_broken]
     if broken:
-        print(f"\nbroken: {', '.join(broken)}; what broke them is under {DATA.relative_to(ROOT)}", file=sys.stderr)
+        print(f"\nbroken: {', '.join(broken)}; what broke them is under {DATA}", file=sys.stderr)
     return 1 if broken else 0
 
 
@@ -100,9 +100,11 @@ def _campaign(name: str, seconds: int, runs: int, done: list[Outcome]) -> None:
         code = fuzzing.wait()
     except BaseException:
         fuzzing.terminate()
-        fuzzing.wait()
         done.append(Outcome(name, made, spent, is_broken=False))
         raise
+    finally:
+        fuzzing.stdout.close()
+        fuzzing.wait()
     made = max([made, *map(int, re.findall(r"^stat::number_of_executed_units:\s+(\d+)", said, re.MULTILINE))])
     done.append(Outcome(name, made, spent, is_broken=code != 0))
     last = re.findall(r"^#\d+\s.*cov: (\d+) ft: \d+ corp: (\d+)", said, re.MULTILINE)[-1:]
