@@ -9,7 +9,8 @@ FUZZER := $(VENV)/.fuzzer
 SITE := $(VENV)/.site
 PEERS := $(VENV)/.peers
 TARGET ?= all
-SECONDS ?= 60
+SECONDS ?=
+RUNS ?=
 MUTANTS ?= --resume
 # A terminal shows the progress of downloads, a log only what goes wrong.
 PIP_QUIET := $(shell test -t 2 || echo --quiet)
@@ -64,8 +65,8 @@ test: check ## Check, then all tests with samples of the campaigns
 campaign: check ## The campaigns at their full counts
 	@$(BIN)/pytest -n $(WORKERS) -m campaign --timeout 7200
 
-fuzz: $(FUZZER) ## Decoders under a coverage-guided fuzzer: TARGET=all, SECONDS=60 for each
-	@$(BIN)/python tools/fuzz.py --target $(TARGET) --seconds $(SECONDS)
+fuzz: $(FUZZER) ## Decoders under a coverage-guided fuzzer: TARGET=all, SECONDS=60 for each, or RUNS=10000000
+	@$(BIN)/python tools/fuzz.py --target $(TARGET) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(RUNS),--runs $(RUNS))
 
 planted: setup ## Are bugs on purpose caught by the simulator's seeds? BUGS="name ..." for some
 	@$(BIN)/python -m tests.planted $(BUGS)

@@ -17,3 +17,9 @@ def test_a_replica_goes_on_as_its_next_boot_when_all_of_its_shard_had_a_lane() -
     """Its process ended with `WrongLane`, which a process that nobody starts again does not survive."""
     result = run_seed(101, "belfast")
     assert result.violation is None, f"{result.violation}\n{result.report}"
+
+
+def test_what_retention_lets_go_is_told_from_what_lies_beside_it_in_the_same_cut() -> None:
+    """A trim ended between the runs of a cut, and what came behind was taken for the rest of it that went too early."""
+    result = run_seed(24, "belfast")
+    assert result.violation is None, f"{result.violation}\n{result.report}"

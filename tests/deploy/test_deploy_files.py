@@ -108,6 +108,28 @@ def test_systemd_accepts_the_units(unit: Path, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def test_nothing_trusts_the_network_but_the_file_of_the_demonstration() -> None:
+    for path in (*UNITS, DEPLOY / "docker" / "compose.yaml"):
+        assert "insecure" not in path.read_text("utf-8"), path.name
+    assert load_cluster(DEPLOY / "docker" / "cluster.toml").is_open
+
+
+def test_what_the_guide_puts_beside_the_servers_closes_the_cluster(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guides" / "operator.md").read_text("utf-8")
+    [tables] = re.findall(
+        r'^```toml title="cluster.toml, beside its servers"\n(.*?)^```', guide, re.MULTILINE | re.DOTALL
+    )
+    servers = (DEPLOY / "docker" / "cluster.toml").read_text("utf-8")
+    path = tmp_path / "cluster.toml"
+    path.write_text(re.sub(r"^insecure = .*\n", "", servers, flags=re.MULTILINE) + tables, "utf-8")
+    file = load_cluster(path)
+    assert file.is_closed
+    assert file.users is not None
+    assert file.audit is not None
+    [logs] = {re.findall(r"^LogsDirectory=(.*)$", unit.read_text("utf-8"), re.MULTILINE)[0] for unit in UNITS}
+    assert file.audit.of_server("orderer-1") == f"/var/log/{logs}/orderer-1.jsonl"
+
+
 def test_units_name_options_that_serve_has() -> None:
     known = (ROOT / "docs" / "reference" / "commands.md").read_text("utf-8")
     serve = known.split("\n## ithaca serve\n")[1].split("\n## ")[0]

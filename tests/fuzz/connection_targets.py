@@ -1,7 +1,9 @@
 """A connection as servers take it, from its first byte on: who says what is let in, and what of it reaches anybody.
 
 Bytes go through a real listener with a real gate; what is behind the gate is written down. Nothing may come through
-that nobody, or a user who may only read, has no right to say, whatever comes before it.
+that nobody, or a user who may only read, has no right to say, whatever comes before it. The engine corfu has no users:
+there a guard stands before the listener, and whoever has a user's certificate may say all that clients do, and nothing
+that servers say among themselves.
 """
 
 import asyncio
@@ -13,20 +15,23 @@ import msgspec
 from tests.fuzz import repairs
 from tests.fuzz.target import Target
 from tests.protocol.examples import EXAMPLES
-from tests.protocol.made import MADE
+from tests.protocol.made import MADE, made
 
 from ithaca.engines.belfast.server.rights import BELFAST_RULES
+from ithaca.engines.corfu import messages as corfu_messages
 from ithaca.engines.raft.server.rights import RAFT_RULES, RAFT_WORDING
 from ithaca.engines.scalog.server.rights import SCALOG_WORDING
 from ithaca.model.errors import AuthenticationFailed, Overloaded
 from ithaca.model.limits import FRAME_BYTES_MAX, RECEIVE_BLOCK_BYTES
+from ithaca.model.security.identity import Identity
+from ithaca.model.security.tls import TLS
 from ithaca.model.security.users import Grant, User
 from ithaca.model.view import Address
-from ithaca.protocol.codec import Received, encode_message, is_for_servers
+from ithaca.protocol.codec import Received, encode_message, is_for_servers, known_types
 from ithaca.protocol.greeting import ANY_ENGINE, VERSION_MAX, VERSION_MIN, Hello, Welcome
 from ithaca.runtime.admission import Capacity
 from ithaca.runtime.connection import Connection
-from ithaca.runtime.listener import Listener, _Arrival, _Bounds
+from ithaca.runtime.listener import Guard, Listener, _Arrival, _Bounds
 from ithaca.server.users.gate import UserGate
 from ithaca.server.users.login import Known, Logins
 from ithaca.server.users.rules import Rules, Wording
@@ -38,6 +43,7 @@ _SECRET = token_text("operator", bytes(range(32)))
 _TABLE = UserTable(PackedUsers(1, [User("reader", Grant(("read",)), (hash_token(_READER, bytes(16), log2_n=1),))]))
 _TOGETHER = 8
 _HERE = Address("127.0.0.1", 7600)
+_BOUNDS = _Bounds(Capacity(8, 2, 4, 2), 60.0, 60.0)
 
 _ANYBODY = {"GetStatus", "GetView"}
 _ANY_READER = {
@@ -97,6 +103,56 @@ class _Behind:
         assert error is None or "handling a message" not in str(error), str(error)
 
 
+class _Certified(_Arrival):
+    """A connection over which TLS has said that somebody is the user alice: these bytes are what it carries."""
+
+    @property
+    def is_secure(self) -> bool:
+        return True
+
+    @property
+    def identity(self) -> Identity:
+        return Identity("bank", user="alice")
+
+    def _passes(self, guard: Guard, count: int) -> bool:
+        return True
+
+
+class _BehindGuard(_Behind):
+    """Whoever takes what clients say where there are no users."""
+
+    def on_message(self, connection: Connection, received: Received) -> None:
+        assert not is_for_servers(received.message), "alice is no server"
+        self.told.append(("alice", type(received.message).__name__))
+
+
+async def _guarded(data: bytes) -> list[tuple[str, str]]:
+    behind = _BehindGuard()
+    guard = Guard(TLS("ca.pem"), "bank", is_required=True, knows_clients=True)
+    listener = Listener(
+        _HERE, behind.accept, lambda: Welcome(VERSION_MAX, "orderer"), lambda path: None, _BOUNDS, None, guard
+    )
+    _feed(_Certified(listener), data)
+    return behind.told
+
+
+def _feed(arrival: _Arrival, data: bytes) -> None:
+    wire = _Wire()
+    arrival.connection_made(wire)
+    rest = memoryview(data)
+    while len(rest) and not wire.is_over:
+        room = arrival.get_buffer(len(rest))
+        size = min(len(room), len(rest))
+        room[:size] = rest[:size]
+        rest = rest[size:]
+        arrival.buffer_updated(size)
+    arrival.connection_lost(None)
+
+
+def _connection_guarded(data: bytes) -> list[tuple[str, str]]:
+    return _loop().run_until_complete(_guarded(data))
+
+
 def _connection(rules: Rules, wording: Wording) -> Callable[[bytes], list[tuple[str, str]]]:
     """What comes through of a stream of bytes: who said it, and which message it was."""
 
@@ -104,20 +160,10 @@ def _connection(rules: Rules, wording: Wording) -> Callable[[bytes], list[tuple[
         gate = UserGate(Logins("bank", _SECRET, 0.0), "bank", rules, wording, are_servers_certified=False)
         gate.changed(_TABLE)
         behind = _Behind()
-        bounds = _Bounds(Capacity(8, 2, 4, 2), 60.0, 60.0)
         listener = Listener(
-            _HERE, behind.accept, lambda: Welcome(VERSION_MAX, "orderer"), lambda path: None, bounds, None, gate=gate
+            _HERE, behind.accept, lambda: Welcome(VERSION_MAX, "orderer"), lambda path: None, _BOUNDS, None, gate=gate
         )
-        arrival, wire = _Arrival(listener), _Wire()
-        arrival.connection_made(wire)
-        rest = memoryview(data)
-        while len(rest) and not wire.is_over:
-            room = arrival.get_buffer(len(rest))
-            size = min(len(room), len(rest))
-            room[:size] = rest[:size]
-            rest = rest[size:]
-            arrival.buffer_updated(size)
-        arrival.connection_lost(None)
+        _feed(_Arrival(listener), data)
         return behind.told
 
     def decode(data: bytes) -> list[tuple[str, str]]:
@@ -164,6 +210,18 @@ def _seeds() -> tuple[bytes, ...]:
     )
 
 
+def _guarded_seeds() -> tuple[bytes, ...]:
+    """Every message of corfu, and those that servers say, behind a hello of somebody who has a certificate."""
+    said = list({type(each): each for each in (*EXAMPLES, *MADE)}.values())
+    corfu = [kind for kind in known_types().values() if kind.__module__.startswith(corfu_messages.__package__)]
+    own = [each for kind in corfu if not is_for_servers(each := made(kind, is_full=False))]
+    return (
+        *(_stream(_hello(""), each) for each in said if is_for_servers(each)),
+        _stream(_hello(""), *own),
+        _stream(Hello(1, 2, "replica", "0/0"), Hello(1, 2, "client")),
+    )
+
+
 def _login(data: bytes) -> Known | None:
     """Who has these credentials: a user who has exactly this token, or nobody."""
     known = Logins("bank", _SECRET, 0.0).known(None, data, lambda: _TABLE, 0.0)
@@ -182,5 +240,13 @@ TARGETS: tuple[Target[Any], ...] = (
     *(
         Target(name, _connection(*both), (), _seeds(), repair=repairs.frames, memory_bytes_max=_MEMORY_BYTES_MAX)
         for name, both in _RULES.items()
+    ),
+    Target(
+        "connection-corfu",
+        _connection_guarded,
+        (),
+        _guarded_seeds(),
+        repair=repairs.frames,
+        memory_bytes_max=_MEMORY_BYTES_MAX,
     ),
 )

@@ -18,7 +18,7 @@ from ithaca.model.config.audit import ClusterAudit
 from ithaca.model.config.cluster import load_cluster
 from ithaca.model.config.text import dump_cluster
 from ithaca.model.consumers import CommitPosition, DeleteConsumer, OpenConsumer
-from ithaca.model.errors import AuthenticationFailed, ConfigError, ProtocolError
+from ithaca.model.errors import AuthenticationFailed, ConfigError, NotAllowed, ProtocolError
 from ithaca.model.limits import AUDIT_FILE_BYTES_MIN, AUDIT_TEXT_CHARACTERS_MAX
 from ithaca.protocol.codec import is_administrative
 from ithaca.protocol.consumers import ChangeConsumers
@@ -58,6 +58,62 @@ def test_a_cluster_writes_down_who_came_and_what_was_changed(tmp_path: Path, eng
     assert {line["server"] for line in told} <= set(cluster.names)
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "audit").iterdir()} == {0o600}
     assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o700
+
+
+def test_users_are_written_down_by_name_and_their_tokens_are_not(tmp_path: Path) -> None:
+    """Who came by a token, who was refused for want of a right, and what an administrator has asked for."""
+    cluster = Cluster(tmp_path, users=True)
+    cluster.file = replace(cluster.file, audit=ClusterAudit(directory=str(tmp_path)))
+    with cluster, ithaca.connect(cluster.bootstrap, token=cluster.token) as operator:
+        tokens = [operator.admin.add_user("alice", ["read"])]
+        tokens.append(operator.admin.rotate_token("alice"))
+        operator.admin.grant("alice", ["append"])
+        position = operator.append(b"1").position
+        with ithaca.connect(cluster.bootstrap, token=tokens[0]) as log:
+            assert log.read(position).value == b"1"
+            with pytest.raises(NotAllowed):
+                log.trim(position)
+        secret = cluster.token
+    told = of_all(tmp_path)
+    by_alice = [line for line in told if line["who"] == "user alice by token"]
+    assert {(line["event"], line["role"]) for line in by_alice if line["event"] == "login"} == {("login", "client")}
+    denied = [line for line in by_alice if line["event"] == "denied"]
+    assert {(line["request"], line["error"]) for line in denied} == {("TrimBefore", "NotAllowed")}
+    assert all("trim" in line["why"] for line in denied)
+    changes = [line for line in told if line.get("request") == "ChangeUsers"]
+    assert {line["who"] for line in changes} == {"user operator by token"}
+    said = [json.loads(line["fields"]) for line in changes]
+    assert [each[0].partition("(")[0] for each in said] == ["AddUser", "RotateToken", "GrantRights"]
+    written = "".join(path.read_text() for path in (tmp_path / "audit").glob("*.jsonl"))
+    assert secret is not None
+    for token in (*tokens, secret):
+        assert token.rpartition(":")[2] not in written
+    assert "digest" not in written
+    assert "salt" not in written
+
+
+def test_a_unit_a_sequencer_and_a_set_that_an_administrator_wants_are_told_from_recovery(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, engine="corfu", replicas=1, spares=1)
+    cluster.file = replace(secured(tmp_path, cluster.file), audit=ClusterAudit(directory=str(tmp_path)))
+    with cluster, ithaca.connect(cluster.bootstrap, tls=cluster.tls) as log:
+        units = log.admin.units()
+        begun = len(epochs(tmp_path))
+        assert log.admin.replace_sequencer(0) == 0
+        assert epochs(tmp_path)[begun:] == [(True, "user operator of local")]
+        log.session("s").append(b"a")
+        log.session("s").append(b"b")
+        assert epochs(tmp_path)[begun + 1 :] == [(False, "user operator of local")], "which fences the older handle"
+        (spare,) = [each.address for each in units if each.set is None]
+        log.admin.add_units([spare])
+        assert (True, "user operator of local") in epochs(tmp_path)[begun + 2 :]
+    assert not any(is_wanted for is_wanted, who in epochs(tmp_path) if who != "user operator of local")
+
+
+def epochs(directory: Path) -> list[tuple[bool, str]]:
+    """The epochs that somebody has had follow: whether an administrator wanted it, and who it was."""
+    lines = [line for line in of_all(directory) if line.get("request") == "Decide"]
+    said = [(json.loads(line["fields"]), line["who"]) for line in lines]
+    return [(fields["by_administrator"], who) for fields, who in said if fields["command"][0] == "next"]
 
 
 async def test_a_line_says_who_asks_for_what(tmp_path: Path) -> None:

@@ -118,8 +118,11 @@ class Connection(asyncio.BufferedProtocol):
         """Hand a message over; never waits. On a connection that has ended it does nothing."""
         if not self.is_open:
             return
-        if answer and self.passage is not None:
-            self.passage.settled(correlation)
+        if self.passage is not None:
+            if answer:
+                self.passage.settled(correlation)
+            if payload:
+                self.passage.sent(sum(map(len, payload)))
         transport = self._transport
         assert transport is not None
         self._write(encode_message(message, correlation=correlation, answer=answer, payload=payload))

@@ -23,7 +23,11 @@ class Passage(Protocol):
         """A request was answered."""
 
     def sent(self, size: int) -> None:
-        """So many bytes were streamed to it."""
+        """So many bytes beside a message are on their way to it."""
+
+    @property
+    def wait_s(self) -> float:
+        """How long to wait before more is streamed to it; 0 for now."""
 
     async def paced(self) -> None:
         """Until more may be streamed to it."""

@@ -141,6 +141,8 @@ class Configuration:
     """Programs of one named consumer (`sim.clients.consumers`)."""
     users: bool = False
     """Whether the cluster has users, some of whom may do little (`sim.clients.outsiders`)."""
+    ordinary: tuple[str, ...] = ()
+    """Kinds of programs that are users with the rights that they need, and no others."""
     group_members: int = 0
     """Programs that are members of one group (`sim.clients.groups`)."""
     takers_write: bool = False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ithaca.model.errors import (
     AddressInUse,
+    AuthenticationFailed,
     Corrupt,
     EmptyPosition,
     Fenced,
@@ -42,6 +43,7 @@ _READING = (Unavailable, Trimmed, Corrupt, Lost)
 
 DOCUMENTED: dict[str, tuple[type[IthacaError], ...]] = {
     "connect": (Unavailable,),
+    "add a user": (Unavailable, StorageFull),
     "append": (Unavailable, StorageFull, SessionExpired),
     "write at a position": (Unavailable, StorageFull, PositionTaken, EmptyPosition, Trimmed, InvalidInput),
     "session": (Unavailable, StorageFull, WrongLane),
@@ -85,6 +87,8 @@ def _finalizes(configuration: "Configuration") -> bool:
 
 def is_allowed(world: "World", error: IthacaError, call: str) -> bool:
     """Whether a client may be told this now."""
+    if isinstance(error, AuthenticationFailed):  # whom a server does not know yet
+        return bool(world.configuration.ordinary)
     if not isinstance(error, DOCUMENTED[call]):
         return False
     if isinstance(error, StorageFull):

@@ -127,6 +127,8 @@ class World:
         self.awaits_idle_names = False
         """Whether names are to expire that nobody uses any more; others are used."""
         self.violation: Violation | None = None
+        self.tokens: dict[str, str] = {}
+        """Of programs that are users, by their names: they keep them from one life to the next."""
         self.handles: list[ClusterLog] = []
         """Of all clients, those included that are dead."""
         self._graveyard: list[Process] = []

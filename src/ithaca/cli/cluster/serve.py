@@ -11,9 +11,9 @@ from ithaca.cli.options import examples
 
 SERVE_EXAMPLES = examples(
     "ithaca serve --config cluster.toml --orderer 1 --dir /var/lib/ithaca/orderer-1",
-    "ithaca serve --config cluster.toml --replica 0/1 --dir /var/lib/ithaca/shard-0-replica-1 --insecure",
+    "ithaca serve --config cluster.toml --replica 0/1 --dir /var/lib/ithaca/shard-0-replica-1",
     "ithaca serve --config cluster.toml --aggregator 1",
-    "ithaca serve --config cluster.toml --spare 10.0.0.19:7610 --dir /var/lib/ithaca/spare --insecure",
+    "ithaca serve --config cluster.toml --spare 10.0.0.19:7610 --dir /var/lib/ithaca/spare",
 )
 
 

@@ -37,7 +37,7 @@ from ithaca.engines.corfu.sequencing.limits import ROW_POSITIONS
 from ithaca.engines.corfu.sequencing.projection import Natural, RowNumber
 from ithaca.model.errors import ProtocolError
 from ithaca.model.records import Buffer
-from ithaca.protocol.codec import Message, register
+from ithaca.protocol.codec import Message, always, register
 from ithaca.wire.batch import DATA, parse
 
 
@@ -77,9 +77,11 @@ class Decide(msgspec.Struct, frozen=True, array_like=True):
     """Have Raft decide on this; the outcome is the answer."""
 
     command: commands.Command
+    by_administrator: bool = False
+    """Whether an administrator has asked for it; else a client or a server goes on after a failure."""
 
 
-_ADMINISTRATIVE = (commands.AddUnit, commands.ExpireSession, commands.TrimLog)
+_ADMINISTRATIVE = (commands.NextEpoch, commands.AddUnit, commands.ExpireSession, commands.TrimLog)
 
 UNIT_CALLS = (
     calls.Read,
@@ -132,7 +134,10 @@ register(
         192: commands.GetSession,
     },
     for_servers=(Renew,),
-    administrative={Decide: lambda message: isinstance(message.command, _ADMINISTRATIVE)},
+    administrative={
+        Decide: lambda message: isinstance(message.command, _ADMINISTRATIVE),
+        calls.TrimRows: always,
+    },
 )
 
 

@@ -1,14 +1,12 @@
 """Who is let in where a cluster has users, what is passed on of what it says, and what ends with its rights."""
 
 import asyncio
-import logging
 from collections.abc import Callable
-from typing import Final
 
 from ithaca.model.addresses import parse_address
 from ithaca.model.errors import AuthenticationFailed, InvalidInput, IthacaError, NotAllowed, Overloaded, Unavailable
 from ithaca.model.security.identity import is_server
-from ithaca.model.security.users import OPERATOR, User, UserLimits
+from ithaca.model.security.users import OPERATOR, User
 from ithaca.protocol.codec import Message, Received, is_for_servers
 from ithaca.protocol.greeting import Hello
 from ithaca.runtime.connection import Connection
@@ -20,10 +18,6 @@ from ithaca.server.users.rules import Rules, Wording
 from ithaca.users.caller import Caller
 from ithaca.users.limits import USERS_STALE_S_MAX
 from ithaca.users.table import UserTable
-
-_log = logging.getLogger("ithaca.users")
-
-_NO_LIMITS: Final = UserLimits()
 
 
 class UserGate:
@@ -57,6 +51,8 @@ class UserGate:
         """Whether this server applies the entries itself, so that it cannot have missed some for long."""
         self._passages: dict[Connection, Passage] = {}
         self._meters: dict[str, Meter] = {}
+        """Of users that have connected, at most as many as there can be: who owes something does not get rid of it by
+        connecting again."""
 
     # What is agreed on
 
@@ -81,9 +77,11 @@ class UserGate:
         self._heard_s = monotonic_s()
 
     def changed(self, table: UserTable) -> None:
-        """The users are these. Whoever may not go on as it is, is told, and has to begin again."""
+        """The users are these, and these are their limits. Whoever may not go on as it is, is told, and has to begin
+        again."""
         self._table = table
         self.heard()
+        self._limit(table)
         for passage in list(self._passages.values()):
             passage.check(table)
 
@@ -111,16 +109,26 @@ class UserGate:
         passage = self._passages.pop(connection, None)
         if passage is not None:
             passage.end()
-            if passage.meter is not None and not passage.meter.connections:
-                self._meters.pop(passage.caller.name, None)
 
     def _meter(self, known: Known | None) -> Meter | None:
         user = None if known is None or known.name == OPERATOR else self.table().by_name[known.name]
         if user is None:
             return None
-        meter = self._meters.setdefault(user.name, Meter(user.name))
-        meter.connect(user)
+        meter = self._meters.get(user.name)
+        if meter is None:
+            meter = self._meters[user.name] = Meter(user.name)
+            meter.limit(user.limits, monotonic_s())
+        meter.connect()
         return meter
+
+    def _limit(self, table: UserTable) -> None:
+        now_s = monotonic_s()
+        for meter in list(self._meters.values()):
+            user = table.by_name.get(meter.name)
+            if user is not None:
+                meter.limit(user.limits, now_s)
+            elif not meter.connections:
+                del self._meters[meter.name]
 
     def status(self) -> dict[str, int]:
         """How many users there are, and how many connections of theirs."""
@@ -142,6 +150,7 @@ class Passage:
         self._grant = self.caller.grant
         """What it may do on this connection: less than this ends it."""
         self._inflight: dict[int, int] = {}
+        self._limits_changed = asyncio.Event()
 
     def _user(self) -> User | None:
         return None if self._known is None else self._gate.table().by_name.get(self._known.name)
@@ -180,14 +189,24 @@ class Passage:
         if self.meter is not None:
             self.meter.sent(size, monotonic_s())
 
+    @property
+    def wait_s(self) -> float:
+        """How long to wait before more is sent to it."""
+        return 0.0 if self.meter is None else self.meter.wait_s(monotonic_s())
+
     async def paced(self) -> None:
-        """Until more may be sent to it."""
-        wait_s = 0.0 if self.meter is None else self.meter.wait_s(monotonic_s())
-        if wait_s > 0:
-            await asyncio.sleep(wait_s)
+        """Until more may be sent to it: what it owes now is waited for, unless its limits change."""
+        while (wait_s := self.wait_s) > 0:
+            self._limits_changed.clear()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._limits_changed.wait()
+            except TimeoutError:
+                return
 
     def check(self, table: UserTable) -> None:
-        """End the connection if its user is gone, its token is, or some of its rights are."""
+        """End the connection if its user is gone, its token is, or some of its rights are. Whatever waits because of
+        its limits looks at them again."""
         if self._known is None or self.caller.is_operator:
             return
         name, token = self._known
@@ -198,6 +217,7 @@ class Passage:
             self._connection.refuse(Unavailable(f"rights of user {name} were withdrawn: connect again"))
         else:
             self._grant = user.grant
+            self._limits_changed.set()
 
     def end(self) -> None:
         """The connection is over."""
@@ -207,13 +227,13 @@ class Passage:
             self._inflight.clear()
 
     def _count(self, received: Received) -> None:
-        meter, user = self.meter, self.caller.user
-        if meter is None or user is None or user.limits == _NO_LIMITS:
+        meter = self.meter
+        if meter is None or not meter.is_limited:
             return
-        size = len(received.payload)
-        meter.request(user.limits, size, monotonic_s())
+        size, correlation = len(received.payload), received.correlation
+        meter.request(size, monotonic_s())
         if size:
-            self._inflight[received.correlation] = size
+            self._inflight[correlation] = self._inflight.get(correlation, 0) + size
             meter.inflight_bytes += size
 
     def _refuse(self, received: Received, error: IthacaError) -> None:

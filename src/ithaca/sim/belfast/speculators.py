@@ -38,7 +38,7 @@ class Speculating:
     async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
         self._confirmed = 0
-        log = await connected(self._world)
+        log = await connected(self._world, program=self.name, rights=("read",))
         while True:
             try:
                 await self._speculate(random, log)

@@ -11,7 +11,6 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from ithaca.model.errors import IthacaError
-from ithaca.sim.clients.connecting import connected
 from ithaca.sim.clients.readers import Reader
 from ithaca.sim.process import Process
 
@@ -53,7 +52,7 @@ class EdgeReader(Reader):
             position = self._world.recorder.trimmed - random.randint(1, _BELOW_MAX)
             if position < 1:
                 continue
-            handle = await connected(self._world)
+            handle = await self._connected()
             try:
                 await self._read(handle, position, 0)
                 await handle.close()
@@ -61,7 +60,7 @@ class EdgeReader(Reader):
                 self._world.met(error, "read")
 
     async def _read_to_tail(self, random: Random) -> None:
-        recorder, log = self._world.recorder, await connected(self._world)
+        recorder, log = self._world.recorder, await self._connected()
         while True:
             await asyncio.sleep(random.uniform(0, 1))
             try:
@@ -74,7 +73,7 @@ class EdgeReader(Reader):
         """Begin where a cut begins with a record of a shard that the handle does not know."""
         world = self._world
         while True:
-            handle, known = await connected(world), {shard.shard for shard in world.view.shards}
+            handle, known = await self._connected(), {shard.shard for shard in world.view.shards}
             at_us: int | None = None
             while at_us is None:
                 await asyncio.sleep(_LOOK_S)

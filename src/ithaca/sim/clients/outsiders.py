@@ -1,11 +1,13 @@
 """Users of a simulated cluster who may do little, and then nothing: what they are refused must not happen.
 
-In such a run every other client is the operator. A user may read, and tries to append: nothing of that may ever be in
-the log. Then it is revoked, and once no server can have missed that any longer it is told nothing more. Drawn apart
-from the rest, so that the seeds without users stay what they were.
+A user may read, and tries to append: nothing of that may ever be in the log. Then it is revoked, and once no server can
+have missed that any longer it is told nothing more. Of the other programs some kinds are users, too, with the rights
+that they need and no others, so that whatever they are refused for want of a right is a violation; the rest are the
+operator. Drawn apart from everything else, so that the seeds without users stay what they were.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -18,6 +20,7 @@ from ithaca.model.security.users import OPERATOR
 from ithaca.sim.clients.connecting import AGAIN_S, CALL_S, connected
 from ithaca.sim.process import Process
 from ithaca.users.limits import USERS_STALE_S_MAX
+from ithaca.users.table import USER_BYTES
 from ithaca.users.tokens import SECRET_BYTES, token_text
 
 if TYPE_CHECKING:
@@ -25,8 +28,13 @@ if TYPE_CHECKING:
     from ithaca.sim.world import World
 
 RULE = "users"
-ENGINES: Final = ("scalog",)
+ENGINES: Final = ("scalog", "belfast", "raft")
+ORDINARY: Final = ("reader", "edge-reader", "producer", "speculator")
+"""Programs that may be users: what they have names for is theirs alone."""
+RAFT: Final = "raft"
 _CHANCE = 0.1
+_USERS = 64
+"""For how many there is room in a state that has little: programs that are made users, more than once if need be."""
 _FORGOTTEN_S = 1.5 * USERS_STALE_S_MAX
 """After so long, by whatever clock, no server lets a user do anything that was revoked."""
 _FORBIDDEN: Final = b"of somebody who may not append"
@@ -37,7 +45,12 @@ def with_users(configuration: "Configuration") -> "Configuration":
     random = Random(f"users of {configuration.seed}")
     if configuration.engine not in ENGINES or random.random() >= _CHANCE:
         return configuration
-    return replace(configuration, users=True)
+    ordinary = tuple(kind for kind in ORDINARY if random.random() < 0.5)
+    limits = dict(configuration.limits)
+    for name in ("ORDERING_STATE_BYTES_MAX", "RAFT_SNAPSHOT_BYTES_MAX"):  # for users beside everything else
+        if name in limits:
+            limits[name] += _USERS * USER_BYTES
+    return replace(configuration, users=True, ordinary=ordinary, limits=limits)
 
 
 class SimulatedUsers(ClusterUsers):
@@ -103,7 +116,10 @@ class Outsider:
 
     async def _try_to_read(self, log: ClusterLog) -> None:
         first = self._world.ordered.first
-        for read in (log.tail, lambda: log.read(first)):
+        reads: list[Callable[[], Awaitable[object]]] = [log.tail]
+        if self._world.configuration.engine != RAFT:  # whose servers go by what they have applied
+            reads.append(lambda: log.read(first))
+        for read in reads:
             try:
                 told = await read()
             except IthacaError:

@@ -78,9 +78,12 @@ class Producer:
         """One life of it."""
         self._is_appending = False
         call_s = _PATIENT_S if self._configuration.is_patient else CALL_S
-        log = await connected(self._world, call_s)
-        logs = [log, await connected(self._world, call_s)] if self._configuration.takes_over else [log]
+        log = await self._connected(call_s)
+        logs = [log, await self._connected(call_s)] if self._configuration.takes_over else [log]
         await asyncio.gather(self._append_plainly(who, random, log), self._append_in_session(who, random, logs))
+
+    async def _connected(self, call_s: float) -> ClusterLog:
+        return await connected(self._world, call_s, program=self.name, rights=("append",))
 
     def _batch(self, session: int, seq: int, count: int) -> list[bytes]:
         most = self._configuration.record_bytes_max

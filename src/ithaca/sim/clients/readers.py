@@ -39,7 +39,7 @@ class Reader:
     async def main(self, who: Process, random: Random) -> None:
         """One life of it."""
         self._reached = [0, 0]
-        log = await connected(self._world)
+        log = await self._connected()
         tasks = [
             self._follow(random, log, is_filtered=False),
             self._follow(random, log, is_filtered=True),
@@ -49,6 +49,10 @@ class Reader:
         if self._world.configuration.trims:
             tasks.append(self._trim(random, log))
         await asyncio.gather(*tasks)
+
+    async def _connected(self) -> ClusterLog:
+        rights = ("read", "trim") if self._world.configuration.trims else ("read",)
+        return await connected(self._world, program=self.name, rights=rights)
 
     async def _follow(self, random: Random, log: ClusterLog, *, is_filtered: bool) -> None:
         recorder = self._world.recorder
@@ -84,7 +88,7 @@ class Reader:
 
     async def _look(self, random: Random) -> None:
         """With a handle of its own, to which nobody says what was trimmed, and which shards have come."""
-        recorder, log = self._world.recorder, await connected(self._world)
+        recorder, log = self._world.recorder, await self._connected()
         while True:
             await asyncio.sleep(random.uniform(0, 0.5))
             try:

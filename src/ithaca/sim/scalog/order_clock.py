@@ -50,7 +50,8 @@ class TimeRules:
         """When a leader said the time, and by how much it was ahead of the true one."""
         self._leapt_ns = -1
         self._cuts: list[tuple[int, int, int, int]] = []
-        """Of each cut with records: where they begin, when it was proposed, its time, and where they end."""
+        """Of the runs of each cut: where they begin, when it was proposed, its time, and where they end. Between those
+        of one cut there may be empty positions."""
         self._opened_ns: dict[LaneId, tuple[int, int]] = {}
         """Of each part: when it was opened, and its time to live."""
         self._voters: tuple[int, ...] = ()
@@ -109,8 +110,8 @@ class TimeRules:
             match outcome:
                 case OrderedCut() if len(outcome.keys):
                     said_ns = self._said_ns.get(outcome.time_us, now_ns)
-                    end = int((outcome.positions + outcome.counts).max())
-                    self._cuts.append((int(outcome.positions.min()), said_ns, outcome.time_us, end))
+                    runs = sorted(zip(outcome.positions.tolist(), outcome.counts.tolist(), strict=True))
+                    self._cuts += [(start, said_ns, outcome.time_us, start + count) for start, count in runs]
                 case PartOpened(part=part) if isinstance(entry, OpenPart):
                     said_ns = self._said_ns.get(entry.time_us, now_ns)
                     self._opened_ns.setdefault(part.lane, (said_ns, entry.ttl_us))

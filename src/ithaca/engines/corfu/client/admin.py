@@ -10,6 +10,7 @@ from ithaca.client.deadline import Deadline
 from ithaca.engines.corfu.client.driving import Driver
 from ithaca.engines.corfu.client.enlisting import enlisted
 from ithaca.engines.corfu.client.links import Links
+from ithaca.engines.corfu.sequencing.flows.flow import Steps
 from ithaca.engines.corfu.sequencing.flows.knowledge import fetched
 from ithaca.engines.corfu.sequencing.flows.reconfiguring import reconfigured
 from ithaca.engines.corfu.sequencing.projection import Projection, UnitMember
@@ -66,7 +67,7 @@ class CorfuAdmin(Admin):
             taken = {unit for each in projection.chains() for unit in each}.intersection(chain)
             if taken:
                 raise AddressInUse(f"unit {min(taken)} has rows already: a set needs units that have none")
-            reason = await self._driver.run(reconfigured(self._driver.knowledge, projection, added=chain))
+            reason = await self._change(reconfigured(self._driver.knowledge, projection, added=chain))
             await _again(deadline, pauses, f"the units were enlisted, and are no set yet: {reason or 'one is silent'}")
 
     async def replace_unit(self, unit: int, address: str | None = None, *, timeout: Duration | None = None) -> int:
@@ -82,7 +83,7 @@ class CorfuAdmin(Admin):
                 # Whatever it had is elsewhere: nobody counts on it any more.
                 without = frozenset() if is_left else frozenset({unit})
                 change = reconfigured(self._driver.knowledge, projection, moved=moved, without=without)
-                reason = await self._driver.run(change)
+                reason = await self._change(change)
                 if reason:
                     await _again(deadline, pauses, f"unit {unit} cannot be replaced yet: {reason}")
             else:
@@ -110,12 +111,16 @@ class CorfuAdmin(Admin):
         if wanted and wanted not in knowledge.sequencers:
             raise NoSuchOrderer(f"there is no orderer {wanted} that could hand out positions: ithaca status names them")
         while projection.sequencer != wanted:
-            reason = await self._driver.run(reconfigured(knowledge, projection, sequencer=wanted))
+            reason = await self._change(reconfigured(knowledge, projection, sequencer=wanted))
             projection = knowledge.projection
             if reason:
                 await _again(deadline, pauses, f"the sequencer cannot be replaced yet: {reason}")
                 projection = await self._projection()
         return wanted
+
+    async def _change(self, steps: Steps[str]) -> str:
+        """Says why the cluster cannot be changed like this now, or nothing if it was, or has changed otherwise."""
+        return await self._driver.run(steps, by_administrator=True)
 
     async def _projection(self) -> Projection:
         """As it is now."""

@@ -45,15 +45,18 @@ class Driver:
         self._links = links
         self._tokens = TokenRequests(self._ask)
 
-    async def run(self, steps: Steps[T]) -> T:
-        """The result of a flow."""
+    async def run(self, steps: Steps[T], *, by_administrator: bool = False) -> T:
+        """The result of a flow, of which the leader is told whether an administrator has asked for it."""
         flow = Flow(steps)
         event: object = None
         while True:
             effect = flow.step(event)[0]
             if isinstance(effect, Done):
                 return effect.result
-            event = await self._perform(effect)
+            if by_administrator and isinstance(effect, AskRaft):
+                event = await self._ask_raft(effect, by_administrator=True)
+            else:
+                event = await self._perform(effect)
 
     async def _perform(self, effect: Effect) -> object:
         match effect:
@@ -68,12 +71,17 @@ class Driver:
                 if isinstance(call, TakeTokens):
                     return await _or_no_answer(self._tokens.take(address, call))
                 return await _or_no_answer(self._ask(address, call))
-            case AskRaft(call):
-                message = call if isinstance(call, GetProjection | GetSession | GetSessions) else Decide(call)
-                return await _or_no_answer(self._links.ask_leader(message))
+            case AskRaft():
+                return await self._ask_raft(effect)
             case Pause(ms):
                 await asyncio.sleep(ms / 1000)
                 return None
+
+    async def _ask_raft(self, effect: AskRaft, *, by_administrator: bool = False) -> object:
+        call = effect.call
+        if isinstance(call, GetProjection | GetSession | GetSessions):
+            return await _or_no_answer(self._links.ask_leader(call))
+        return await _or_no_answer(self._links.ask_leader(Decide(call, by_administrator)))
 
     async def _ask(self, address: Address, call: SequencerCall) -> object:
         return (await self._links.ask(address, call)).message

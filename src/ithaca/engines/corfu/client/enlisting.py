@@ -23,8 +23,9 @@ async def enlisted(links: Links, driver: Driver, address: Address, *, may_renew:
     """The unit there, which belongs to the cluster from now on, if it did not before: as a spare.
 
     One that took part in an epoch and is no unit of this projection has to forget everything first. `may_renew` has it
-    do so: for units of the cluster's own file, which nobody else has.
+    do so: for units of the cluster's own file, which nobody else has, and which no administrator has to ask for.
     """
+    by_administrator = not may_renew
     found = await identity_of(links, address, GetIdentity())
     knowledge = driver.knowledge
     projection = knowledge.projection
@@ -38,12 +39,12 @@ async def enlisted(links: Links, driver: Driver, address: Address, *, may_renew:
         )
     gone = frozenset(unit.number for unit in projection.units if unit.address == address)
     if gone:
-        reason = await driver.run(reconfigured(knowledge, projection, without=gone))
+        reason = await driver.run(reconfigured(knowledge, projection, without=gone), by_administrator=by_administrator)
         if reason:
             raise Unavailable(f"what was at {address} before cannot be removed yet: {reason}")
     if found.is_used:
         found = await identity_of(links, address, Renew(found.identity))
-    answer = await links.ask_leader(Decide(AddUnit(address, found.identity)))
+    answer = await links.ask_leader(Decide(AddUnit(address, found.identity), by_administrator))
     if isinstance(answer, Void):
         raise Unavailable(f"the unit at {address} is not enlisted: {answer.reason}")
     if not isinstance(answer, Known):

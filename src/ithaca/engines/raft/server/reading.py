@@ -140,10 +140,11 @@ class Stream:
             readable.check_open()
             limit = read_view.limit if self._stop is None else min(read_view.limit, self._stop)
             if self._position < limit:
-                await self._deliver(limit)
-                await connection.drained()
                 if connection.passage is not None:
                     await connection.passage.paced()
+                    readable.check_open()
+                await self._deliver(limit)
+                await connection.drained()
             elif self._stop is not None and self._position >= self._stop:
                 connection.send(Finished())
                 return
@@ -178,10 +179,7 @@ class Stream:
         self._connection.send(Deliver(tuple(items), up_to), payload=payload)
         self._told = up_to
         self._told_at = asyncio.get_running_loop().time()
-        size = sum(map(len, payload))
-        self._sent(size)
-        if self._connection.passage is not None:
-            self._connection.passage.sent(size)
+        self._sent(sum(map(len, payload)))
 
     async def _select(
         self, where: KeyFilter | Within, batches: list[Batch], limit: int

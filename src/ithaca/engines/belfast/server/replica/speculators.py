@@ -1,5 +1,10 @@
-"""Speculators at a primary: each gets the lane's batches as soon as they are durable, then how far slots are passed."""
+"""Speculators at a primary: each gets the lane's batches as soon as they are durable, then how far slots are passed.
 
+One whose user has used up its bytes of a second gets nothing meanwhile, and what is still here then. What is not was
+ordered, and it reads that as everybody does.
+"""
+
+import asyncio
 from collections import deque
 from dataclasses import dataclass
 
@@ -10,6 +15,7 @@ from ithaca.model.limits import DELIVER_BYTES_MAX
 from ithaca.model.positions import LaneId
 from ithaca.model.records import Buffer
 from ithaca.runtime.connection import Connection
+from ithaca.runtime.passage import Passage
 from ithaca.wire.batch import Batch
 
 
@@ -19,6 +25,12 @@ class _Stream:
     length: int = 0
     """Everything of the lane below was sent."""
     watermark: int = 0
+    pacing: asyncio.Task[None] | None = None
+    """Until more may be sent to it."""
+
+    def end(self) -> None:
+        if self.pacing is not None:
+            self.pacing.cancel()
 
 
 class LaneSpeculators:
@@ -32,6 +44,8 @@ class LaneSpeculators:
         self._since = 0
         """All batches at this position or behind it are among them."""
         self._streams: dict[Connection, _Stream] = {}
+        self._reached = (0, 0)
+        """The watermark, and how much is durable."""
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -47,26 +61,47 @@ class LaneSpeculators:
             self._since = at + gone.count
 
     def add(self, connection: Connection, watermark: int, durable: int) -> None:
+        self.remove(connection)
+        self._reached = (watermark, durable)
         self._streams[connection] = _Stream(connection)
-        self._send(self._streams[connection], watermark, durable)
+        self._go_on(self._streams[connection])
 
     def remove(self, connection: Connection) -> bool:
         """Whether it was one of them."""
-        return self._streams.pop(connection, None) is not None
+        stream = self._streams.pop(connection, None)
+        if stream is not None:
+            stream.end()
+        return stream is not None
 
     def moved(self, watermark: int, durable: int) -> None:
         """More is durable, or passed."""
+        self._reached = (watermark, durable)
         for stream in list(self._streams.values()):
-            self._send(stream, watermark, durable)
+            self._go_on(stream)
 
     def close(self) -> None:
         """There is no such lane any more."""
-        for connection in list(self._streams):
-            connection.close()
+        for stream in self._streams.values():
+            stream.end()
+            stream.connection.close()
         self._streams.clear()
 
-    def _send(self, stream: _Stream, watermark: int, durable: int) -> None:
-        connection = stream.connection
+    def _go_on(self, stream: _Stream) -> None:
+        passage = stream.connection.passage
+        if stream.pacing is not None:
+            return
+        if passage is not None and passage.wait_s > 0:
+            stream.pacing = asyncio.get_running_loop().create_task(self._pace(stream, passage))
+        else:
+            self._send(stream)
+
+    async def _pace(self, stream: _Stream, passage: Passage) -> None:
+        await passage.paced()
+        stream.pacing = None
+        self._send(stream)
+
+    def _send(self, stream: _Stream) -> None:
+        connection, (watermark, durable) = stream.connection, self._reached
         if not connection.is_writable:
             # It reads what is ordered, as everybody does, and comes again.
             self._streams.pop(connection, None)

@@ -177,12 +177,13 @@ class Stream:
             read_view.readable.check_open()
             limit = order.readable if self._stop is None else min(order.readable, self._stop)
             if cursor.position < limit:
+                if connection.passage is not None:
+                    await connection.passage.paced()
+                    read_view.readable.check_open()
                 read_view.readable.check_not_trimmed(cursor.position)
                 view = order.view_version
                 await self._go_on(cursor, limit, view)
                 await connection.drained()
-                if connection.passage is not None:
-                    await connection.passage.paced()
             elif self._stop is not None and cursor.position >= self._stop:
                 connection.send(Finished())
                 return
@@ -223,10 +224,7 @@ class Stream:
         self._connection.send(Deliver(tuple(items), up_to, view), payload=payload)
         self._told = (up_to, view)
         self._told_at = asyncio.get_running_loop().time()
-        size = sum(map(len, payload))
-        self._sent(size)
-        if self._connection.passage is not None:
-            self._connection.passage.sent(size)
+        self._sent(sum(map(len, payload)))
 
     async def _select(
         self, entries: list[PositionedEntry], where: KeyFilter | Within, view: int
