@@ -31,7 +31,7 @@ from ithaca.model.interface.blocking.records import Subscription
 from ithaca.model.limits import GROUP_LEASE_S, POLL_RECORDS_MAX
 from ithaca.model.records import KeyFilter, Record
 from ithaca.model.units import Duration, optional_seconds
-from ithaca.runtime.checks import check_max_records
+from ithaca.runtime.checks import check_max_records, check_position
 from ithaca.runtime.machine import monotonic_s
 
 
@@ -106,6 +106,7 @@ class GroupHandle(Consumer):
         return self._parts.standing
 
     def commits(self, position: int) -> tuple[CommitPosition, ...]:
+        check_position(position)
         return self._parts.commits(position)
 
     # Records
