@@ -14,10 +14,11 @@ from ithaca.cli.bench.options import (
     RunningClusterOption,
     SecondsOption,
     WindowOption,
+    reach,
 )
 from ithaca.cli.bench.report import print_rates
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import JsonOption, examples, parse_size
+from ithaca.cli.options import JsonOption, TimeoutOption, examples, parse_size
 from ithaca.cli.output import size_text
 from ithaca.cli.progress import status_line
 
@@ -32,6 +33,7 @@ BACKUP_EXAMPLES = examples(
 def backup(
     *,
     bootstrap: RunningClusterOption = None,
+    timeout: TimeoutOption = None,
     embedded: EmbeddedOption = False,
     directory: DirectoryOption = BENCH_DIRECTORY,
     byte_count: Annotated[
@@ -64,6 +66,7 @@ def backup(
     if embedded and bootstrap is not None:
         raise typer.BadParameter("--embedded is a log of its own; leave --bootstrap out")
     cluster = None if embedded else fresh.unless(bootstrap)
+    reach(bootstrap, timeout)
     settings = BackupSettings(cluster, byte_count, record_bytes, batch, window, seconds, rounds, pace, yields)
     with status_line() as progress:
         report = run_backup(directory, settings, progress)

@@ -15,10 +15,11 @@ from ithaca.cli.bench.options import (
     RoundsOption,
     RunningClusterOption,
     SecondsOption,
+    reach,
 )
 from ithaca.cli.bench.report import print_rates
 from ithaca.cli.option_groups import with_groups
-from ithaca.cli.options import JsonOption, examples
+from ithaca.cli.options import JsonOption, TimeoutOption, examples
 from ithaca.cli.output import note
 from ithaca.cli.progress import status_line
 
@@ -81,6 +82,7 @@ def parse_counts(text: str) -> tuple[int, ...]:
 def smr(
     *,
     bootstrap: RunningClusterOption = None,
+    timeout: TimeoutOption = None,
     embedded: EmbeddedOption = False,
     record_bytes: RecordBytesOption = 512,
     objects: Annotated[
@@ -96,6 +98,7 @@ def smr(
 
     cluster = _place(embedded, bootstrap, fresh)
     counts = parse_counts(objects)
+    reach(bootstrap, timeout)
     settings = SmrSettings(cluster, record_bytes, run.clients, counts, window, run.seconds, run.rounds, start)
     run.measure(run_smr, settings)
 
@@ -104,6 +107,7 @@ def smr(
 def store(
     *,
     bootstrap: RunningClusterOption = None,
+    timeout: TimeoutOption = None,
     embedded: EmbeddedOption = False,
     record_bytes: RecordBytesOption = 4096,
     keys: Annotated[str, typer.Option(metavar="N,...", help="Keys in one operation.")] = "1,2,5,10",
@@ -115,6 +119,7 @@ def store(
 
     cluster = _place(embedded, bootstrap, fresh)
     counts = parse_counts(keys)
+    reach(bootstrap, timeout)
     settings = StoreSettings(cluster, record_bytes, counts, run.clients, seconds=run.seconds, rounds=run.rounds)
     run.measure(run_store, settings)
 
