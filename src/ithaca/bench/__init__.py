@@ -8,8 +8,8 @@ holds on to, `place` where it all happens.
 
 `cluster` measures a cluster, `experiments` disturbs one that runs, `emulation` has many shards that are not there,
 `spark` reads with Spark, `objects` has state on the log, `raft` compares stores of the engine raft,
-`regress` this tree with another commit. `profiles` shows
-where the time goes, `children` and `server_processes` start processes and end them.
+`regress` this tree with another commit. `keeping` has a backup beside appends, `restoring` takes it back. `profiles`
+shows where the time goes, `children` and `server_processes` start processes and end them.
 
 Invariants:
 
