@@ -5,20 +5,23 @@ Every method is tried, and of each every argument: one is nonsense, and the othe
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ithaca
+import ithaca.aio
 from ithaca.model import interface
 from ithaca.model.consumers import OpenConsumer
 from ithaca.model.engine import Feature
-from ithaca.model.errors import NoSuchConsumer, Unsupported
+from ithaca.model.errors import InvalidInput, NoSuchConsumer, Unsupported
 from ithaca.model.groups import GroupBeat
 from ithaca.model.interface import ClusterLog, Log
 from ithaca.model.records import KeyFilter
 from ithaca.model.security.users import UserLimits
 from tests.conformance.engines import Engine
-from tests.nonsense import faults_of
+from tests.nonsense import NONSENSE, faults, faults_of
 
 USUAL: dict[str, Any] = {
     "address": "127.0.0.1:1",
@@ -103,3 +106,20 @@ def test_of_what_a_log_gives(engine: Engine, log: Log) -> None:
         with suppress(NoSuchConsumer, Unsupported):
             log.delete_consumer(name)
     assert not found, "\n".join(found)
+
+
+async def test_of_what_opens_a_log(tmp_path: Path) -> None:
+    usual = {"path": tmp_path / "log", "bootstrap": "127.0.0.1:1", "authority": "ca.pem", "index": 0, "count": 4}
+    made = (
+        ithaca.open,
+        ithaca.connect,
+        ithaca.Retention,
+        ithaca.TLS,
+        KeyFilter.equals,
+        KeyFilter.prefix,
+        KeyFilter.part,
+    )
+    found = [fault for each in made for fault in faults(each, usual)]
+    assert not [fault for fault in found if not fault.startswith("connect(token=...) does not say")]  # it is a secret
+    with pytest.raises(InvalidInput, match="path is nonsense"):
+        await ithaca.aio.open(NONSENSE)  # type: ignore[arg-type]
